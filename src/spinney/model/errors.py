@@ -1,0 +1,86 @@
+"""What goes wrong, as one family. Every message says what to do next.
+
+``exit_code`` is what the command line ends with: 2 when the user asked for something that cannot
+be meant (usage), 1 when the state of things does not allow it.
+"""
+
+
+class SpinneyError(Exception):
+    """Something in Spinney went wrong; the message says what to do next."""
+
+    exit_code = 1
+
+
+class UsageError(SpinneyError):
+    """What was asked for cannot be meant; the message names the part and a right form."""
+
+    exit_code = 2
+
+
+class BadName(UsageError):
+    """A name has characters that names may not have; use letters, digits, ``_ . : @ -``."""
+
+
+class BadParameters(UsageError):
+    """Parameters do not fit the job type; nothing was stored. Mend the named ones and submit again."""
+
+
+class UnknownType(UsageError):
+    """No such job type is known; start a node that has it, or mend the name."""
+
+
+class UnlawfulTransition(SpinneyError):
+    """A job cannot go from this state to that one; look at ``spinney show`` for what it allows."""
+
+    def __init__(self, job_id: int, before: str | None, after: str) -> None:
+        self.job_id, self.before, self.after = job_id, before, after
+        super().__init__(
+            f"job {job_id} is {before or 'new'} and cannot become {after}; "
+            f"'spinney show {job_id}' shows where it stands"
+        )
+
+
+class NoSuchJob(SpinneyError):
+    """No such job; ``spinney list`` shows those there are."""
+
+    def __init__(self, job_id: int) -> None:
+        self.job_id = job_id
+        super().__init__(f"there is no job {job_id}; 'spinney list' shows those there are")
+
+
+class Refused(SpinneyError):
+    """The state of the store forbids this now; the message says what would allow it."""
+
+
+class DuplicateKey(Refused):
+    """The key is taken by an unsettled job; wait for it, cancel it, or use another key."""
+
+    def __init__(self, key: str, job_id: int) -> None:
+        self.key, self.job_id = key, job_id
+        super().__init__(
+            f"the key {key!r} is taken by job {job_id}; wait until it settles, "
+            f"cancel it, or choose another key"
+        )
+
+
+class Cycle(UsageError):
+    """Jobs would wait for each other in a circle; take out one of the needs named."""
+
+
+class StaleFence(SpinneyError):
+    """The attempt has lost its lease: somebody else owns the job now. Stop; nothing was written."""
+
+    def __init__(self, job_id: int, fence: int) -> None:
+        self.job_id, self.fence = job_id, fence
+        super().__init__(
+            f"attempt {fence} of job {job_id} has lost its lease and may not write any more; "
+            f"the job goes on elsewhere, so stop"
+        )
+
+
+class StoreUnusable(SpinneyError):
+    """The store cannot be used as it is; the message names the cause and the mend."""
+
+
+class NodeRefused(SpinneyError):
+    """A node may not start under this name now; the message says who is in its way."""

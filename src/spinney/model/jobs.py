@@ -1,0 +1,231 @@
+"""What a store takes and gives: submissions, jobs, attempts, leases, records.
+
+Times are integers: microseconds since 1970 UTC (``…_us``). JSON travels as text, checked where it
+entered, so that a list of small jobs passes through without being parsed on its way.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from spinney.model.outcomes import Outcome
+from spinney.model.states import State
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Submission:
+    """One or many jobs that differ in nothing but their parameters (and keys).
+
+    Submissions handed over in one call become visible together, or none does. What is None is
+    taken from the parent, the type or the defaults.
+    """
+
+    type: str
+    params: Sequence[str] = ("{}",)
+    """A JSON object as text for every job."""
+    queue: str | None = None
+    priority: int | None = None
+    share: str | None = None
+    collection: str | None = None
+    submitter: str | None = None
+    keys: Sequence[str] | None = None
+    """A unique key for every job, as many as ``params``."""
+    forever: bool = False
+    """Keys stay taken until their job is deleted, not only until it settles."""
+    at_us: int | None = None
+    """Not before this time."""
+    needs: tuple[int, ...] = ()
+    """Ids of jobs that must complete first; ``-k`` means the k-th job (from 1) of this call."""
+    data: Mapping[str, str] = field(default_factory=dict)
+    """Rows of ``job.data`` to start with: name to JSON text."""
+
+
+class Lease(NamedTuple):
+    """The right to run one attempt, as a claim gives it. A plain tuple: thousands a second."""
+
+    job_id: int
+    fence: int
+    slot: int
+    type: str
+    stage: str
+    attempt: int
+    """1 for the first attempt of this stage."""
+    params: str
+    parent_id: int | None
+    root_id: int
+
+
+class Record(NamedTuple):
+    """What became of one attempt, on its way into the store. A plain tuple: thousands a second."""
+
+    job_id: int
+    fence: int
+    outcome: Outcome
+    started_us: int
+    """0 when user code never started."""
+    ended_us: int
+    result: str | None = None
+    """The stage's value as JSON text; None: it has none."""
+    message: str | None = None
+    """One line for people."""
+    error: str | None = None
+    """JSON text: type, message, traceback."""
+    retryable: bool = True
+    code: int | None = None
+    """The handler's own positive status code."""
+    delay_s: float | None = None
+    """For defer: seconds until the stage is tried again."""
+    lane: bool = False
+    """For defer: puts all jobs of this stage to sleep, and lets one probe."""
+    lock: str | None = None
+    """For locked: the lock that was taken by somebody else."""
+    keep: bool = False
+    """The node would run the next stage at once in the same slot, if the rules allow it."""
+    log: str | None = None
+    """Name of what could not be told apart in the output, when something could not."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaneWant:
+    """How a node would serve one lane (a type's stage)."""
+
+    run_us: float | None = None
+    """Measured run time of one attempt; None: unknown, or look-ahead is forbidden."""
+    locks: tuple[tuple[str, str], ...] = ()
+    """(template, until) of each lock the stage must have."""
+
+
+class SlotWant(NamedTuple):
+    """A slot that can take work: a free one, or one that may be given work ahead."""
+
+    slot: int
+    jobs: int
+    """How many leases it may be given now."""
+    budget_us: float
+    """Run time it may be given now; a free slot is always given one job if there is any."""
+    free: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Want:
+    """A node's request for work."""
+
+    node_id: int
+    slots: Sequence[SlotWant]
+    lanes: Mapping[tuple[str, str], LaneWant]
+    """(type, stage) pairs that the node can run. Other lanes are left alone."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exchange:
+    """The store's answer to records and a want: all of it is durable."""
+
+    leases: list[Lease]
+    refused: list[Record]
+    """Records of attempts that had lost their lease. Nothing of them was written but a note."""
+    starved: bool = False
+    """Something claimable was left that found no room here: ask again when a slot comes free."""
+    wake_us: int | None = None
+    """The earliest time at which a sleeping lane or a scheduled job becomes due, if any."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attempt:
+    """One execution of a stage, as history keeps it."""
+
+    job_id: int
+    fence: int
+    stage: str
+    attempt: int
+    outcome: Outcome | None
+    """None while it is running."""
+    node: str
+    started_us: int
+    ended_us: int | None
+    code: int | None = None
+    message: str | None = None
+    error: Mapping[str, Any] | None = None
+    result: Any = None
+    superseded: bool = False
+    """An operator asked for it again, or the tree below regrew: it no longer counts as passed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """A job as people see it, as of one snapshot."""
+
+    id: int
+    type: str
+    stage: str | None
+    """The stage it runs or will run next; None when it is done."""
+    state: State
+    queue: str
+    priority: int
+    share: str
+    collection: str | None
+    submitter: str | None
+    key: str | None
+    parent_id: int | None
+    root_id: int
+    lineage: str
+    params: Any
+    created_us: int
+    started_us: int | None
+    settled_us: int | None
+    wake_us: int | None
+    """When a scheduled job becomes due."""
+    attempts: int
+    """Attempts used up in the current stage."""
+    interruptions: int
+    warnings: int
+    code: int | None
+    message: str | None
+    """Why it stands where it stands, when there is something to say."""
+    waits_for: str | None
+    """``children``, ``needs``, ``lock:NAME`` or ``serial`` while waiting."""
+    cancelling: bool
+    node: str | None
+    """Who runs it now, or ran it last."""
+    fence: int | None
+    """Of its current lease."""
+    progress: float | None
+    progress_message: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Filter:
+    """Which jobs; every field that is not None must fit."""
+
+    states: tuple[State, ...] | None = None
+    type: str | None = None
+    queue: str | None = None
+    stage: str | None = None
+    collection: str | None = None
+    submitter: str | None = None
+    root_id: int | None = None
+    parent_id: int | None = None
+    roots_only: bool = False
+    below: str | None = None
+    """Lineage of a job: only what lies strictly below it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeInfo:
+    """A node as the store knows it."""
+
+    id: int
+    name: str
+    boot_id: str
+    """The kernel's boot, by which a predecessor on the same machine is told."""
+    host: str
+    pid: int
+    slots: int
+    state: str
+    """``active``, ``draining`` or ``left``."""
+    beat: int
+    """The heartbeat counter; only that it moves means something."""
+    started_us: int
+    seen_us: int
+    version: str
+    types: tuple[str, ...]
+    leases: int = 0

@@ -1,0 +1,40 @@
+"""What may be called how.
+
+Names of queues, types, stages, collections and the like become parts of file names, lock names,
+pages and shell words, so that they admit no path parts, no white space and no control characters.
+"""
+
+import re
+
+from spinney.model.errors import BadName
+
+NAME_MAX = 100
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:@-]{0,99}")
+_LOCK = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:@ +=,-]{0,199}")
+
+
+def name(kind: str, text: str) -> str:
+    """Return ``text`` when it is a lawful name of a ``kind`` (queue, type, stage, …); else raise BadName."""
+    if not isinstance(text, str) or not _NAME.fullmatch(text) or ".." in text:
+        raise BadName(
+            f"{text!r} cannot name a {kind}: use 1 to {NAME_MAX} letters, digits or _ . : @ - "
+            f"(first a letter, digit or _, no '..')"
+        )
+    return text
+
+
+def lock_name(text: str) -> str:
+    """Return ``text`` when it is a lawful name of a lock; else raise BadName."""
+    if not isinstance(text, str) or not _LOCK.fullmatch(text) or ".." in text:
+        raise BadName(
+            f"{text!r} cannot name a lock: use up to 200 letters, digits or _ . : @ + = , - and "
+            f"blanks (first a letter, digit or _, no '..', no '/')"
+        )
+    return text
+
+
+def label(kind: str, text: str) -> str:
+    """Return ``text`` (a share, submitter, key: shown, never part of a path) or raise BadName."""
+    if not isinstance(text, str) or not 0 < len(text) <= 500 or not text.isprintable():
+        raise BadName(f"{text!r} cannot be a {kind}: use 1 to 500 printable characters")
+    return text

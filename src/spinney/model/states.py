@@ -1,0 +1,61 @@
+"""The states of a job and the only table of lawful transitions."""
+
+from collections.abc import Mapping
+from enum import StrEnum
+from types import MappingProxyType
+
+from spinney.model.errors import UnlawfulTransition
+
+
+class State(StrEnum):
+    """Where a job stands; DESIGN section 2 says what each means."""
+
+    SCHEDULED = "scheduled"
+    PENDING = "pending"
+    HELD = "held"
+    CLAIMED = "claimed"
+    RUNNING = "running"
+    WAITING = "waiting"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+    ORPHANED = "orphaned"
+    DELETED = "deleted"
+
+
+SETTLED = frozenset({State.COMPLETED, State.FAILED, State.CANCELLED, State.ORPHANED, State.DELETED})
+"""Nothing more happens to such a job unless an operator opens it again."""
+
+LEASED = frozenset({State.CLAIMED, State.RUNNING})
+"""States that are read from a lease, never written into the job's row."""
+
+_S = State
+TRANSITIONS: Mapping[State | None, frozenset[State]] = MappingProxyType(
+    {
+        None: frozenset({_S.SCHEDULED, _S.PENDING, _S.HELD, _S.WAITING, _S.FAILED}),
+        _S.SCHEDULED: frozenset({_S.PENDING, _S.WAITING, _S.HELD, _S.CANCELLED}),
+        _S.PENDING: frozenset({_S.CLAIMED, _S.WAITING, _S.HELD, _S.SCHEDULED, _S.CANCELLED}),
+        _S.HELD: frozenset({_S.PENDING, _S.SCHEDULED, _S.WAITING, _S.CANCELLED, _S.DELETED}),
+        _S.CLAIMED: frozenset({_S.RUNNING, _S.PENDING, _S.FAILED, _S.CANCELLED, _S.ORPHANED}),
+        _S.RUNNING: frozenset(set(_S) - {_S.CLAIMED, _S.DELETED}),
+        _S.WAITING: frozenset(
+            {_S.PENDING, _S.SCHEDULED, _S.HELD, _S.COMPLETED, _S.FAILED, _S.CANCELLED}
+        ),
+        _S.FAILED: frozenset({_S.PENDING, _S.SCHEDULED, _S.WAITING, _S.HELD, _S.DELETED}),
+        _S.ORPHANED: frozenset({_S.PENDING, _S.SCHEDULED, _S.WAITING, _S.HELD, _S.DELETED}),
+        _S.CANCELLED: frozenset({_S.PENDING, _S.SCHEDULED, _S.WAITING, _S.HELD, _S.DELETED}),
+        _S.COMPLETED: frozenset({_S.PENDING, _S.WAITING, _S.HELD, _S.DELETED}),
+        _S.DELETED: frozenset(),
+    }
+)
+
+
+def lawful(before: State | None, after: State) -> bool:
+    """Whether a job may go from ``before`` (None: it is new) to ``after`` in one step."""
+    return after in TRANSITIONS[before]
+
+
+def require(job_id: int, before: State | None, after: State) -> None:
+    """Raise UnlawfulTransition unless the step is in the table."""
+    if after not in TRANSITIONS[before]:
+        raise UnlawfulTransition(job_id, before, after)

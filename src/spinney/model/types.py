@@ -1,0 +1,193 @@
+"""Job types, stages and queues: what nodes register in the store, as plain values.
+
+They travel as JSON (``to_json``/``from_json``), so that the store, the command line and a server
+know every type without importing anybody's code.
+"""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from spinney.model import names
+from spinney.model.errors import UsageError
+
+DEFAULT_QUEUE = "default"
+DEFAULT_PRIORITY = 50
+PRIORITIES = range(100)
+"""0 is first, 99 last."""
+
+
+class Isolation(StrEnum):
+    """Where a stage runs."""
+
+    PROCESS = "process"
+    """In a warm worker process, one attempt at a time. The default."""
+    COLD = "cold"
+    """In a process started for this attempt alone."""
+    THREAD = "thread"
+    """In a thread of one warm child that many attempts share."""
+    ASYNC = "async"
+    """In the event loop of one warm child that many attempts share."""
+    PROGRAM = "program"
+    """A program of any language, started by a warm worker."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Backoff:
+    """Seconds between the attempts of a stage: ``base_s * factor**(n-1)``, capped, then jittered.
+
+    ``jitter`` is the share (0..1) of the delay that is drawn at random below it, so that jobs that
+    failed together do not come back together.
+    """
+
+    base_s: float = 1.0
+    factor: float = 2.0
+    cap_s: float = 600.0
+    jitter: float = 0.5
+
+    def __post_init__(self) -> None:
+        if self.base_s < 0 or self.factor < 1 or self.cap_s < 0 or not 0 <= self.jitter <= 1:
+            raise UsageError(
+                "a backoff needs base_s >= 0, factor >= 1, cap_s >= 0 and jitter between 0 and 1"
+            )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LockSpec:
+    """A lock that a stage must have: a name with ``{parameter}`` fields, and until when it is kept."""
+
+    template: str
+    until: str = "attempt"
+    """``attempt``: while the stage runs; ``job``: over stages, until the job settles."""
+
+    def __post_init__(self) -> None:
+        if self.until not in ("attempt", "job"):
+            raise UsageError(f"a lock is kept until='attempt' or until='job', not {self.until!r}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StageSpec:
+    """One named, retried, checkpointed step of a job type."""
+
+    name: str
+    isolation: Isolation = Isolation.PROCESS
+    queue: str | None = None
+    max_attempts: int = 1
+    backoff: Backoff = field(default_factory=Backoff)
+    timeout_s: float | None = None
+    grace_s: float = 5.0
+    """Seconds between TERM and KILL when an attempt is ended by force."""
+    locks: tuple[LockSpec, ...] = ()
+    again: bool = False
+    """Runs once more when the tree below regrew (a report, a merge)."""
+    program: tuple[str, ...] = ()
+    exit_codes: Mapping[int, str] = field(default_factory=dict)
+    """Exit code to outcome word, for programs; laid over 0 ok, 75 defer, others error."""
+
+    def __post_init__(self) -> None:
+        names.name("stage", self.name)
+        if self.queue is not None:
+            names.name("queue", self.queue)
+        if self.max_attempts < 1:
+            raise UsageError(f"stage {self.name!r}: max_attempts must be 1 or more")
+        if self.timeout_s is not None and self.timeout_s <= 0:
+            raise UsageError(f"stage {self.name!r}: timeout must be more than 0 seconds")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TypeSpec:
+    """A job type as nodes register it: a name, its stages, a parameter schema and the policy."""
+
+    name: str
+    stages: tuple[StageSpec, ...]
+    version: str = "1"
+    schema: Mapping[str, Any] = field(default_factory=dict)
+    """JSON schema of the parameters; empty: anything goes."""
+    queue: str | None = None
+    priority: int | None = None
+    children: str = "completed"
+    """``completed``: the job goes on only when all its children completed, else it fails because of
+    them; ``settled``: whatever became of them (a batch that reports)."""
+    serial: bool = False
+    """Under a root of this type one job runs at a time, in lineage order."""
+    on_lost: str = "requeue"
+    """``requeue`` or ``orphan``: whether a silent second run is allowed when a node died."""
+    poison_after: int = 3
+    """So many deaths of a worker or node under one job fail it as poison."""
+    description: str = ""
+
+    def __post_init__(self) -> None:
+        names.name("job type", self.name)
+        if not self.stages:
+            raise UsageError(f"job type {self.name!r} has no stage; give it one function or program")
+        seen = [s.name for s in self.stages]
+        twice = sorted({n for n in seen if seen.count(n) > 1})
+        if twice:
+            raise UsageError(f"job type {self.name!r} has two stages named {twice[0]!r}; rename one")
+        if self.children not in ("completed", "settled"):
+            raise UsageError(f"job type {self.name!r}: children must be 'completed' or 'settled'")
+        if self.on_lost not in ("requeue", "orphan"):
+            raise UsageError(f"job type {self.name!r}: on_lost must be 'requeue' or 'orphan'")
+        if self.priority is not None and self.priority not in PRIORITIES:
+            raise UsageError(f"job type {self.name!r}: priority must lie within 0 (first) to 99")
+
+    def stage(self, name: str) -> StageSpec | None:
+        """The stage of that name, or None when the type has none (any more)."""
+        return next((s for s in self.stages if s.name == name), None)
+
+    def to_json(self) -> dict[str, Any]:
+        """A value that ``from_json`` turns back into an equal spec."""
+        return asdict(self) | {
+            "stages": [
+                asdict(s) | {"exit_codes": {str(k): v for k, v in s.exit_codes.items()}}
+                for s in self.stages
+            ]
+        }
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> "TypeSpec":
+        """The spec of a value made by ``to_json``. Fields of newer versions are ignored."""
+        known = {k: v for k, v in value.items() if k in cls.__dataclass_fields__}
+        return cls(**known | {"stages": tuple(_stage(s) for s in value["stages"])})
+
+
+def _stage(value: Mapping[str, Any]) -> StageSpec:
+    known = {k: v for k, v in value.items() if k in StageSpec.__dataclass_fields__}
+    return StageSpec(
+        **known
+        | {
+            "isolation": Isolation(value.get("isolation", "process")),
+            "backoff": Backoff(**value.get("backoff", {})),
+            "locks": tuple(LockSpec(**lock) for lock in value.get("locks", ())),
+            "program": tuple(value.get("program", ())),
+            "exit_codes": {int(k): v for k, v in value.get("exit_codes", {}).items()},
+        }
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueSpec:
+    """A lane of work. One that nobody declared has these defaults."""
+
+    name: str
+    limit: int | None = None
+    """Occupied slots over the whole cluster; None: no limit; 0: nothing starts."""
+    order: str = "default"
+    """``default`` (earliest lineage first), ``fifo`` or ``lifo``."""
+    sharing: str | None = None
+    """``shares``, ``quota`` or ``none``; None: ``none`` for fifo and lifo, else ``shares``."""
+
+    def __post_init__(self) -> None:
+        names.name("queue", self.name)
+        if self.limit is not None and self.limit < 0:
+            raise UsageError(f"queue {self.name!r}: limit must be 0 or more, or none")
+        if self.order not in ("default", "fifo", "lifo"):
+            raise UsageError(f"queue {self.name!r}: order must be default, fifo or lifo")
+        if self.sharing not in (None, "shares", "quota", "none"):
+            raise UsageError(f"queue {self.name!r}: sharing must be shares, quota or none")
+
+    @property
+    def shared(self) -> str:
+        """The sharing in force."""
+        return self.sharing or ("shares" if self.order == "default" else "none")

@@ -1,0 +1,272 @@
+"""The contract of a store: what it keeps, what it promises, what may be asked of it.
+
+A store is synchronous. **Every method is as if one transaction**: it happens wholly or not at all,
+whatever dies in the middle, and is durable when it returns. Only a long submission is written in
+steps; its jobs become visible together. A store object belongs to one thread at a time; reads are
+served by a connection of their own and never hold up a write.
+
+Who writes what:
+
+* ``submit`` makes jobs; ``exchange`` gives leases and records what became of them;
+* verbs of a running attempt (``put_data``, ``append_data``, ``spawn``, ``take_lock``, ``progress``)
+  bear its fence, and are refused with StaleFence once the attempt has lost its lease;
+* ``recover`` takes the leases of a dead node away; after it nothing that bears their fences counts;
+* operators' verbs (``cancel``, ``retry``, ``rerun``, ``release``, ``delete``) change jobs that are
+  not running, and leave wishes for those that are;
+* ``sweep`` is housekeeping: it may be called by anybody at any time, twice or never for a while,
+  and works in bounded steps.
+
+The suite in ``tests/contract`` is the specification; an implementation is right when it passes.
+``now_us`` is handed in by the caller's clock, in microseconds since 1970 UTC.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from spinney.model.jobs import (
+    Attempt,
+    Exchange,
+    Filter,
+    Job,
+    NodeInfo,
+    Record,
+    Submission,
+    Want,
+)
+from spinney.model.types import QueueSpec, TypeSpec
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Submitted:
+    """The answer to a submission."""
+
+    ids: Sequence[int]
+    """In the order of the submissions and, within each, of its parameters."""
+    held: int = 0
+    """How many of them a hold stopped at the door."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Touched:
+    """The answer to an operator's verb."""
+
+    ids: Sequence[int]
+    """Jobs that it changed, or whose running attempt it asked to end."""
+    reopened: Sequence[int] = ()
+    """Settled ancestors and needers that went back to waiting because of it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Removed:
+    """A deleted job whose folder may go too."""
+
+    job_id: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spawned:
+    """The answer to a spawn."""
+
+    ids: Sequence[int]
+    """In the order asked. A key that already had a child of this parent gives that child's id."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Swept:
+    """What housekeeping did, and when it is due again."""
+
+    due: int = 0
+    """Scheduled jobs that became claimable."""
+    more: bool = False
+    """The step's bound was reached: call again soon."""
+    wake_us: int | None = None
+    """The earliest time at which something becomes due by itself."""
+
+
+class Store(Protocol):
+    """See the module's docstring; each method says what it adds."""
+
+    # --- the store itself -----------------------------------------------------------------
+
+    def create(self) -> None:
+        """Make the store, or bring its schema up to date. Idempotent."""
+
+    def close(self) -> None:
+        """Let go of everything. Idempotent."""
+
+    def facts(self) -> Mapping[str, str]:
+        """Name, version and settings of the database, and the token of its folder root: for ``init``
+        and ``doctor`` to print."""
+
+    # --- what nodes and applications declare ----------------------------------------------
+
+    def register(self, types: Iterable[TypeSpec], queues: Iterable[QueueSpec]) -> None:
+        """Make these job types and queues known; a later registration of a name replaces it.
+
+        Raises Refused when a queue's order or sharing changes while jobs stand in it.
+        """
+
+    def types(self) -> Mapping[str, TypeSpec]:
+        """All job types known, by name."""
+
+    def queues(self) -> Mapping[str, QueueSpec]:
+        """All queues declared, by name. One that is only named somewhere has QueueSpec's defaults."""
+
+    # --- making jobs ----------------------------------------------------------------------
+
+    def submit(self, submissions: Sequence[Submission], *, now_us: int) -> Submitted:
+        """Accept jobs: all become visible together and durable, or none is stored.
+
+        Raises UnknownType, BadParameters (a lock's field missing), DuplicateKey, NoSuchJob (a need),
+        Cycle. Parameters were validated before; the store does not look into them but for locks.
+        """
+
+    def spawn(
+        self,
+        job_id: int,
+        fence: int,
+        submissions: Sequence[Submission],
+        *,
+        now_us: int,
+    ) -> Spawned:
+        """Children of a running attempt. Ids at once; the rows become visible in the transaction
+        that records the stage as passed, and vanish when the attempt does not pass.
+
+        Those with keys are born at once; the same key below one parent is the same child. Refused
+        (Refused) when the job or an ancestor is to be cancelled. Raises StaleFence, and what
+        ``submit`` raises.
+        """
+
+    # --- the hot path ---------------------------------------------------------------------
+
+    def exchange(self, records: Sequence[Record], want: Want | None, *, now_us: int) -> Exchange:
+        """Record what became of attempts and claim new ones, in one transaction.
+
+        Records: a passed stage takes the job to its next stage (kept in the same slot when the
+        record says ``keep`` and the rules allow, so the answer's leases hold it), to waiting for
+        its children, or to completion; others go as ``scheduling.verdict`` says. Settling a job
+        moves on, in the same transaction, its parent, those who need it, those who wait for its
+        locks, and its tree's next in line when serial. A record whose lease is gone is refused.
+
+        Claims: DESIGN section 3, promises 4 and 5: no lease beyond a queue's limit, a node's slots
+        or a lock; strict priority over all queues; within one, queues in turn; within a queue by
+        shares. Free slots get one job each before anything is looked ahead. A claim that meets a
+        taken lock moves that job to waiting for it, a bounded number a transaction.
+        """
+
+    def started(self, fences: Sequence[int], *, now_us: int) -> None:
+        """Mark these leases as running (durable when it returns). Unknown fences are ignored."""
+
+    # --- what a running attempt may ask ---------------------------------------------------
+
+    def get_data(self, job_id: int) -> Mapping[str, Any]:
+        """All of a job's data, read fresh."""
+
+    def put_data(self, job_id: int, fence: int, name: str, value: str | None, target: int) -> None:
+        """Set (None: remove) one entry, JSON text up to 64 kB. ``target`` is the job itself, its
+        parent or its root. Raises StaleFence, BadParameters (too large), Refused (another job)."""
+
+    def append_data(self, job_id: int, fence: int, name: str, value: str, target: int) -> int:
+        """Append a JSON value to the list of that name (made when missing); returns its length."""
+
+    def results(self, job_id: int) -> Mapping[str, Any]:
+        """The values of the stages that have passed, by stage."""
+
+    def take_lock(self, job_id: int, fence: int, name: str, until: str) -> bool:
+        """Take one more lock for a running attempt, or answer False; never waits."""
+
+    def progress(self, job_id: int, fence: int, fraction: float, message: str | None) -> None:
+        """What people see while the attempt runs. Raises StaleFence."""
+
+    # --- nodes ----------------------------------------------------------------------------
+
+    def join(self, node: NodeInfo, *, now_us: int) -> int:
+        """Enter a node (its id in ``node`` is ignored); returns the id its leases will bear."""
+
+    def beat(self, node_id: int, *, now_us: int) -> bool:
+        """Move the heartbeat counter; False when the node has been declared dead meanwhile."""
+
+    def update_node(self, node_id: int, *, state: str, now_us: int) -> None:
+        """Say that a node drains or has left."""
+
+    def nodes(self) -> Sequence[NodeInfo]:
+        """All nodes that have not left, and those that left still owning leases."""
+
+    def recover(
+        self, node_id: int, running: Mapping[int, int] | None, *, now_us: int
+    ) -> Sequence[int]:
+        """Take every lease of a dead node away; returns the jobs concerned.
+
+        ``running`` maps the fences that are known to have been running to their start time (then
+        all others are handed back uncounted); None: not known, so every lease marked as started
+        counts as lost. The node has left afterwards. Idempotent.
+        """
+
+    def wishes(self, node_id: int) -> Sequence[tuple[int, int]]:
+        """(job, fence) of this node's leases that somebody wants cancelled."""
+
+    # --- operators ------------------------------------------------------------------------
+
+    def cancel(
+        self, job_id: int, *, tree: bool, by: str, reason: str | None, now_us: int
+    ) -> Touched:
+        """Cancel a job, or it and all below. What runs gets a wish and ends soon.
+
+        A job with open children cannot be cancelled without its tree (Refused).
+        """
+
+    def retry(self, job_id: int, *, stage: str | None, by: str, now_us: int) -> Touched:
+        """Open a failed, orphaned or cancelled job again: from the stage after the last passed one,
+        or from an earlier ``stage``. For a job that failed because of its children, those that
+        failed are retried. Ancestors regrow. Raises Refused, UnlawfulTransition."""
+
+    def rerun(self, job_id: int, *, stage: str | None, by: str, now_us: int) -> Touched:
+        """Run a settled job again from its first stage (or from ``stage``), whatever had passed.
+        Children which those stages bore are superseded, except those spawned again by key."""
+
+    def release(self, job_id: int, *, by: str, now_us: int) -> Touched:
+        """Let a held job go on, each looked at afresh (children, needs, time)."""
+
+    def delete(self, job_id: int, *, by: str, now_us: int) -> Sequence[Removed]:
+        """Delete a settled or held job with everything below it; a tombstone stays.
+
+        Raises Refused when something below is open (cancel it first). The folders are the caller's
+        to remove, and ``deleted_folders`` tells them again until ``folder_gone``.
+        """
+
+    def deleted_folders(self, limit: int) -> Sequence[int]:
+        """Deleted jobs whose folders may still be there."""
+
+    def folder_gone(self, job_ids: Sequence[int]) -> None:
+        """Their folders have been removed."""
+
+    # --- housekeeping ---------------------------------------------------------------------
+
+    def sweep(self, *, now_us: int, limit: int = 500) -> Swept:
+        """One bounded step of housekeeping: scheduled jobs that are due, submissions whose
+        submitter died half-way (dropped, or finished when accepted), cancel wishes over trees,
+        jobs whose next stage has vanished from their type (held, with the reason)."""
+
+    # --- reading --------------------------------------------------------------------------
+
+    def job(self, job_id: int) -> Job:
+        """One job. Raises NoSuchJob."""
+
+    def jobs(self, which: Filter, *, after: int = 0, limit: int = 100, newest: bool = False) -> list[Job]:
+        """Jobs that fit, by id (``newest``: the other way), from behind ``after``."""
+
+    def tree(self, job_id: int, *, limit: int = 10_000) -> list[Job]:
+        """The job and all below it, in lineage order."""
+
+    def attempts(self, job_id: int) -> list[Attempt]:
+        """Its history, oldest first; a running attempt is last."""
+
+    def counts(self, which: Filter) -> Mapping[str, int]:
+        """How many jobs stand in each state."""
+
+    def children(self, job_id: int, *, after: int = 0, limit: int = 1000) -> list[Job]:
+        """Its direct children by id, those deleted or superseded left out."""
+
+    def signature(self) -> int:
+        """A number that moves when another process has committed: for polling behind nudges."""
