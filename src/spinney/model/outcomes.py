@@ -39,6 +39,4 @@ class Outcome(StrEnum):
 PASSED = frozenset({Outcome.OK, Outcome.WARNING, Outcome.NOT_APPLICABLE, Outcome.FINISH})
 """Outcomes after which the stage is not run again unless an operator asks or it is marked ``again``."""
 
-STAGE_WORDS = frozenset(
-    {*PASSED, Outcome.ERROR, Outcome.DEFER, Outcome.HOLD}
-)
+STAGE_WORDS = frozenset({*PASSED, Outcome.ERROR, Outcome.DEFER, Outcome.HOLD})

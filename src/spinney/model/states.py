@@ -38,9 +38,7 @@ TRANSITIONS: Mapping[State | None, frozenset[State]] = MappingProxyType(
         _S.HELD: frozenset({_S.PENDING, _S.SCHEDULED, _S.WAITING, _S.CANCELLED, _S.DELETED}),
         _S.CLAIMED: frozenset({_S.RUNNING, _S.PENDING, _S.FAILED, _S.CANCELLED, _S.ORPHANED}),
         _S.RUNNING: frozenset(set(_S) - {_S.CLAIMED, _S.DELETED}),
-        _S.WAITING: frozenset(
-            {_S.PENDING, _S.SCHEDULED, _S.HELD, _S.COMPLETED, _S.FAILED, _S.CANCELLED}
-        ),
+        _S.WAITING: frozenset({_S.PENDING, _S.SCHEDULED, _S.HELD, _S.COMPLETED, _S.FAILED, _S.CANCELLED}),
         _S.FAILED: frozenset({_S.PENDING, _S.SCHEDULED, _S.WAITING, _S.HELD, _S.DELETED}),
         _S.ORPHANED: frozenset({_S.PENDING, _S.SCHEDULED, _S.WAITING, _S.HELD, _S.DELETED}),
         _S.CANCELLED: frozenset({_S.PENDING, _S.SCHEDULED, _S.WAITING, _S.HELD, _S.DELETED}),

@@ -140,8 +140,7 @@ class TypeSpec:
         """A value that ``from_json`` turns back into an equal spec."""
         return asdict(self) | {
             "stages": [
-                asdict(s) | {"exit_codes": {str(k): v for k, v in s.exit_codes.items()}}
-                for s in self.stages
+                asdict(s) | {"exit_codes": {str(k): v for k, v in s.exit_codes.items()}} for s in self.stages
             ]
         }
 

@@ -46,9 +46,8 @@ def verdict(
     """
     if outcome is Outcome.CANCELLED:
         return Verdict(state=State.CANCELLED, reason="cancelled")
-    if not started or outcome is Outcome.RETURNED:
-        if outcome in (Outcome.LOST, Outcome.DIED, Outcome.RETURNED):
-            return Verdict(state=State.PENDING)
+    if outcome is Outcome.RETURNED or (outcome in (Outcome.LOST, Outcome.DIED) and not started):
+        return Verdict(state=State.PENDING)
     if outcome is Outcome.HOLD:
         return Verdict(state=State.HELD, reason="held by its own stage")
     if outcome is Outcome.DEFER:
@@ -81,9 +80,7 @@ def _interrupted(
         if attempt >= stage.max_attempts:
             return Verdict(state=State.FAILED, attempt_used=True, interruption=True)
         wait = delay_s(stage.backoff, attempt, draw)
-        return Verdict(
-            state=State.SCHEDULED, delay_s=wait, attempt_used=True, interruption=True
-        )
+        return Verdict(state=State.SCHEDULED, delay_s=wait, attempt_used=True, interruption=True)
     if spec.on_lost == "orphan":
         return Verdict(
             state=State.ORPHANED,

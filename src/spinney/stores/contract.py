@@ -193,9 +193,7 @@ class Store(Protocol):
     def nodes(self) -> Sequence[NodeInfo]:
         """All nodes that have not left, and those that left still owning leases."""
 
-    def recover(
-        self, node_id: int, running: Mapping[int, int] | None, *, now_us: int
-    ) -> Sequence[int]:
+    def recover(self, node_id: int, running: Mapping[int, int] | None, *, now_us: int) -> Sequence[int]:
         """Take every lease of a dead node away; returns the jobs concerned.
 
         ``running`` maps the fences that are known to have been running to their start time (then
@@ -208,9 +206,7 @@ class Store(Protocol):
 
     # --- operators ------------------------------------------------------------------------
 
-    def cancel(
-        self, job_id: int, *, tree: bool, by: str, reason: str | None, now_us: int
-    ) -> Touched:
+    def cancel(self, job_id: int, *, tree: bool, by: str, reason: str | None, now_us: int) -> Touched:
         """Cancel a job, or it and all below. What runs gets a wish and ends soon.
 
         A job with open children cannot be cancelled without its tree (Refused).

@@ -1,0 +1,14 @@
+"""The first schema."""
+
+from alembic import op
+
+from spinney.stores.sql.schema import metadata
+
+revision = "0001"
+down_revision = None
+
+
+def upgrade() -> None:
+    metadata.create_all(op.get_bind())
+    for name in ("job", "fence", "lane", "share", "node", "registry"):
+        op.execute(f"insert into counters (name, value) values ('{name}', 0)")

@@ -1,0 +1,360 @@
+"""What became of attempts: facts first, consequences after, in the transaction of the flush.
+
+Most records say the same thing: the last stage of a plain job passed. Those go through set
+statements (``_complete_plain``); the others one by one (``_record``). Which way a record takes is a
+matter of speed alone: both leave the same rows.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import orjson
+
+from spinney.model.jobs import Lease, Record, Want
+from spinney.model.outcomes import PASSED, Outcome
+from spinney.model.progress import next_stage
+from spinney.model.states import State
+from spinney.scheduling.verdict import Verdict, verdict
+from spinney.stores.sql import placing, rows, staging
+from spinney.stores.sql.claiming import take_locks
+from spinney.stores.sql.database import Tx
+from spinney.stores.sql.registry import Lane, Registry, effective_queue
+from spinney.stores.sql.rows import Row
+from spinney.stores.sql.settling import Consequences
+
+MESSAGE_MAX = 2_000
+_SPECIAL = (
+    "select exists(select 1 from needs), exists(select 1 from wishes), exists(select 1 from locks), "
+    "exists(select 1 from staging), exists(select 1 from children_left)"
+)
+
+
+class Held(NamedTuple):
+    """A lease as the store has it."""
+
+    job_id: int
+    fence: int
+    node_id: int
+    slot: int
+    lane: int
+    attempt: int
+    parent_id: int | None
+    plain: bool
+
+
+HeldRow = tuple[int, int, int, int, int, int, int | None, bool]
+"""The same, as it comes from the driver: thousands a second."""
+
+
+class Recorder:
+    """One flush: made for a transaction, run once."""
+
+    def __init__(
+        self, tx: Tx, registry: Registry, consequences: Consequences, draw: float, now_us: int
+    ) -> None:
+        self.tx, self.registry, self.consequences = tx, registry, consequences
+        self.draw, self.now_us = draw, now_us
+        self.refused: list[Record] = []
+        self.kept: list[Lease] = []
+
+    def run(self, records: Sequence[Record], want: Want | None) -> None:
+        """Write all of it; ``refused`` and ``kept`` say what the node must know."""
+        if not records:
+            return
+        held = self._leases(records)
+        special = self._special(records)
+        last = {lane.id for lane in self.registry.lanes.values() if self._last(lane)}
+        plain, others, returned = [], [], []
+        ok, back = Outcome.OK, Outcome.RETURNED
+        for record in records:
+            lease = held.pop((record[0], record[1]), None)
+            if lease is None:
+                self.refused.append(record)
+            elif not lease[7] or record[0] in special:
+                others.append((record, Held(*lease)))
+            elif record[2] is ok and lease[4] in last:
+                plain.append((record, lease))
+            elif record[2] is back:
+                returned.append((record, lease))
+            else:
+                others.append((record, Held(*lease)))
+        if plain:
+            self._complete_plain(plain)
+        if returned:
+            self._return_plain(returned)
+        for record, lease in others:
+            self._record(record, lease, want)
+        self.consequences.drain()
+
+    def _leases(self, records: Sequence[Record]) -> dict[tuple[int, int], HeldRow]:
+        ids = orjson.dumps([r.job_id for r in records]).decode()
+        sql = (
+            "select job_id, fence, node_id, slot, lane, attempt, parent_id, plain from json_each(?) j "
+            "join leases on job_id = j.value"
+        )
+        return {(r[0], r[1]): r for r in self.tx.all(sql, (ids,))}
+
+    def _special(self, records: Sequence[Record]) -> set[int]:
+        """Jobs of this flush about which some other table has something to say."""
+        needs, wishes, locks, staged, children = self.tx.one(_SPECIAL)
+        if wishes:
+            return {r.job_id for r in records}
+        ids = orjson.dumps([r.job_id for r in records]).decode()
+        found: set[int] = set()
+        for there, sql in (
+            (
+                needs,
+                "select distinct need_id from needs where need_id in (select j.value from json_each(?) j)",
+            ),
+            (locks, "select job_id from locks where job_id in (select j.value from json_each(?) j)"),
+            (staged, "select parent_id from staging where parent_id in (select j.value from json_each(?) j)"),
+            (
+                children,
+                "select j.value from json_each(?) j where exists "
+                "(select 1 from children_left c where c.parent_id = j.value)",
+            ),
+        ):
+            if there:
+                found.update(job_id for (job_id,) in self.tx.all(sql, (ids,)))
+        return found
+
+    def _last(self, lane: Lane) -> bool:
+        spec = self.registry.types.get(lane.type)
+        return spec is not None and spec.stages[-1].name == lane.stage and not lane.probing
+
+    # --- sets -----------------------------------------------------------------------------
+
+    def _complete_plain(self, records: list[tuple[Record, HeldRow]]) -> None:
+        tx, now = self.tx, self.now_us
+        stages = {lane.id: lane.stage for lane in self.registry.lanes.values()}
+        tx.many(
+            "insert into attempts (job_id, fence, stage, attempt, outcome, node_id, started_us, ended_us, message, "
+            "result) values (?, ?, ?, ?, 'ok', ?, ?, ?, ?, ?)",
+            [(r[0], r[1], stages[h[4]], h[5], h[2], r[3], r[4], r[6], r[5]) for r, h in records],
+        )
+        tx.run(
+            "delete from leases where job_id in (select j.value from json_each(?) j)",
+            (orjson.dumps([r[0] for r, _ in records]).decode(),),
+        )
+        tx.many(
+            "update jobs set state = 'completed', stage = null, started_us = coalesce(started_us, ?), "
+            "settled_us = ?, node_id = ? where id = ?",
+            [(r[3], now, h[2], r[0]) for r, h in records],
+        )
+        children = [(h[6], r[0]) for r, h in records if h[6] is not None]
+        if children:
+            tx.many("delete from children_left where parent_id = ? and bad = 0 and child_id = ?", children)
+            for parent_id in {p for p, _ in children}:
+                self.consequences.parent_changed(parent_id)
+
+    def _return_plain(self, records: list[tuple[Record, HeldRow]]) -> None:
+        """Handed back without having begun: to where they stood, uncounted."""
+        groups: dict[int, list[int]] = {}
+        for r, h in records:
+            groups.setdefault(h[4], []).append(r[0])
+        for lane_id, ids in groups.items():
+            where = placing.POSITIONS[self.registry.queue(self.registry.lanes[lane_id].queue).order]
+            self.tx.run(
+                f"insert into ready (lane, priority, share, position, job_id) select l.lane, jobs.priority, l.share, "
+                f"{where}, jobs.id from json_each(?) j join leases l on l.job_id = j.value "
+                "join jobs on jobs.id = j.value",
+                (orjson.dumps(ids).decode(),),
+            )
+        self.tx.run(
+            "delete from leases where job_id in (select j.value from json_each(?) j)",
+            (orjson.dumps([r[0] for r, _ in records]).decode(),),
+        )
+
+    # --- one by one -----------------------------------------------------------------------
+
+    def _record(self, record: Record, lease: Held, want: Want | None) -> None:
+        tx, c = self.tx, self.consequences
+        row = rows.find(tx, record.job_id)
+        lane = self.registry.lanes[lease.lane]
+        tx.run("delete from leases where job_id = ?", (row.id,))
+        c.free_locks(row.id, record.fence)
+        if row.parent_id is not None:
+            c.line_moved(row.root_id)
+        began = record.started_us > 0
+        if began or record.outcome not in (Outcome.RETURNED, Outcome.LOST, Outcome.DIED):
+            self._history(record, lease, lane)
+        if began:
+            tx.run(
+                "update jobs set started_us = coalesce(started_us, ?), node_id = ? where id = ?",
+                (record.started_us, lease.node_id, row.id),
+            )
+        if record.outcome in PASSED:
+            staging.publish_children(tx, self.registry, row.id, record.fence, self.now_us)
+            self._wake_lane(lane)
+            self._passed(row, record, lease, want)
+            return
+        staging.disown_children(tx, record.fence)
+        self._not_passed(row, record, lease, lane, began)
+
+    def _history(self, record: Record, lease: Held, lane: Lane) -> None:
+        message = record.message[:MESSAGE_MAX] if record.message else None
+        result = None if record.outcome is Outcome.NOT_APPLICABLE else record.result
+        self.tx.run(
+            "insert into attempts (job_id, fence, stage, attempt, outcome, node_id, started_us, ended_us, code, "
+            "message, error, result) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (
+                record.job_id, record.fence, lane.stage, lease.attempt, record.outcome, lease.node_id,
+                record.started_us, record.ended_us, record.code, message, record.error, result,
+            ),
+        )  # fmt: skip
+
+    # --- passed ---------------------------------------------------------------------------
+
+    def _passed(self, row: Row, record: Record, lease: Held, want: Want | None) -> None:
+        tx, c = self.tx, self.consequences
+        if record.outcome is Outcome.WARNING:
+            tx.run("update jobs set warnings = warnings + 1 where id = ?", (row.id,))
+        spec = self.registry.types.get(row.type)
+        stage = row.stage
+        self._supersede_early_report(row, record.fence)
+        if spec is not None:
+            stage = next_stage(spec, rows.passed_stages(tx, row.id, [s.name for s in spec.stages]))
+        tx.run(
+            "update jobs set attempts = 0, interruptions = 0, code = ? where id = ?", (record.code, row.id)
+        )
+        row = row._replace(attempts=0, interruptions=0)
+        if placing.open_children(tx, row.id):
+            wish = placing.wished(tx, row)
+            if stage is not None:
+                tx.run("update jobs set stage = ? where id = ?", (stage, row.id))
+                row = row._replace(stage=stage)
+            if wish is None or stage is None:
+                c.wait_for_children(row, leased=True)
+                return
+            c.settle(row, State.CANCELLED, reason=wish, leased=True)
+            return
+        if stage is not None and self._keeps(row, record, stage, lease, want):
+            self._keep(row, stage, lease)
+            return
+        c.proceed(row, leased=True)
+
+    def _supersede_early_report(self, row: Row, fence: int) -> None:
+        """A stage marked ``again`` that ran while a child of an earlier stage was opened again has told
+        of things as they are no more: it runs once more when that child has settled."""
+        spec = self.registry.types.get(row.type)
+        stage = spec.stage(row.stage or "") if spec else None
+        if stage is not None and stage.again and self.consequences.older_children_open(row):
+            self.tx.run("update attempts set superseded = 1 where job_id = ? and fence = ?", (row.id, fence))
+
+    def _keeps(self, row: Row, record: Record, stage: str, lease: Held, want: Want | None) -> bool:
+        """Whether the next stage may start at once in the same slot."""
+        if not record.keep or want is None or (row.type, stage) not in want.lanes:
+            return False
+        tx, spec = self.tx, self.registry.types[row.type]
+        now, then = spec.stage(row.stage or ""), spec.stage(stage)
+        if now is None or then is None or now.isolation != then.isolation:
+            return False
+        queue = effective_queue(spec, stage, row.queue_moved, row.queue_named, row.queue_parent)
+        if queue != row.queue or placing.wished(tx, row) is not None or self.consequences.is_serial(row):
+            return False
+        if placing.bad_child(tx, row.id) is not None and spec.children == "completed":
+            return False
+        lane_id = self.registry.lane(tx, queue, row.type, stage)
+        lane = self.registry.lanes[lane_id]
+        if (
+            lane.asleep_until_us is not None
+            or tx.value("select state from nodes where id = ?", (lease.node_id,)) != "active"
+        ):
+            return False
+        urgent = tx.value(
+            "select 1 from lanes l where exists (select 1 from ready r where r.lane = l.id and r.priority < ?) limit 1",
+            (row.priority,),
+        )
+        if urgent is not None:
+            return False
+        wanted = [(lock.template, lock.until) for lock in then.locks]
+        return not wanted or take_locks(tx, row.id, wanted, None, self.now_us) is None
+
+    def _keep(self, row: Row, stage: str, lease: Held) -> None:
+        tx = self.tx
+        fence = tx.take("fence")
+        lane = self.registry.lane(tx, row.queue, row.type, stage)
+        queue = self.registry.queue(row.queue)
+        spec_stage = self.registry.types[row.type].stage(stage)
+        locked = spec_stage is not None and bool(spec_stage.locks)
+        tx.run("update jobs set stage = ? where id = ?", (stage, row.id))
+        tx.run(
+            "insert into leases (job_id, fence, node_id, slot, lane, share, attempt, parent_id, plain, claimed_us) "
+            "values (?, ?, ?, ?, ?, ?, 1, ?, ?, ?)",
+            (
+                row.id, fence, lease.node_id, lease.slot, lane,
+                0 if queue.shared == "none" else row.share, row.parent_id, lease.plain and not locked, self.now_us,
+            ),
+        )  # fmt: skip
+        if locked:
+            tx.run("update locks set fence = ? where job_id = ? and fence = -1", (fence, row.id))
+        (params,) = tx.one("select params from jobs where id = ?", (row.id,))
+        self.kept.append(
+            Lease(row.id, fence, lease.slot, row.type, stage, 1, params, row.parent_id, row.root_id)
+        )
+
+    # --- not passed -----------------------------------------------------------------------
+
+    def _not_passed(self, row: Row, record: Record, lease: Held, lane: Lane, began: bool) -> None:
+        tx, c = self.tx, self.consequences
+        wish = placing.wished(tx, row)
+        if wish is not None:
+            c.settle(row, State.CANCELLED, reason=wish, leased=True)
+            return
+        spec = self.registry.types.get(row.type)
+        stage = spec.stage(lane.stage) if spec else None
+        if spec is None or stage is None:
+            decided = Verdict(state=State.PENDING if record.outcome is Outcome.RETURNED else State.FAILED)
+        else:
+            decided = verdict(
+                spec, stage, record.outcome,
+                attempt=lease.attempt, interruptions=row.interruptions, started=began,
+                retryable=record.retryable, defer_s=record.delay_s, draw=self.draw,
+            )  # fmt: skip
+        if decided.attempt_used or decided.interruption:
+            tx.run(
+                "update jobs set attempts = attempts + ?, interruptions = interruptions + ? where id = ?",
+                (int(decided.attempt_used), int(decided.interruption), row.id),
+            )
+        if record.outcome is Outcome.DEFER and record.lane:
+            self._sleep_lane(lane, decided.delay_s)
+        elif began:
+            self._wake_lane(lane)
+        self._go(row, record, decided)
+
+    def _go(self, row: Row, record: Record, decided: Verdict) -> None:
+        tx, c, now = self.tx, self.consequences, self.now_us
+        reason = record.message or decided.reason
+        if decided.state is State.PENDING or (decided.state is State.SCHEDULED and decided.delay_s <= 0):
+            c.place(row, leased=True)
+        elif decided.state is State.SCHEDULED:
+            wake_us = now + round(decided.delay_s * 1e6)
+            placing.park(tx, row, State.SCHEDULED, now_us=now, wake_us=wake_us, reason=reason, leased=True)
+        elif decided.state is State.HELD:
+            placing.park(tx, row, State.HELD, now_us=now, reason=reason, leased=True)
+        elif decided.state is State.WAITING:
+            lock = record.lock or ""
+            placing.park(
+                tx, row, State.WAITING, now_us=now, waits_for=f"lock:{lock}",
+                reason=f"for the lock {lock}", leased=True,
+            )  # fmt: skip
+            if tx.value("select 1 from locks where name = ?", (lock,)) is None:
+                c.lock_freed(lock)
+        else:
+            if record.code is not None:
+                tx.run("update jobs set code = ? where id = ?", (record.code, row.id))
+            told = f"{decided.reason}: {record.message}" if decided.reason and record.message else reason
+            c.settle(row, decided.state, reason=told, leased=True)
+
+    # --- lanes that sleep -----------------------------------------------------------------
+
+    def _sleep_lane(self, lane: Lane, delay_s: float) -> None:
+        until = self.now_us + round(delay_s * 1e6)
+        self.tx.run("update lanes set asleep_until_us = ?, probing = 1 where id = ?", (until, lane.id))
+        self.registry.touch(self.tx)
+
+    def _wake_lane(self, lane: Lane) -> None:
+        """The probe came through: the others go on."""
+        if lane.probing and (lane.asleep_until_us is None or lane.asleep_until_us <= self.now_us):
+            self.tx.run("update lanes set asleep_until_us = null, probing = 0 where id = ?", (lane.id,))
+            self.registry.touch(self.tx)

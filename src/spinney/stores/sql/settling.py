@@ -1,0 +1,300 @@
+"""What a change of one job means for others, in the same transaction.
+
+A ``Consequences`` collects what a flush has touched: parents whose last child may have settled,
+jobs that need one that settled, locks that came free, serial lines that move. ``drain`` works them
+off until nothing is left; each may settle further jobs, so it is a work list and no recursion.
+"""
+
+from spinney.model.progress import next_stage
+from spinney.model.states import State
+from spinney.stores.sql import placing, rows
+from spinney.stores.sql.database import Tx
+from spinney.stores.sql.registry import Registry
+from spinney.stores.sql.rows import Row
+
+RESERVED = -2
+"""In place of a fence: the lock is kept for a job that has been woken for it and waits to be claimed."""
+BAD = frozenset({State.FAILED, State.CANCELLED, State.ORPHANED})
+
+
+class Consequences:
+    """One per transaction. Add what happened, then ``drain``."""
+
+    def __init__(self, tx: Tx, registry: Registry, now_us: int) -> None:
+        self.tx, self.registry, self.now_us = tx, registry, now_us
+        self._parents: dict[int, None] = {}
+        self._needers: dict[int, None] = {}
+        self._locks: dict[str, None] = {}
+        self._lines: dict[int, None] = {}
+
+    # --- what callers say -----------------------------------------------------------------
+
+    def settle(
+        self,
+        row: Row,
+        state: State,
+        *,
+        reason: str | None = None,
+        because: str | None = None,
+        leased: bool = False,
+    ) -> None:
+        """The job ends in this state. ``because``: children or needs, when it is not its own doing."""
+        tx = self.tx
+        if row.state is State.PENDING and not leased:
+            placing.leave_ready(tx, self.registry, row)
+        if state is State.COMPLETED:
+            tx.run("delete from parked where job_id = ?", (row.id,))
+            rows.set_state(tx, row, state, leased=leased)
+            tx.run("update jobs set stage = null, settled_us = ? where id = ?", (self.now_us, row.id))
+        else:
+            placing.park(tx, row, state, now_us=self.now_us, waits_for=because, reason=reason, leased=leased)
+            tx.run("update jobs set settled_us = ? where id = ?", (self.now_us, row.id))
+        self.settled(row, state)
+
+    def settled(self, row: Row, state: State) -> None:
+        """The job's row says so already; only others still have to hear of it."""
+        tx = self.tx
+        if row.parent_id is not None:
+            self.child_settled(row.id, row.parent_id, bad=state in BAD)
+        self._needers.update(
+            (n, None) for (n,) in tx.all("select job_id from needs where need_id = ?", (row.id,))
+        )
+        tx.run("delete from keys where job_id = ? and not forever", (row.id,))
+        self.free_locks(row.id, None)
+        self._leave_line(row)
+        tx.run("delete from wishes where job_id = ? and not tree", (row.id,))
+
+    def child_settled(self, child_id: int, parent_id: int, *, bad: bool) -> None:
+        self.tx.run(
+            "delete from children_left where parent_id = ? and bad = 0 and child_id = ?",
+            (parent_id, child_id),
+        )
+        if bad:
+            self.tx.run(
+                "insert into children_left (parent_id, bad, child_id) "
+                "select ?, 1, ? from jobs where id = ? and superseded is null",
+                (parent_id, child_id, child_id),
+            )
+        self._parents[parent_id] = None
+
+    def parent_changed(self, parent_id: int) -> None:
+        """Something about its children changed: look whether it may go on."""
+        self._parents[parent_id] = None
+
+    def free_locks(self, job_id: int, fence: int | None) -> None:
+        """Give back the locks of an attempt, or (fence None) all that the job still has."""
+        where = "job_id = ?" if fence is None else "job_id = ? and fence = ?"
+        args = (job_id,) if fence is None else (job_id, fence)
+        names = self.tx.all(f"delete from locks where {where} returning name", args)
+        self._locks.update((name, None) for (name,) in names)
+
+    def place(self, row: Row, *, leased: bool = False) -> None:
+        """Put an open job where it belongs now (see ``placing``). Its own wish is honoured first.
+
+        The caller has taken it out of ``ready``; ``leased``: its lease has just been taken away."""
+        tx = self.tx
+        wish = placing.wished(tx, row)
+        if wish is not None:
+            self.settle(row, State.CANCELLED, reason=wish, leased=leased)
+            return
+        if row.at_us is not None and row.at_us > self.now_us:
+            placing.park(
+                tx,
+                row,
+                State.SCHEDULED,
+                now_us=self.now_us,
+                wake_us=row.at_us,
+                reason="for its time",
+                leased=leased,
+            )
+            return
+        still_open, broken = placing.needs_left(tx, row.id)
+        if broken is not None:
+            reason = f"job {broken[0]}, which it needs, is {broken[1]}"
+            if row.state not in (State.WAITING, State.PENDING):
+                row = rows.set_state(tx, row, State.WAITING)
+            self.settle(row, State.FAILED, reason=reason, because="needs", leased=leased)
+        elif still_open:
+            self._stand_aside(row, "needs", "for jobs that it needs", leased)
+        elif self.older_children_open(row):
+            self._stand_aside(row, "children", "for its subjobs", leased)
+        elif self.is_serial(row) and not self._first_in_line(row):
+            placing.park(
+                tx, row, State.WAITING, now_us=self.now_us, waits_for="serial",
+                reason="for an earlier job of its serial tree", leased=leased,
+            )  # fmt: skip
+        else:
+            placing.to_ready(tx, self.registry, row, leased=leased)
+
+    def older_children_open(self, row: Row) -> bool:
+        """Whether children that earlier stages bore are open (those of the stage to be run are no reason
+        to wait: an attempt of it bore them by key and did not pass)."""
+        return (
+            placing.open_children(self.tx, row.id)
+            and self.tx.value(
+                "select 1 from children_left join jobs on jobs.id = child_id where children_left.parent_id = ? "
+                "and bad = 0 and jobs.birth_stage is not ? limit 1",
+                (row.id, row.stage),
+            )
+            is not None
+        )
+
+    def wait_for_children(self, row: Row, *, leased: bool) -> None:
+        """Its stage has passed and bore children: it goes on when the last of them has settled."""
+        self._stand_aside(row, "children", "for its subjobs", leased)
+
+    def drain(self) -> None:
+        """Work off everything, until nothing moves any more."""
+        while self._parents or self._needers or self._locks or self._lines:
+            while self._parents:
+                self._go_on(self._parents.popitem()[0])
+            while self._needers:
+                self._need_settled(self._needers.popitem()[0])
+            while self._locks:
+                self._lock_freed(self._locks.popitem()[0])
+            while self._lines:
+                self._advance(self._lines.popitem()[0])
+
+    # --- parents --------------------------------------------------------------------------
+
+    def _go_on(self, parent_id: int) -> None:
+        tx = self.tx
+        row = rows.find(tx, parent_id)
+        if row.state is not State.WAITING or placing.open_children(tx, parent_id):
+            return
+        waits = tx.value("select waits_for from parked where job_id = ?", (parent_id,))
+        if waits != "children":
+            return
+        self.proceed(row)
+
+    def proceed(self, row: Row, *, leased: bool = False) -> None:
+        """Its children have settled (or it has none): to its next stage, or to its end."""
+        tx = self.tx
+        wish = placing.wished(tx, row)
+        spec = self.registry.types.get(row.type)
+        if spec is None:
+            stage = row.stage
+        else:
+            stage = next_stage(spec, rows.passed_stages(tx, row.id, [s.name for s in spec.stages]))
+        strict = spec is None or spec.children == "completed"
+        bad = placing.bad_child(tx, row.id, cancelled_too=strict)
+        if bad is not None and (stage is None or strict):
+            reason = wish or _because_of_child(tx, bad)
+            state = State.CANCELLED if wish else State.FAILED
+            self.settle(row, state, reason=reason, because=None if wish else "children", leased=leased)
+        elif stage is None:
+            self.settle(row, State.COMPLETED, leased=leased)
+        else:
+            if stage != row.stage:
+                tx.run("update jobs set stage = ?, attempts = 0 where id = ?", (stage, row.id))
+                row = row._replace(stage=stage, attempts=0)
+            self.place(row, leased=leased)
+
+    # --- needs ----------------------------------------------------------------------------
+
+    def _need_settled(self, job_id: int) -> None:
+        if rows.hidden(self.tx, job_id):
+            return
+        row = rows.find(self.tx, job_id)
+        waits = self.tx.value("select waits_for from parked where job_id = ?", (job_id,))
+        if row.state is State.WAITING and waits == "needs":
+            self.place(row)
+
+    # --- locks ----------------------------------------------------------------------------
+
+    def lock_freed(self, name: str) -> None:
+        """A lock may have room: let whoever waits for it try."""
+        self._locks[name] = None
+
+    def _lock_freed(self, name: str) -> None:
+        """The first that waits for it goes back to where it can be claimed; the claim takes the lock.
+
+        One that has other reasons to stand aside by now lets the next one go.
+        """
+        while placing.lock_room(self.tx, name):
+            first = self.tx.value(
+                "select job_id from parked where waits_for = ? and waits_for like 'lock:%' "
+                "order by priority, job_id limit 1",
+                (f"lock:{name}",),
+            )
+            if first is None:
+                return
+            self.place(rows.find(self.tx, first))
+            if rows.find(self.tx, first).state is State.PENDING:
+                # Kept for it until it is claimed, so that nobody who came later overtakes it.
+                self.tx.run(
+                    "insert into locks (name, job_id, fence, since_us) values (?, ?, ?, ?) on conflict do nothing",
+                    (name, first, RESERVED, self.now_us),
+                )
+                return
+
+    # --- the serial line ------------------------------------------------------------------
+
+    def is_serial(self, row: Row) -> bool:
+        if row.parent_id is None:
+            return False
+        root_type = self.tx.value("select type from jobs where id = ?", (row.root_id,))
+        spec = self.registry.types.get(root_type)
+        return spec is not None and spec.serial
+
+    def _first_in_line(self, row: Row) -> bool:
+        """Enter the job into its tree's line; whether it may go now."""
+        tx = self.tx
+        tx.run(
+            "insert into serial_line (root_id, lineage, job_id) values (?, ?, ?) on conflict do nothing",
+            (row.root_id, row.lineage, row.id),
+        )
+        line = tx.all(
+            "select job_id from serial_line where root_id = ? order by lineage limit 2", (row.root_id,)
+        )
+        if line[0][0] != row.id:
+            return False
+        # A later one may have been put into ``ready`` before this one came (a spawn from below, a
+        # reopened job): it steps back, unless it runs already; then this one waits for it.
+        return len(line) == 1 or self._step_back(line[1][0])
+
+    def _step_back(self, job_id: int) -> bool:
+        later = rows.find(self.tx, job_id)
+        if rows.leased_fence(self.tx, job_id) is not None:
+            return False
+        if later.state is State.PENDING:
+            placing.leave_ready(self.tx, self.registry, later)
+            placing.park(
+                self.tx, later, State.WAITING, now_us=self.now_us, waits_for="serial",
+                reason="for an earlier job of its serial tree",
+            )  # fmt: skip
+        return True
+
+    def _leave_line(self, row: Row) -> None:
+        if row.parent_id is None:
+            return
+        self.tx.run("delete from serial_line where root_id = ? and lineage = ?", (row.root_id, row.lineage))
+        if self.tx.changed():
+            self._lines[row.root_id] = None
+
+    def line_moved(self, root_id: int) -> None:
+        self._lines[root_id] = None
+
+    def _advance(self, root_id: int) -> None:
+        first = self.tx.value(
+            "select job_id from serial_line where root_id = ? order by lineage limit 1", (root_id,)
+        )
+        if first is None or rows.hidden(self.tx, first):
+            return
+        row = rows.find(self.tx, first)
+        waits = self.tx.value("select waits_for from parked where job_id = ?", (first,))
+        if row.state is State.WAITING and waits == "serial":
+            self.place(row)
+
+    # --- helping --------------------------------------------------------------------------
+
+    def _stand_aside(self, row: Row, waits_for: str, reason: str, leased: bool) -> None:
+        placing.park(
+            self.tx, row, State.WAITING, now_us=self.now_us, waits_for=waits_for, reason=reason, leased=leased
+        )
+        self._leave_line(row)
+
+
+def _because_of_child(tx: Tx, child_id: int) -> str:
+    state = tx.value("select state from jobs where id = ?", (child_id,))
+    return f"its subjob {child_id} is {state}"

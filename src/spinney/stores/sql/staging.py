@@ -1,0 +1,136 @@
+"""Submissions and spawns that are written in steps, hidden until they are published.
+
+``staging`` has a row for each: unpublished rows are hidden from every reading, and dropped when
+their writer is gone; published ones are accepted, and whoever comes by puts what is left in place.
+Children of a running attempt stand here until the record of its success publishes them.
+"""
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+
+from spinney.model.errors import Refused
+from spinney.stores.sql import submitting
+from spinney.stores.sql.database import Tx
+from spinney.stores.sql.registry import Registry
+from spinney.stores.sql.submitting import Plan
+
+INLINE = 300
+"""So many children are put in place by the very transaction that records their parent's stage."""
+ABANDONED_US = 60_000_000
+"""A writer that has not moved for so long is taken for dead. A mistake does no harm: it finds its
+row gone and says so; nothing was visible."""
+
+Write = Callable[[], AbstractContextManager[Tx]]
+
+
+def write_steps(write: Write, registry: Registry, plans: list[Plan], first_id: int, now_us: int) -> None:
+    """The rows of a staged call, a step a transaction; drops them all when one fails."""
+    last_id = first_id + submitting.size(plans) - 1
+    try:
+        with write() as tx:
+            todo = submitting.runs(tx, registry, plans, first_id, submitting.STEP)
+        for run in todo:
+            with write() as tx:
+                _require(tx, first_id, now_us)
+                submitting.write_run(tx, run, now_us, first_id)
+    except BaseException:
+        while not _drop(write, first_id, last_id):
+            pass
+        raise
+
+
+def enter(tx: Tx, first_id: int, last_id: int, parent_id: int | None, fence: int | None, now_us: int) -> None:
+    """Hide this run of ids. Runs of one attempt that join become one."""
+    if fence is not None:
+        tx.run(
+            "update staging set last_id = ?, beat_us = ? where fence = ? and last_id = ?",
+            (last_id, now_us, fence, first_id - 1),
+        )
+        if tx.changed():
+            return
+    tx.run(
+        "insert into staging (first_id, last_id, next_id, published, parent_id, fence, beat_us) "
+        "values (?, ?, ?, 0, ?, ?, ?)",
+        (first_id, last_id, first_id, parent_id, fence, now_us),
+    )
+
+
+def _require(tx: Tx, first_id: int, now_us: int) -> None:
+    tx.run(
+        "update staging set beat_us = ? where first_id <= ? and last_id >= ? and published = 0",
+        (now_us, first_id, first_id),
+    )
+    if not tx.changed():
+        raise Refused("the submission took too long between its steps and was dropped; submit it again")
+
+
+def publish(tx: Tx, first_id: int, now_us: int) -> None:
+    """From here on the jobs are accepted."""
+    _require(tx, first_id, now_us)
+    tx.run("update staging set published = 1 where first_id = ?", (first_id,))
+
+
+def publish_children(tx: Tx, registry: Registry, job_id: int, fence: int, now_us: int) -> None:
+    """The stage that bore them has passed: few are put in place now, many in steps."""
+    for first_id, last_id in tx.all("select first_id, last_id from staging where fence = ?", (fence,)):
+        if last_id - first_id < INLINE:
+            tx.run("delete from staging where first_id = ?", (first_id,))
+            submitting.put_in_place(tx, registry, first_id, last_id, now_us)
+        else:
+            tx.run("update staging set published = 1, fence = null where first_id = ?", (first_id,))
+
+
+def disown_children(tx: Tx, fence: int) -> None:
+    """The attempt that spawned them did not pass: they are dropped in steps, and stay hidden."""
+    tx.run("update staging set fence = null, parent_id = null, beat_us = 0 where fence = ?", (fence,))
+
+
+def step(tx: Tx, registry: Registry, now_us: int, limit: int) -> int | None:
+    """Put up to ``limit`` jobs of the oldest published call in place; the parent to look at when done.
+
+    Returns None when there is nothing to do, 0 when there may be more, else the parent's id (-1: none).
+    """
+    found = tx.one(
+        "select first_id, last_id, next_id, parent_id from staging where published = 1 order by first_id limit 1"
+    )
+    if found is None:
+        return None
+    first_id, last_id, next_id, parent_id = found
+    until = min(last_id, next_id + limit - 1)
+    submitting.put_in_place(tx, registry, next_id, until, now_us)
+    if until < last_id:
+        tx.run("update staging set next_id = ? where first_id = ?", (until + 1, first_id))
+        return 0
+    tx.run("delete from staging where first_id = ?", (first_id,))
+    return parent_id or -1
+
+
+def abandoned(tx: Tx, now_us: int) -> tuple[int, int] | None:
+    """An unpublished run whose writer is gone: its attempt has no lease, or its clock stands still."""
+    found = tx.one(
+        "select first_id, last_id from staging s where published = 0 and ("
+        "(fence is null and beat_us < ?) or (fence is not null and not exists "
+        "(select 1 from leases l where l.job_id = s.parent_id and l.fence = s.fence))) limit 1",
+        (now_us - ABANDONED_US,),
+    )
+    return None if found is None else (found[0], found[1])
+
+
+def _drop(write: Write, first_id: int, last_id: int) -> bool:
+    with write() as tx:
+        return drop(tx, first_id, last_id)
+
+
+def drop(tx: Tx, first_id: int, last_id: int, limit: int = submitting.STEP) -> bool:
+    """Remove the newest ``limit`` rows of a hidden run; True when all of it is gone."""
+    start = max(first_id, last_id - limit + 1)
+    newest = tx.value("select max(id) from jobs where id between ? and ?", (first_id, last_id))
+    if newest is not None:
+        start = max(first_id, newest - limit + 1)
+    for table, column in (("needs", "job_id"), ("data", "job_id"), ("jobs", "id")):
+        tx.run(f"delete from {table} where {column} between ? and ?", (start, last_id))
+    tx.run("delete from keys where job_id between ? and ?", (start, last_id))
+    if start > first_id:
+        return False
+    tx.run("delete from staging where first_id = ?", (first_id,))
+    return True

@@ -1,0 +1,344 @@
+"""The contract on SQL: each method is one turn of a transaction around the module that knows how."""
+
+import random
+import sqlite3
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+from spinney.model.errors import UsageError
+from spinney.model.jobs import Attempt, Exchange, Filter, Job, NodeInfo, Record, Submission, Want
+from spinney.model.types import QueueSpec, TypeSpec
+from spinney.stores.contract import Removed, Spawned, Submitted, Swept, Touched
+from spinney.stores.sql import attempts, nodes, reading, staging, submitting
+from spinney.stores.sql.claiming import Claim, Rotation
+from spinney.stores.sql.database import Database, Tx
+from spinney.stores.sql.operating import Operation
+from spinney.stores.sql.recording import Recorder
+from spinney.stores.sql.registry import Registry
+from spinney.stores.sql.settling import Consequences
+from spinney.stores.sql.sweeping import Sweep, next_wake_us
+
+STEP = 200
+"""Jobs that one transaction of a sweep changes: well under 50 ms."""
+
+
+def open_store(url: str) -> "SqlStore":
+    """The store of a URL, ``sqlite:///file`` (relative) or ``sqlite:////file`` (absolute).
+
+    Nothing is touched before the first use. Raises UsageError for other URLs.
+    """
+    prefix = "sqlite:///"
+    if not url.startswith(prefix) or url == prefix:
+        raise UsageError(f"cannot open the store {url!r}; write it as sqlite:///path/to/file.db")
+    return SqlStore(Database(Path(unquote(url.removeprefix(prefix)))))
+
+
+class SqlStore:
+    """``spinney.stores.contract.Store`` on SQLite."""
+
+    def __init__(self, database: Database) -> None:
+        self.database = database
+        self._registry = Registry()
+        self._rotation = Rotation()
+        self._random = random.Random()  # noqa: S311  # spreads retries, guards nothing
+
+    @contextmanager
+    def _write(self) -> Iterator[Tx]:
+        try:
+            with self.database.write() as tx:
+                self._registry.refresh(tx)
+                yield tx
+        except BaseException:
+            self._registry.forget()
+            raise
+
+    # --- the store itself -----------------------------------------------------------------
+
+    def create(self) -> None:
+        from spinney.stores.sql.migrating import upgrade  # Alembic is slow to import and rarely needed
+
+        upgrade(self.database)
+
+    def close(self) -> None:
+        self.database.close()
+
+    def facts(self) -> Mapping[str, str]:
+        with self.database.read() as connection:
+            found = dict(tuple(r) for r in reading.rows_of(connection, "select name, value from meta"))
+        return {
+            "database": "SQLite",
+            "version": sqlite3.sqlite_version,
+            "file": str(self.database.path.absolute()),
+            "durability": "synchronous=FULL",
+            **found,
+        }
+
+    # --- declared -------------------------------------------------------------------------
+
+    def register(self, types: Iterable[TypeSpec], queues: Iterable[QueueSpec]) -> None:
+        with self._write() as tx:
+            self._registry.register(tx, types, queues)
+
+    def types(self) -> Mapping[str, TypeSpec]:
+        with self._write():
+            return dict(self._registry.types)
+
+    def queues(self) -> Mapping[str, QueueSpec]:
+        with self._write():
+            return dict(self._registry.queues)
+
+    # --- making jobs ----------------------------------------------------------------------
+
+    def submit(self, submissions: Sequence[Submission], *, now_us: int) -> Submitted:
+        with self._write() as tx:
+            plans = [submitting.plan(tx, self._registry, s, None) for s in submissions]
+            submitting.check_needs(tx, plans, None)
+            total = submitting.size(plans)
+            if total <= submitting.STEP:
+                return Submitted(ids=submitting.inline(tx, self._registry, plans, now_us))
+            first_id = tx.take("job", total)
+            staging.enter(tx, first_id, first_id + total - 1, None, None, now_us)
+        staging.write_steps(self._write, self._registry, plans, first_id, now_us)
+        with self._write() as tx:
+            staging.publish(tx, first_id, now_us)
+        while self._staging_step(now_us) == 0:
+            pass
+        return Submitted(ids=range(first_id, first_id + total))
+
+    def spawn(self, job_id: int, fence: int, submissions: Sequence[Submission], *, now_us: int) -> Spawned:
+        with self._write() as tx:
+            parent = attempts.parent_of_new(tx, self._registry, job_id, fence)
+            plans = [submitting.plan(tx, self._registry, s, parent) for s in submissions]
+            submitting.check_needs(tx, plans, parent)
+            if any(s.keys for s in submissions):
+                return Spawned(ids=attempts.spawn_keyed(tx, self._registry, plans, parent, now_us))
+            if not submitting.size(plans):
+                return Spawned(ids=[])
+            first_id, total = attempts.spawn_staged(tx, plans, parent, fence, now_us)
+            if total <= submitting.STEP:
+                for run in submitting.runs(tx, self._registry, plans, first_id, total):
+                    submitting.write_run(tx, run, now_us, first_id)
+        if total > submitting.STEP:
+            staging.write_steps(self._write, self._registry, plans, first_id, now_us)
+        return Spawned(ids=range(first_id, first_id + total))
+
+    def _staging_step(self, now_us: int) -> int | None:
+        """One step of putting published jobs in place; None: there was nothing to do."""
+        with self._write() as tx:
+            parent_id = staging.step(tx, self._registry, now_us, submitting.STEP)
+            if parent_id:
+                consequences = Consequences(tx, self._registry, now_us)
+                if parent_id > 0:
+                    consequences.parent_changed(parent_id)
+                consequences.drain()
+            return parent_id
+
+    # --- the hot path ---------------------------------------------------------------------
+
+    def exchange(self, records: Sequence[Record], want: Want | None, *, now_us: int) -> Exchange:
+        with self._write() as tx:
+            consequences = Consequences(tx, self._registry, now_us)
+            recorder = Recorder(tx, self._registry, consequences, self._random.random(), now_us)
+            recorder.run(records, want)
+            leases, starved = recorder.kept, False
+            if want is not None:
+                claim = Claim(tx, self._registry, self._rotation, consequences, want, now_us)
+                leases = leases + claim.run()
+                consequences.drain()
+                starved = claim.starved
+            unfinished = tx.value("select 1 from staging where published = 1 limit 1") is not None
+            wake_us = now_us if unfinished else next_wake_us(tx, self._registry, now_us)
+        if unfinished:
+            self._staging_step(now_us)
+        return Exchange(leases=leases, refused=recorder.refused, starved=starved, wake_us=wake_us)
+
+    def started(self, fences: Sequence[int], *, now_us: int) -> None:
+        with self._write() as tx:
+            tx.many("update leases set running_us = ? where fence = ?", [(now_us, f) for f in fences])
+
+    # --- what a running attempt may ask ---------------------------------------------------
+
+    def get_data(self, job_id: int) -> Mapping[str, Any]:
+        with self.database.read() as connection:
+            return reading.data(connection, job_id)
+
+    def put_data(self, job_id: int, fence: int, name: str, value: str | None, target: int) -> None:
+        with self._write() as tx:
+            attempts.put(tx, job_id, fence, name, value, target)
+
+    def append_data(self, job_id: int, fence: int, name: str, value: str, target: int) -> int:
+        with self._write() as tx:
+            return attempts.append(tx, job_id, fence, name, value, target)
+
+    def results(self, job_id: int) -> Mapping[str, Any]:
+        with self.database.read() as connection:
+            return reading.results(connection, job_id)
+
+    def take_lock(self, job_id: int, fence: int, name: str, until: str) -> bool:
+        with self._write() as tx:
+            return attempts.take_lock(tx, job_id, fence, name, until, 0)
+
+    def progress(self, job_id: int, fence: int, fraction: float, message: str | None) -> None:
+        with self._write() as tx:
+            attempts.progress(tx, job_id, fence, fraction, message)
+
+    # --- nodes ----------------------------------------------------------------------------
+
+    def join(self, node: NodeInfo, *, now_us: int) -> int:
+        with self._write() as tx:
+            return nodes.join(tx, node, now_us)
+
+    def beat(self, node_id: int, *, now_us: int) -> bool:
+        with self._write() as tx:
+            return nodes.beat(tx, node_id, now_us)
+
+    def update_node(self, node_id: int, *, state: str, now_us: int) -> None:
+        with self._write() as tx:
+            nodes.update(tx, node_id, state, now_us)
+
+    def nodes(self) -> Sequence[NodeInfo]:
+        with self._write() as tx:
+            return nodes.known(tx)
+
+    def recover(self, node_id: int, running: Mapping[int, int] | None, *, now_us: int) -> Sequence[int]:
+        # First of all it has left, so that nothing it still sends is taken and nothing more is claimed.
+        self.update_node(node_id, state="left", now_us=now_us)
+        concerned: list[int] = []
+        while True:
+            with self._write() as tx:
+                records = nodes.lost(tx, node_id, running, STEP, now_us)
+                consequences = Consequences(tx, self._registry, now_us)
+                Recorder(tx, self._registry, consequences, self._random.random(), now_us).run(records, None)
+            concerned += [r.job_id for r in records]
+            if len(records) < STEP:
+                return concerned
+
+    def wishes(self, node_id: int) -> Sequence[tuple[int, int]]:
+        with self.database.read() as connection:
+            found = reading.rows_of(
+                connection,
+                "select l.job_id, l.fence from wishes w join jobs on jobs.id = w.job_id join leases l on "
+                "l.job_id = w.job_id where l.node_id = ?1 union "
+                "select l.job_id, l.fence from wishes w join leases l join jobs on jobs.id = l.job_id "
+                "where w.tree and l.node_id = ?1 and jobs.lineage > w.lineage || '.' "
+                "and jobs.lineage < w.lineage || '/'",
+                (node_id,),
+            )
+        return [(job_id, fence) for job_id, fence in found]
+
+    # --- operators ------------------------------------------------------------------------
+
+    def cancel(self, job_id: int, *, tree: bool, by: str, reason: str | None, now_us: int) -> Touched:
+        with self._operation(by, now_us) as operation:
+            top = operation.cancel(job_id, tree=tree, reason=reason)
+        ids = operation.ids
+        if tree:
+            after: str | None = ""
+            while after is not None:
+                with self._operation(by, now_us) as operation:
+                    after = operation.cancel_below(top, after, STEP)
+                ids += operation.ids
+            with self._operation(by, now_us) as operation:
+                operation.cancel_top(top.id)
+            ids += operation.ids
+            self.sweep(now_us=now_us)
+        return Touched(ids=ids)
+
+    def retry(self, job_id: int, *, stage: str | None, by: str, now_us: int) -> Touched:
+        with self._operation(by, now_us) as operation:
+            operation.retry(job_id, stage)
+            operation.consequences.drain()
+        return Touched(ids=operation.ids, reopened=operation.reopened)
+
+    def rerun(self, job_id: int, *, stage: str | None, by: str, now_us: int) -> Touched:
+        with self._operation(by, now_us) as operation:
+            operation.rerun(job_id, stage)
+            operation.consequences.drain()
+        return Touched(ids=operation.ids, reopened=operation.reopened)
+
+    def release(self, job_id: int, *, by: str, now_us: int) -> Touched:
+        with self._operation(by, now_us) as operation:
+            operation.release(job_id)
+        return Touched(ids=operation.ids)
+
+    def delete(self, job_id: int, *, by: str, now_us: int) -> Sequence[Removed]:
+        with self._operation(by, now_us) as operation:
+            top = operation.require_deletable(job_id)
+        gone: list[int] = []
+        while True:
+            with self._operation(by, now_us) as operation:
+                step = operation.delete_below(top, STEP)
+                if not step:
+                    operation.delete_one(operation.require_deletable(job_id))
+                    operation.consequences.drain()
+            gone += step or [job_id]
+            if not step:
+                return [Removed(job_id=j) for j in gone]
+
+    @contextmanager
+    def _operation(self, by: str, now_us: int) -> Iterator[Operation]:
+        with self._write() as tx:
+            yield Operation(tx, self._registry, now_us, by)
+
+    def deleted_folders(self, limit: int) -> Sequence[int]:
+        with self.database.read() as connection:
+            found = reading.rows_of(connection, "select job_id from tombs order by job_id limit ?", (limit,))
+        return [job_id for (job_id,) in found]
+
+    def folder_gone(self, job_ids: Sequence[int]) -> None:
+        with self._write() as tx:
+            tx.many("delete from tombs where job_id = ?", [(j,) for j in job_ids])
+
+    # --- housekeeping ---------------------------------------------------------------------
+
+    def sweep(self, *, now_us: int, limit: int = 500) -> Swept:
+        more = self._staging_step(now_us) == 0
+        with self._write() as tx:
+            lost = staging.abandoned(tx, now_us)
+            if lost is not None:
+                staging.drop(tx, *lost)
+                more = True
+        with self._write() as tx:
+            sweep = Sweep(tx, self._registry, now_us, min(limit, 2 * STEP))
+            due = sweep.due()
+            sweep.vanished_stages()
+            sweep.free_locks()
+            open_tops = sweep.finished_wishes()
+            wake_us = next_wake_us(tx, self._registry, now_us)
+        for job_id in open_tops:
+            with self._operation("", now_us) as operation:
+                operation.cancel_below(operation.find(job_id), "", STEP)
+                operation.cancel_top(job_id)
+        return Swept(due=due, more=more or sweep.more, wake_us=wake_us)
+
+    # --- reading --------------------------------------------------------------------------
+
+    def job(self, job_id: int) -> Job:
+        with self.database.read() as connection:
+            return reading.job(connection, job_id)
+
+    def jobs(self, which: Filter, *, after: int = 0, limit: int = 100, newest: bool = False) -> list[Job]:
+        with self.database.read() as connection:
+            return reading.jobs(connection, which, after, limit, newest)
+
+    def tree(self, job_id: int, *, limit: int = 10_000) -> list[Job]:
+        with self.database.read() as connection:
+            return reading.tree(connection, job_id, limit)
+
+    def attempts(self, job_id: int) -> list[Attempt]:
+        with self.database.read() as connection:
+            return reading.attempts(connection, job_id)
+
+    def counts(self, which: Filter) -> Mapping[str, int]:
+        with self.database.read() as connection:
+            return reading.counts(connection, which)
+
+    def children(self, job_id: int, *, after: int = 0, limit: int = 1000) -> list[Job]:
+        with self.database.read() as connection:
+            return reading.children(connection, job_id, after, limit)
+
+    def signature(self) -> int:
+        return self.database.data_version()

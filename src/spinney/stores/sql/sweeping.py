@@ -1,0 +1,92 @@
+"""Housekeeping in bounded steps: anybody may do it, at any time, twice or never for a while."""
+
+from spinney.model.states import SETTLED, State
+from spinney.stores.sql import placing, rows
+from spinney.stores.sql.database import Tx
+from spinney.stores.sql.registry import Registry
+from spinney.stores.sql.settling import RESERVED, Consequences
+
+RESERVED_US = 60_000_000
+"""So long a lock is kept for a job that was woken for it; by then its lane sleeps or its queue is shut."""
+
+
+class Sweep:
+    """One step in one transaction."""
+
+    def __init__(self, tx: Tx, registry: Registry, now_us: int, limit: int) -> None:
+        self.tx, self.registry, self.now_us, self.limit = tx, registry, now_us, limit
+        self.consequences = Consequences(tx, registry, now_us)
+        self.more = False
+
+    def due(self) -> int:
+        """Jobs whose time has come."""
+        found = self.tx.all(
+            "select job_id from parked where wake_us is not null and wake_us <= ? order by wake_us limit ?",
+            (self.now_us, self.limit),
+        )
+        for (job_id,) in found:
+            self.consequences.place(rows.find(self.tx, job_id))
+        self.consequences.drain()
+        self.more = self.more or len(found) == self.limit
+        return len(found)
+
+    def vanished_stages(self) -> None:
+        """Jobs whose type is known, but has no such stage any more: held, with the reason."""
+        for lane in list(self.registry.lanes.values()):
+            spec = self.registry.types.get(lane.type)
+            if spec is None or spec.stage(lane.stage) is not None:
+                continue
+            found = self.tx.all("select job_id from ready where lane = ? limit ?", (lane.id, self.limit))
+            for (job_id,) in found:
+                row = rows.find(self.tx, job_id)
+                placing.leave_ready(self.tx, self.registry, row)
+                self.consequences.free_locks(row.id, RESERVED)
+                placing.park(
+                    self.tx, row, State.HELD, now_us=self.now_us,
+                    reason=f"its next stage {lane.stage!r} has vanished from job type {lane.type!r}",
+                )  # fmt: skip
+            self.more = self.more or len(found) == self.limit
+
+    def free_locks(self) -> None:
+        """Locks that have room while somebody waits: whoever was woken for one may have gone elsewhere."""
+        kept = self.tx.all(
+            "select job_id from locks where fence = ? and since_us < ? limit ?",
+            (RESERVED, self.now_us - RESERVED_US, self.limit),
+        )
+        for (job_id,) in kept:
+            self.consequences.free_locks(job_id, RESERVED)
+        name = ""
+        for _ in range(self.limit):
+            name = self.tx.value(
+                "select min(waits_for) from parked where waits_for > ? and waits_for like 'lock:%'",
+                (name or "lock:",),
+            )
+            if name is None:
+                break
+            if self.tx.value("select 1 from locks where name = ? limit 1", (name[5:],)) is None:
+                self.consequences.lock_freed(name[5:])
+        self.consequences.drain()
+
+    def finished_wishes(self) -> list[int]:
+        """Tree wishes: the tops under which something open is left; those at rest are forgotten."""
+        open_tops = []
+        for job_id, lineage in self.tx.all("select job_id, lineage from wishes where tree"):
+            row = rows.find(self.tx, job_id)
+            left = self.tx.value(
+                "select 1 from jobs where parent_id is not null and root_id = ? and lineage > ? and lineage < ? "
+                f"and state in ('pending', 'scheduled', 'held', 'waiting') and {rows.VISIBLE} limit 1",
+                (row.root_id, f"{lineage}.", f"{lineage}/"),
+            )
+            if left is None and row.state in SETTLED:
+                self.tx.run("delete from wishes where job_id = ?", (job_id,))
+            else:
+                open_tops.append(job_id)
+        return open_tops
+
+
+def next_wake_us(tx: Tx, registry: Registry, now_us: int) -> int | None:
+    """The earliest time at which something becomes due by itself."""
+    times = [lane.asleep_until_us for lane in registry.lanes.values()]
+    times = [t for t in times if t is not None and t > now_us]
+    due = tx.value("select min(wake_us) from parked where wake_us is not null")
+    return min([*times, *([] if due is None else [due])], default=None)
