@@ -6,7 +6,7 @@ import orjson
 
 from spinney.model import names
 from spinney.model.errors import BadParameters, Refused, StaleFence
-from spinney.stores.sql import placing, rows, staging, submitting
+from spinney.stores.sql import locks, placing, rows, staging, submitting
 from spinney.stores.sql.database import Tx
 from spinney.stores.sql.registry import Registry
 from spinney.stores.sql.rows import Row
@@ -75,7 +75,7 @@ def _require_small(name: str, value: str) -> None:
 def take_lock(tx: Tx, job_id: int, fence: int, name: str, until: str, now_us: int) -> bool:
     require_lease(tx, job_id, fence)
     names.lock_name(name)
-    if not placing.lock_room(tx, name, job_id):
+    if not locks.room(tx, name, job_id):
         return False
     tx.run(
         "insert into locks (name, job_id, fence, since_us) values (?, ?, ?, ?) on conflict (name, job_id) do update "

@@ -10,58 +10,26 @@ of politeness, not of safety, and is rebuilt by use after a restart.
 
 import math
 from collections import Counter
-from collections.abc import Sequence
-from heapq import merge
-from itertools import islice
-from typing import NamedTuple
 
 import orjson
 
-from spinney.model import locking
 from spinney.model.jobs import LaneWant, Lease, SlotWant, Want
 from spinney.model.states import State
 from spinney.model.types import PRIORITIES
-from spinney.scheduling.fairness import deal
-from spinney.scheduling.quota import quota
-from spinney.stores.sql import placing, rows
+from spinney.stores.sql import locks, placing, rows
 from spinney.stores.sql.database import Tx
+from spinney.stores.sql.granting import grant
 from spinney.stores.sql.registry import Lane, Registry
-from spinney.stores.sql.settling import RESERVED, Consequences
+from spinney.stores.sql.settling import Consequences
+from spinney.stores.sql.supply import Candidate, Chosen, Rotation, Supply
 
 LOCK_MOVES = 200
 """So many jobs may be moved to waiting for a taken lock in one transaction."""
-_ALL_SHARES = -(2**62)
 _NO_BOUND_US = 1e18
-
-Candidate = tuple[str, int, int, int]
-"""(position, job id, lane, share) of a row in ``ready``."""
 
 
 SlotBudget = tuple[int, int, float]
 """(slot, how many jobs, how many µs)."""
-
-
-class Rotation:
-    """Who was served last."""
-
-    def __init__(self) -> None:
-        self.queue = ""
-        self.shares: dict[str, int] = {}
-
-    def queues_in_turn(self, names: Sequence[str]) -> list[str]:
-        ordered = sorted(names)
-        return [n for n in ordered if n > self.queue] + [n for n in ordered if n <= self.queue]
-
-
-class Chosen(NamedTuple):
-    """A job that was given a slot."""
-
-    slot: int
-    priority: int
-    position: str
-    job_id: int
-    lane: int
-    share: int
 
 
 class Claim:
@@ -81,9 +49,9 @@ class Claim:
         self.starved = False
         self._lock_moves = 0
         self._occupying: dict[str, set[tuple[int, int]]] = {}
-        self._held: dict[str, dict[int, set[tuple[int, int]]]] = {}
         self._probed: set[int] = set()
         self._chosen: list[Chosen] = []
+        self._supply = Supply(tx, registry, rotation, want.node_id, self._chosen)
 
     def run(self) -> list[Lease]:
         """Fill the slots; returns the leases, in the order in which each slot shall run them."""
@@ -98,7 +66,7 @@ class Claim:
         quick = [lane for lane in lanes if self._wish(lane).run_us is not None and not self._wish(lane).locks]
         if quick and more:
             self._look_ahead(lanes, quick, more)
-        return self._lease()
+        return grant(self.tx, self.registry, self.want, self._chosen, self.now_us)
 
     # --- which slots and lanes ------------------------------------------------------------
 
@@ -192,7 +160,7 @@ class Claim:
             left = {slot: math.ceil(us / run_us) for slot, us in budget.items() if us > 0}
             if sum(left.values()) < len(tickets):
                 tickets = _within(tickets, left)
-        supply = self._supply(lane.queue, [lane], priority, len(tickets) + 1)
+        supply = self._supply.of(lane.queue, [lane], priority, len(tickets) + 1)
         supply.reverse()
         taken = [Chosen(slot, priority, *c) for slot, c in zip(tickets, supply, strict=False)]
         if not taken:
@@ -223,7 +191,7 @@ class Claim:
     ) -> list[int]:
         """Queues in turn at one priority; returns the tickets that found nothing."""
         order = self.rotation.queues_in_turn(list(queues))
-        supplies = {q: self._supply(q, queues[q], priority, len(tickets) + 1) for q in order}
+        supplies = {q: self._offer(q, queues[q], priority, len(tickets) + 1) for q in order}
         left: list[int] = []
         turn = 0
         for slot in tickets:
@@ -241,6 +209,14 @@ class Claim:
                 left.append(slot)
         self.starved = self.starved or any(supplies.values())
         return left
+
+    def _offer(self, queue: str, lanes: list[Lane], priority: int, n: int) -> list[Candidate]:
+        """What the queue has for so many slots; more where some may meet a taken lock."""
+        if self.registry.queue(queue).limit == 0:
+            return []
+        if any(self._wish(lane).locks for lane in lanes):
+            n += LOCK_MOVES
+        return self._supply.of(queue, lanes, priority, n)
 
     def _next(self, queue: str, slot: int, supply: list[Candidate]) -> Candidate | None:
         """The next of the queue that may have this slot; those that meet a taken lock are put aside."""
@@ -274,15 +250,10 @@ class Claim:
         if queue not in self._occupying:
             found = self.tx.all(
                 "select distinct node_id, slot from leases where lane in (select j.value from json_each(?) j)",
-                (self._lanes_of(queue),),
+                (self.registry.lanes_of(queue),),
             )
             self._occupying[queue] = {(n, s) for n, s in found}
         return self._occupying[queue]
-
-    def _lanes_of(self, queue: str) -> str:
-        return orjson.dumps(
-            [lane.id for lane in self.registry.lanes.values() if lane.queue == queue]
-        ).decode()
 
     def _below_limit(self, queue: str) -> bool:
         limit = self.registry.queue(queue).limit
@@ -294,198 +265,24 @@ class Claim:
         limit = self.registry.queue(queue).limit or 0
         return limit > 0 and (self.want.node_id, slot) in self._occupied(queue)
 
-    # --- what a queue offers, fair share by fair share ------------------------------------
-
-    def _supply(self, queue: str, lanes: list[Lane], priority: int, n: int) -> list[Candidate]:
-        """Up to ``n`` candidates (more where some may meet a taken lock), the next to serve last."""
-        if self.registry.queue(queue).limit == 0:
-            return []
-        if any(self._wish(lane).locks for lane in lanes):
-            n += LOCK_MOVES
-        sharing = self.registry.queue(queue).shared
-        if sharing == "none":
-            found = self._of_share(lanes, priority, 0, n)
-        else:
-            shares = self._shares_in_turn(queue, lanes, priority, n)
-            if len(shares) == 1 and sharing == "shares":
-                found = self._of_share(lanes, priority, shares[0], n)
-            else:
-                found = self._dealt(queue, lanes, priority, shares, n)
-        found.reverse()
-        return found
-
-    def _dealt(
-        self, queue: str, lanes: list[Lane], priority: int, shares: list[int], n: int
-    ) -> list[Candidate]:
-        held = {share: len(slots) for share, slots in self._held_by(queue).items()}
-        at_most = None
-        if self.registry.queue(queue).shared == "quota":
-            at_most = quota(self._slots_serving(), len(set(shares) | set(held)))
-        # Each round reads a share no deeper than it is dealt; who turns out short is dealt no more.
-        supply = dict.fromkeys(shares, n)
-        while True:
-            picks = deal(held, shares, supply, n, at_most)
-            wanted = Counter(picks)
-            found = {s: self._of_share(lanes, priority, s, k) for s, k in wanted.items()}
-            short = {s: len(found[s]) for s, k in wanted.items() if len(found[s]) < k}
-            if not short:
-                break
-            supply |= short
-        each = {s: iter(c) for s, c in found.items()}
-        return [next(each[s]) for s in picks]
-
-    def _held_by(self, queue: str) -> dict[int, set[tuple[int, int]]]:
-        if queue not in self._held:
-            held: dict[int, set[tuple[int, int]]] = {}
-            for share, node, slot in self.tx.all(
-                "select distinct share, node_id, slot from leases where lane in (select j.value from json_each(?) j)",
-                (self._lanes_of(queue),),
-            ):
-                held.setdefault(share, set()).add((node, slot))
-            self._held[queue] = held
-        held = self._held[queue]
-        for c in self._chosen:
-            if self.registry.lanes[c.lane].queue == queue:
-                held.setdefault(c.share, set()).add((self.want.node_id, c.slot))
-        return held
-
-    def _slots_serving(self) -> int:
-        return int(self.tx.value("select coalesce(sum(slots), 0) from nodes where state = 'active'")) or 1
-
-    def _shares_in_turn(self, queue: str, lanes: list[Lane], priority: int, n: int) -> list[int]:
-        """Shares with something to do, from behind the last served: as many as could matter."""
-        after = self.rotation.shares.get(queue, _ALL_SHARES)
-        enough = n + 1
-        if self.registry.queue(queue).shared == "quota":
-            enough = max(enough, self._slots_serving())
-        found = self._scan_shares(lanes, priority, after, enough)
-        if len(found) < enough and after != _ALL_SHARES:
-            wrapped = self._scan_shares(lanes, priority, _ALL_SHARES, enough)
-            found += [s for s in wrapped if s <= after]
-        if len(found) <= 1:
-            return found
-        held = self._held_by(queue)
-        if len(found) >= enough and any(held.get(s) for s in found):
-            # Those that hold something number at most the slots: behind them come enough that do not.
-            found = self._scan_shares(lanes, priority, after, enough + len(held))
-        return found
-
-    def _scan_shares(self, lanes: list[Lane], priority: int, after: int, limit: int) -> list[int]:
-        sql = (
-            "with recursive s(share) as ("
-            "select min(share) from ready where lane = ?1 and priority = ?2 and share > ?3 union all "
-            "select (select min(r.share) from ready r where r.lane = ?1 and r.priority = ?2 and r.share > s.share) "
-            "from s where s.share is not null) select share from s where share is not null limit ?4"
-        )
-        per_lane = [[s for (s,) in self.tx.all(sql, (lane.id, priority, after, limit))] for lane in lanes]
-        if len(per_lane) == 1:
-            return per_lane[0]
-        return list(islice(dict.fromkeys(merge(*per_lane)), limit))
-
-    def _of_share(self, lanes: list[Lane], priority: int, share: int, n: int) -> list[Candidate]:
-        """The first ``n`` of a share, over its lanes, in the order of the queue."""
-        sql = (
-            "select position, job_id, lane, share from ready where lane = ? and priority = ? and share = ? "
-            "order by position limit ?"
-        )
-        if len(lanes) == 1:
-            return list(self.tx.all(sql, (lanes[0].id, priority, share, n)))
-        return list(islice(merge(*(self.tx.all(sql, (lane.id, priority, share, n)) for lane in lanes)), n))
-
     # --- locks ----------------------------------------------------------------------------
 
     def _locks_free(self, candidate: Candidate, lane: Lane) -> bool:
         """Take the job's locks for it; when one is taken, the job waits for it and no slot does."""
         wanted = self._wish(lane).locks
         row = rows.find(self.tx, candidate[1])
-        taken = take_locks(self.tx, row.id, wanted, None, self.now_us)
+        taken = locks.take(self.tx, row.id, wanted, self.now_us)
         if taken is None:
             return True
         if self._lock_moves < LOCK_MOVES:
             self._lock_moves += 1
             placing.leave_ready(self.tx, self.registry, row)
-            self.consequences.free_locks(row.id, RESERVED)
+            self.consequences.free_locks(row.id, locks.RESERVED)
             placing.park(
                 self.tx, row, State.WAITING, now_us=self.now_us, waits_for=f"lock:{taken}",
                 reason=f"for the lock {taken}",
             )  # fmt: skip
         return False
-
-    # --- granting -------------------------------------------------------------------------
-
-    def _lease(self) -> list[Lease]:
-        chosen = self._chosen
-        if not chosen:
-            return []
-        tx, lanes = self.tx, self.registry.lanes
-        sql = (
-            "select jobs.id, jobs.attempts, jobs.params, jobs.parent_id, jobs.root_id from json_each(?) j "
-            "join jobs on jobs.id = j.value"
-        )
-        found = {r[0]: r for r in tx.all(sql, (orjson.dumps([c.job_id for c in chosen]).decode(),))}
-        groups: dict[tuple[int, int], list[int]] = {}
-        for c in chosen:
-            groups.setdefault((c.slot, c.lane), []).append(c.job_id)
-        fence = tx.take("fence", len(chosen))
-        leases: list[Lease] = []
-        for (slot, lane_id), ids in groups.items():
-            lane = lanes[lane_id]
-            locks = self._wish(lane).locks
-            shared = self.registry.queue(lane.queue).shared != "none"
-            tx.run(
-                _INSERT_LEASES,
-                (
-                    fence,
-                    self.want.node_id,
-                    slot,
-                    lane_id,
-                    shared,
-                    not locks,
-                    self.now_us,
-                    orjson.dumps(ids).decode(),
-                ),
-            )
-            if locks:
-                for n, job_id in enumerate(ids):
-                    tx.run("update locks set fence = ? where job_id = ? and fence = -1", (fence + n, job_id))
-            type_, stage = lane.type, lane.stage
-            leases += [
-                Lease(i, n, slot, type_, stage, r[1] + 1, r[2], r[3], r[4])
-                for n, (i, r) in enumerate(((i, found[i]) for i in ids), fence)
-            ]
-            fence += len(ids)
-        return leases
-
-
-_INSERT_LEASES = (
-    "insert into leases (job_id, fence, node_id, slot, lane, share, attempt, parent_id, plain, claimed_us) "
-    "select jobs.id, ? + j.key, ?, ?, ?, jobs.share * ?, jobs.attempts + 1, jobs.parent_id, "
-    "? and jobs.special is null, ? from json_each(?) j join jobs on jobs.id = j.value"
-)
-
-
-def take_locks(
-    tx: Tx, job_id: int, wanted: Sequence[tuple[str, str]], fence: int | None, now_us: int
-) -> str | None:
-    """All of these (template, until) locks for the job, or none: returns the name that was taken.
-
-    In order of name, so that two jobs that want the same ones never each hold half. ``fence`` None:
-    the claim fills in the fence when it has one (until then -1).
-    """
-    params = orjson.loads(tx.value("select params from jobs where id = ?", (job_id,)))
-    named = sorted({(locking.render(template, params), until) for template, until in wanted})
-    for name, _ in named:
-        if not placing.lock_room(tx, name, job_id):
-            return name
-    for name, until in named:
-        owner_fence = None if until == "job" else (-1 if fence is None else fence)
-        tx.run(
-            "insert into locks (name, job_id, fence, since_us) values (?, ?, ?, ?) on conflict (name, job_id) "
-            "do update set fence = case when locks.fence is null then null else excluded.fence end, "
-            "since_us = excluded.since_us",
-            (name, job_id, owner_fence, now_us),
-        )
-    return None
 
 
 def _tickets(slots: list[SlotBudget]) -> list[int]:

@@ -125,13 +125,6 @@ def bad_child(tx: Tx, job_id: int, *, cancelled_too: bool = True) -> int | None:
     return found
 
 
-def lock_room(tx: Tx, name: str, job_id: int | None = None) -> bool:
-    """Whether somebody (or this job, which may have it already) could have the lock now."""
-    capacity = tx.value("select capacity from lock_capacities where name = ?", (name,)) or 1
-    owners = [owner for (owner,) in tx.all("select job_id from locks where name = ?", (name,))]
-    return job_id in owners or len(owners) < capacity
-
-
 def needs_left(tx: Tx, job_id: int) -> tuple[bool, tuple[int, str] | None]:
     """(is a need still open, a need that did not complete and its state)."""
     still_open = False

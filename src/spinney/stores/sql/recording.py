@@ -15,8 +15,7 @@ from spinney.model.outcomes import PASSED, Outcome
 from spinney.model.progress import next_stage
 from spinney.model.states import State
 from spinney.scheduling.verdict import Verdict, verdict
-from spinney.stores.sql import placing, rows, staging
-from spinney.stores.sql.claiming import take_locks
+from spinney.stores.sql import locks, placing, rows, staging
 from spinney.stores.sql.database import Tx
 from spinney.stores.sql.registry import Lane, Registry, effective_queue
 from spinney.stores.sql.rows import Row
@@ -268,7 +267,7 @@ class Recorder:
         if urgent is not None:
             return False
         wanted = [(lock.template, lock.until) for lock in then.locks]
-        return not wanted or take_locks(tx, row.id, wanted, None, self.now_us) is None
+        return not wanted or locks.take(tx, row.id, wanted, self.now_us) is None
 
     def _keep(self, row: Row, stage: str, lease: Held) -> None:
         tx = self.tx
@@ -287,7 +286,7 @@ class Recorder:
             ),
         )  # fmt: skip
         if locked:
-            tx.run("update locks set fence = ? where job_id = ? and fence = -1", (fence, row.id))
+            locks.fence_claimed(tx, row.id, fence)
         (params,) = tx.one("select params from jobs where id = ?", (row.id,))
         self.kept.append(
             Lease(row.id, fence, lease.slot, row.type, stage, 1, params, row.parent_id, row.root_id)

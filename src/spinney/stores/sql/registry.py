@@ -90,6 +90,10 @@ class Registry:
         self.touch(tx)
         return self._lane_ids[(queue, type_, stage)]
 
+    def lanes_of(self, queue: str) -> str:
+        """The numbers of a queue's lanes, as a JSON list for json_each."""
+        return orjson.dumps([lane.id for lane in self.lanes.values() if lane.queue == queue]).decode()
+
     def share(self, tx: Tx, name: str) -> int:
         """The (negative) number of a named share; made when it is new."""
         found = self._shares.get(name)

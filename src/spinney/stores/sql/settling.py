@@ -7,13 +7,11 @@ off until nothing is left; each may settle further jobs, so it is a work list an
 
 from spinney.model.progress import next_stage
 from spinney.model.states import State
-from spinney.stores.sql import placing, rows
+from spinney.stores.sql import locks, placing, rows
 from spinney.stores.sql.database import Tx
 from spinney.stores.sql.registry import Registry
 from spinney.stores.sql.rows import Row
 
-RESERVED = -2
-"""In place of a fence: the lock is kept for a job that has been woken for it and waits to be claimed."""
 BAD = frozenset({State.FAILED, State.CANCELLED, State.ORPHANED})
 
 
@@ -211,7 +209,7 @@ class Consequences:
 
         One that has other reasons to stand aside by now lets the next one go.
         """
-        while placing.lock_room(self.tx, name):
+        while locks.room(self.tx, name):
             first = self.tx.value(
                 "select job_id from parked where waits_for = ? and waits_for like 'lock:%' "
                 "order by priority, job_id limit 1",
@@ -224,7 +222,7 @@ class Consequences:
                 # Kept for it until it is claimed, so that nobody who came later overtakes it.
                 self.tx.run(
                     "insert into locks (name, job_id, fence, since_us) values (?, ?, ?, ?) on conflict do nothing",
-                    (name, first, RESERVED, self.now_us),
+                    (name, first, locks.RESERVED, self.now_us),
                 )
                 return
 

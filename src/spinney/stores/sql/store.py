@@ -13,12 +13,13 @@ from spinney.model.jobs import Attempt, Exchange, Filter, Job, NodeInfo, Record,
 from spinney.model.types import QueueSpec, TypeSpec
 from spinney.stores.contract import Removed, Spawned, Submitted, Swept, Touched
 from spinney.stores.sql import attempts, nodes, reading, staging, submitting
-from spinney.stores.sql.claiming import Claim, Rotation
+from spinney.stores.sql.claiming import Claim
 from spinney.stores.sql.database import Database, Tx
 from spinney.stores.sql.operating import Operation
 from spinney.stores.sql.recording import Recorder
 from spinney.stores.sql.registry import Registry
 from spinney.stores.sql.settling import Consequences
+from spinney.stores.sql.supply import Rotation
 from spinney.stores.sql.sweeping import Sweep, next_wake_us
 
 STEP = 200

@@ -1,10 +1,10 @@
 """Housekeeping in bounded steps: anybody may do it, at any time, twice or never for a while."""
 
 from spinney.model.states import SETTLED, State
-from spinney.stores.sql import placing, rows
+from spinney.stores.sql import locks, placing, rows
 from spinney.stores.sql.database import Tx
 from spinney.stores.sql.registry import Registry
-from spinney.stores.sql.settling import RESERVED, Consequences
+from spinney.stores.sql.settling import Consequences
 
 RESERVED_US = 60_000_000
 """So long a lock is kept for a job that was woken for it; by then its lane sleeps or its queue is shut."""
@@ -40,7 +40,7 @@ class Sweep:
             for (job_id,) in found:
                 row = rows.find(self.tx, job_id)
                 placing.leave_ready(self.tx, self.registry, row)
-                self.consequences.free_locks(row.id, RESERVED)
+                self.consequences.free_locks(row.id, locks.RESERVED)
                 placing.park(
                     self.tx, row, State.HELD, now_us=self.now_us,
                     reason=f"its next stage {lane.stage!r} has vanished from job type {lane.type!r}",
@@ -51,10 +51,10 @@ class Sweep:
         """Locks that have room while somebody waits: whoever was woken for one may have gone elsewhere."""
         kept = self.tx.all(
             "select job_id from locks where fence = ? and since_us < ? limit ?",
-            (RESERVED, self.now_us - RESERVED_US, self.limit),
+            (locks.RESERVED, self.now_us - RESERVED_US, self.limit),
         )
         for (job_id,) in kept:
-            self.consequences.free_locks(job_id, RESERVED)
+            self.consequences.free_locks(job_id, locks.RESERVED)
         name = ""
         for _ in range(self.limit):
             name = self.tx.value(

@@ -1,0 +1,53 @@
+"""``python -m benchmarks [CASE ...]``: measure, print a table, write ``build/benchmarks.json``."""
+
+import json
+import platform
+import sqlite3
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks import claims, fairness, latency, throughput
+from benchmarks.place import fsync_ms
+
+CASES = {
+    "bulk submit": throughput.bulk_submit,
+    "drain": throughput.drain,
+    "idle start": latency.idle_start,
+    "submit beside a drain": latency.submit_beside_drain,
+    "behind a big batch": fairness.behind_a_big_batch,
+    "claim": claims.flat_claims,
+}
+
+
+def main(names: list[str]) -> int:
+    """Run the cases of these names, or all."""
+    unknown = [n for n in names if n not in CASES]
+    if unknown:
+        print(f"no case {unknown[0]!r}; choose from: {', '.join(CASES)}", file=sys.stderr)
+        return 2
+    with tempfile.TemporaryDirectory() as folder:
+        machine = {
+            "python": platform.python_version(),
+            "sqlite": sqlite3.sqlite_version,
+            "fdatasync of 4 kB, ms": fsync_ms(Path(folder)),
+            "time": time.strftime("%Y-%m-%d %H:%M"),
+        }
+    table = Table("case", "figure", "value", title=", ".join(f"{k} {v}" for k, v in machine.items()))
+    figures = {}
+    for name in names or CASES:
+        figures[name] = CASES[name]()
+        for figure, value in figures[name].items():
+            table.add_row(name, figure, f"{value:,.2f}" if value < 1000 else f"{value:,.0f}")
+    Console(width=110).print(table)
+    target = Path("build")
+    target.mkdir(exist_ok=True)
+    (target / "benchmarks.json").write_text(json.dumps({"machine": machine, "figures": figures}, indent=1))
+    return 0
+
+
+sys.exit(main(sys.argv[1:]))

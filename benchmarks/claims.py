@@ -1,0 +1,117 @@
+"""What a claim costs beside a million rows of every kind: it must be the same as beside none.
+
+Measured on the store alone, without a node: one job is claimed and recorded in each transaction,
+and the median of many is taken. The rows around are put there by SQL, because only their presence
+matters.
+"""
+
+import time
+from collections.abc import Callable, Mapping
+
+from benchmarks.place import Site, percentile, site
+from spinney.model.jobs import LaneWant, NodeInfo, Record, SlotWant, Submission, Want
+from spinney.model.outcomes import Outcome
+from spinney.model.types import StageSpec, TypeSpec
+
+MILLION = 1_000_000
+ROUNDS = 400
+
+
+def flat_claims() -> Mapping[str, float]:
+    """µs of one claim with its record, and how many times the first each other one is."""
+    cases: dict[str, Callable[[Site], None]] = {
+        "1,000 pending": lambda s: _pending(s, 1_000),
+        "1,000,000 pending": lambda s: _pending(s, MILLION),
+        "1,000,000 finished": lambda s: (_finished(s, MILLION), _pending(s, 1_000))[0],
+        "100,000 shares": lambda s: _pending(s, 100_000, shares=100_000),
+        "1,000,000 waiting for a lock": lambda s: (_parked(s, "waiting", "lock:x"), _pending(s, 1_000))[0],
+        "1,000,000 held": lambda s: (_parked(s, "held", None), _pending(s, 1_000))[0],
+        "1,000,000 of unknown type": lambda s: (_unknown(s), _pending(s, 1_000))[0],
+    }
+    found: dict[str, float] = {}
+    for name, prepare in cases.items():
+        with site() as here:
+            prepare(here)
+            cost = _claim_us(here)
+        if not found:
+            found[f"{name}: us"] = base = cost
+        else:
+            found[f"{name}: times"] = cost / base
+    return found
+
+
+def _claim_us(here: Site) -> float:
+    node = here.store.join(
+        NodeInfo(
+            id=0, name="bench", boot_id="", host="", pid=0, slots=2, state="active", beat=0, started_us=0, seen_us=0,
+            version="", types=(),
+        ),
+        now_us=1,
+    )  # fmt: skip
+    want = Want(node_id=node, slots=[SlotWant(0, 1, 1e5, True)], lanes={("noop", "noop"): LaneWant()})
+    records: list[Record] = []
+    taken = []
+    for _ in range(ROUNDS):
+        begun = time.perf_counter()
+        answer = here.store.exchange(records, want, now_us=2)
+        taken.append((time.perf_counter() - begun) * 1e6)
+        if not answer.leases:
+            raise RuntimeError("nothing to claim: no figure")
+        records = [Record(lease.job_id, lease.fence, Outcome.OK, 1, 2) for lease in answer.leases]
+    here.store.exchange(records, None, now_us=3)
+    return percentile(taken[10:], 0.5)
+
+
+def _pending(here: Site, count: int, shares: int = 1) -> None:
+    here.store.submit([Submission(type="noop", params=['{"text":"x"}'] * count)], now_us=1)
+    if shares > 1:
+        with here.store.database.write() as tx:
+            tx.run("update jobs set share = id % ?", (shares,))
+            tx.run("delete from ready")
+            tx.run(
+                "insert into ready (lane, priority, share, position, job_id) select l.id, priority, share, lineage, "
+                "jobs.id from jobs join lanes l on l.type = jobs.type"
+            )
+
+
+_MANY = "with recursive n(i) as (select 1 union all select i + 1 from n where i < ?) "
+
+
+def _rows(here: Site, state: str) -> int:
+    """A million rows of jobs; returns the first id."""
+    with here.store.database.write() as tx:
+        first = tx.take("job", MILLION)
+        tx.run(
+            _MANY + "insert into jobs (id, type, state, stage, queue, priority, share, lineage, root_id, params, "
+            "created_us) select ? + i - 1, 'noop', ?, 'noop', 'default', 50, ?, printf('%012d', ? + i - 1), ? + i - 1, "
+            "'{}', 1 from n",
+            (MILLION, first, state, first, first, first),
+        )
+    return first
+
+
+def _finished(here: Site, count: int) -> None:
+    first = _rows(here, "completed")
+    with here.store.database.write() as tx:
+        tx.run(
+            _MANY + "insert into attempts (job_id, fence, stage, attempt, outcome, node_id, started_us, ended_us) "
+            "select ? + i - 1, i, 'noop', 1, 'ok', 1, 1, 2 from n",
+            (count, first),
+        )
+
+
+def _parked(here: Site, state: str, waits_for: str | None) -> None:
+    first = _rows(here, state)
+    with here.store.database.write() as tx:
+        tx.run(
+            _MANY + "insert into parked (job_id, state, since_us, waits_for, priority) select ? + i - 1, ?, 1, ?, 50 from n",
+            (MILLION, first, state, waits_for),
+        )
+        if waits_for:
+            tx.run("insert into locks (name, job_id, since_us) values ('x', ?, 1)", (first,))
+
+
+def _unknown(here: Site) -> None:
+    here.store.register([TypeSpec(name="elsewhere", stages=(StageSpec(name="run"),))], [])
+    for _ in range(10):
+        here.store.submit([Submission(type="elsewhere", params=["{}"] * (MILLION // 10))], now_us=1)

@@ -1,0 +1,30 @@
+"""The job types that are measured: they do next to nothing, so that the engine's own cost is seen."""
+
+import time
+
+from spinney import Spinney
+
+app = Spinney()
+
+
+@app.job
+def noop(text: str) -> None:
+    """Nothing; its parameters are 50 bytes of JSON."""
+
+
+@app.job
+def nap(seconds: float) -> None:
+    """Something short that takes a slot but no processor."""
+    time.sleep(seconds)
+
+
+@app.job(isolation="thread")
+def doze(seconds: float) -> None:
+    """The same in a thread: a hundred at once."""
+    time.sleep(seconds)
+
+
+@app.job
+def stamp(submitted_ns: int) -> int:
+    """How long after its submission began it was started, in nanoseconds."""
+    return time.time_ns() - submitted_ns

@@ -1,0 +1,98 @@
+"""A store in a temporary folder and a real node beside it, as users have them."""
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+from benchmarks.jobs import app as declared
+from spinney import Spinney
+from spinney.model.jobs import Filter
+from spinney.stores.sql import SqlStore, open_store
+
+PATIENCE_S = 300
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Site:
+    """Where one case is measured."""
+
+    folder: Path
+    url: str
+    store: SqlStore
+
+    def app(self) -> Spinney:
+        """A submitter's view: the same types, on this store."""
+        made = Spinney(self.url)
+        made.types.update(declared.types)
+        return made
+
+    @contextmanager
+    def node(self, slots: int) -> Iterator[psutil.Process]:
+        """A running node; yields its supervisor's process. Stopped and gone at the end."""
+        command = [sys.executable, "-m", "spinney", "--store", self.url, "node", "benchmarks.jobs:app"]
+        command += ["--slots", str(slots), "--name", "bench"]
+        log = (self.folder / "node.log").open("ab")
+        guard = subprocess.Popen(command, stderr=log, stdout=log, cwd=Path(__file__).parent.parent)
+        try:
+            until(lambda: any(n.state == "active" for n in self.store.nodes()), "the node to come up", guard)
+            yield psutil.Process(guard.pid).children()[0]
+        finally:
+            guard.send_signal(signal.SIGTERM)
+            guard.wait(PATIENCE_S)
+            log.close()
+
+    def wait_settled(self, count: int) -> None:
+        """Until so many jobs have completed."""
+        until(lambda: self.store.counts(Filter()).get("completed", 0) >= count, f"{count} jobs to complete")
+
+
+@contextmanager
+def site() -> Iterator[Site]:
+    """A fresh store on the disk that holds the temporary folder."""
+    with tempfile.TemporaryDirectory(prefix="spinney-bench-") as name:
+        folder = Path(name)
+        url = f"sqlite:///{folder}/bench.db"
+        store = open_store(url)
+        store.create()
+        store.register([kind.spec for kind in declared.types.values()], [])
+        try:
+            yield Site(folder=folder, url=url, store=store)
+        finally:
+            store.close()
+
+
+def until(done, what: str, process: subprocess.Popen[bytes] | None = None) -> None:  # type: ignore[no-untyped-def]
+    """Wait for a condition; raises when it does not come true in time."""
+    end = time.monotonic() + PATIENCE_S
+    while not done():
+        if time.monotonic() > end or (process is not None and process.poll() is not None):
+            raise TimeoutError(f"waited in vain for {what}; look at the node's log")
+        time.sleep(0.02)
+
+
+def percentile(values: Sequence[float], share: float) -> float:
+    """The value below which that share of all lie."""
+    ordered = sorted(values)
+    return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
+
+
+def fsync_ms(folder: Path, rounds: int = 200) -> float:
+    """Median time of appending 4 kB and syncing it: what one durable commit must cost on this disk."""
+    taken = []
+    with (folder / "fsync.probe").open("wb") as file:
+        for _ in range(rounds):
+            begun = time.perf_counter()
+            file.write(b"x" * 4096)
+            file.flush()
+            os.fdatasync(file.fileno())
+            taken.append((time.perf_counter() - begun) * 1e3)
+    return percentile(taken, 0.5)

@@ -1,0 +1,52 @@
+"""How many small jobs a second go in and through, and what the supervisor weighs afterwards."""
+
+import time
+from collections.abc import Mapping
+
+from benchmarks.place import Site, percentile, site
+from spinney.stores.sql.reading import rows_of
+
+JOBS = 100_000
+ROWS = [{"text": f"{n:036d}"} for n in range(JOBS)]
+"""``{"text":"…"}``: 50 bytes of JSON."""
+
+
+def bulk_submit() -> Mapping[str, float]:
+    """Jobs a second of one call, validated, durable, nobody running them."""
+    with site() as here:
+        app = here.app()
+        begun = time.perf_counter()
+        app.submit_many("noop", ROWS)
+        taken = time.perf_counter() - begun
+        app.close()
+    return {"jobs/s": JOBS / taken}
+
+
+def drain() -> Mapping[str, float]:
+    """Jobs a second through warm worker processes: from the first start to the last settlement, by the
+    store's own record of them; and the supervisor's memory after them, and after as many again."""
+    with site() as here, here.node(slots=2) as supervisor:
+        app = here.app()
+        # One list before, so that the workers are warm and their run time is known.
+        app.submit_many("noop", ROWS[:2000])
+        here.wait_settled(2000)
+        rates, memory = [], []
+        for round_ in (1, 2, 3):
+            app.submit_many("noop", ROWS)
+            here.wait_settled(2000 + round_ * JOBS)
+            rates.append(_rate(here, 2000 + (round_ - 1) * JOBS))
+            memory.append(supervisor.memory_info().rss / 2**20)
+        app.close()
+    return {
+        "jobs/s": percentile(rates, 0.5),
+        "supervisor MB after 100k": memory[0],
+        "supervisor MB after 300k": memory[2],
+    }
+
+
+def _rate(here: Site, after_id: int) -> float:
+    with here.store.database.read() as connection:
+        ((count, first, last),) = rows_of(
+            connection, "select count(*), min(started_us), max(settled_us) from jobs where id > ?", (after_id,)
+        )
+    return float(count / (last - first) * 1e6)

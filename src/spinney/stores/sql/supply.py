@@ -1,0 +1,148 @@
+"""What a queue offers for claiming, fair share by fair share.
+
+Shares are read by a loose index scan over ``ready`` from behind the last served, and only as many of
+them as could matter: those that hold something number at most the slots. So a claim costs the same
+with one share and with a hundred thousand.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from heapq import merge
+from itertools import islice
+from typing import NamedTuple
+
+from spinney.scheduling.fairness import deal
+from spinney.scheduling.quota import quota
+from spinney.stores.sql.database import Tx
+from spinney.stores.sql.registry import Lane, Registry
+
+_ALL_SHARES = -(2**62)
+
+Candidate = tuple[str, int, int, int]
+"""(position, job id, lane, share) of a row in ``ready``."""
+
+
+class Rotation:
+    """Who was served last."""
+
+    def __init__(self) -> None:
+        self.queue = ""
+        self.shares: dict[str, int] = {}
+
+    def queues_in_turn(self, names: Sequence[str]) -> list[str]:
+        ordered = sorted(names)
+        return [n for n in ordered if n > self.queue] + [n for n in ordered if n <= self.queue]
+
+
+class Chosen(NamedTuple):
+    """A job that was given a slot."""
+
+    slot: int
+    priority: int
+    position: str
+    job_id: int
+    lane: int
+    share: int
+
+
+class Supply:
+    """Made for one claim; ``chosen`` is the claim's own list, which counts as held."""
+
+    def __init__(
+        self, tx: Tx, registry: Registry, rotation: Rotation, node_id: int, chosen: list[Chosen]
+    ) -> None:
+        self.tx, self.registry, self.rotation = tx, registry, rotation
+        self.node_id, self.chosen = node_id, chosen
+        self._held: dict[str, dict[int, set[tuple[int, int]]]] = {}
+
+    def of(self, queue: str, lanes: list[Lane], priority: int, n: int) -> list[Candidate]:
+        """Up to ``n`` candidates of these lanes at this priority, the next to serve last."""
+        sharing = self.registry.queue(queue).shared
+        if sharing == "none":
+            found = self._of_share(lanes, priority, 0, n)
+        else:
+            shares = self._shares_in_turn(queue, lanes, priority, n)
+            if len(shares) == 1 and sharing == "shares":
+                found = self._of_share(lanes, priority, shares[0], n)
+            else:
+                found = self._dealt(queue, lanes, priority, shares, n)
+        found.reverse()
+        return found
+
+    def _dealt(
+        self, queue: str, lanes: list[Lane], priority: int, shares: list[int], n: int
+    ) -> list[Candidate]:
+        held = {share: len(slots) for share, slots in self._held_by(queue).items()}
+        at_most = None
+        if self.registry.queue(queue).shared == "quota":
+            at_most = quota(self._slots_serving(), len(set(shares) | set(held)))
+        # Each round reads a share no deeper than it is dealt; who turns out short is dealt no more.
+        supply = dict.fromkeys(shares, n)
+        while True:
+            picks = deal(held, shares, supply, n, at_most)
+            wanted = Counter(picks)
+            found = {s: self._of_share(lanes, priority, s, k) for s, k in wanted.items()}
+            short = {s: len(found[s]) for s, k in wanted.items() if len(found[s]) < k}
+            if not short:
+                break
+            supply |= short
+        each = {s: iter(c) for s, c in found.items()}
+        return [next(each[s]) for s in picks]
+
+    def _held_by(self, queue: str) -> dict[int, set[tuple[int, int]]]:
+        if queue not in self._held:
+            held: dict[int, set[tuple[int, int]]] = {}
+            for share, node, slot in self.tx.all(
+                "select distinct share, node_id, slot from leases where lane in (select j.value from json_each(?) j)",
+                (self.registry.lanes_of(queue),),
+            ):
+                held.setdefault(share, set()).add((node, slot))
+            self._held[queue] = held
+        held = self._held[queue]
+        for c in self.chosen:
+            if self.registry.lanes[c.lane].queue == queue:
+                held.setdefault(c.share, set()).add((self.node_id, c.slot))
+        return held
+
+    def _slots_serving(self) -> int:
+        return int(self.tx.value("select coalesce(sum(slots), 0) from nodes where state = 'active'")) or 1
+
+    def _shares_in_turn(self, queue: str, lanes: list[Lane], priority: int, n: int) -> list[int]:
+        """Shares with something to do, from behind the last served: as many as could matter."""
+        after = self.rotation.shares.get(queue, _ALL_SHARES)
+        enough = n + 1
+        if self.registry.queue(queue).shared == "quota":
+            enough = max(enough, self._slots_serving())
+        found = self._scan_shares(lanes, priority, after, enough)
+        if len(found) < enough and after != _ALL_SHARES:
+            wrapped = self._scan_shares(lanes, priority, _ALL_SHARES, enough)
+            found += [s for s in wrapped if s <= after]
+        if len(found) <= 1:
+            return found
+        held = self._held_by(queue)
+        if len(found) >= enough and any(held.get(s) for s in found):
+            # Those that hold something number at most the slots: behind them come enough that do not.
+            found = self._scan_shares(lanes, priority, after, enough + len(held))
+        return found
+
+    def _scan_shares(self, lanes: list[Lane], priority: int, after: int, limit: int) -> list[int]:
+        sql = (
+            "with recursive s(share) as ("
+            "select min(share) from ready where lane = ?1 and priority = ?2 and share > ?3 union all "
+            "select (select min(r.share) from ready r where r.lane = ?1 and r.priority = ?2 and r.share > s.share) "
+            "from s where s.share is not null) select share from s where share is not null limit ?4"
+        )
+        per_lane = [[s for (s,) in self.tx.all(sql, (lane.id, priority, after, limit))] for lane in lanes]
+        if len(per_lane) == 1:
+            return per_lane[0]
+        return list(islice(dict.fromkeys(merge(*per_lane)), limit))
+
+    def _of_share(self, lanes: list[Lane], priority: int, share: int, n: int) -> list[Candidate]:
+        """The first ``n`` of a share, over its lanes, in the order of the queue."""
+        sql = (
+            "select position, job_id, lane, share from ready where lane = ? and priority = ? and share = ? "
+            "order by position limit ?"
+        )
+        if len(lanes) == 1:
+            return list(self.tx.all(sql, (lanes[0].id, priority, share, n)))
+        return list(islice(merge(*(self.tx.all(sql, (lane.id, priority, share, n)) for lane in lanes)), n))
