@@ -38,7 +38,7 @@ class Site:
     @contextmanager
     def node(self, slots: int) -> Iterator[psutil.Process]:
         """A running node; yields its supervisor's process. Stopped and gone at the end."""
-        command = [sys.executable, "-m", "spinney", "--store", self.url, "node", "benchmarks.jobs:app"]
+        command = [sys.executable, "-m", "spinney", "node", "benchmarks.jobs:app", "--store", self.url]
         command += ["--slots", str(slots), "--name", "bench"]
         log = (self.folder / "node.log").open("ab")
         guard = subprocess.Popen(command, stderr=log, stdout=log, cwd=Path(__file__).parent.parent)
@@ -61,8 +61,8 @@ def site() -> Iterator[Site]:
     with tempfile.TemporaryDirectory(prefix="spinney-bench-") as name:
         folder = Path(name)
         url = f"sqlite:///{folder}/bench.db"
+        subprocess.run([sys.executable, "-m", "spinney", "init", "--store", url], check=True, stdout=subprocess.DEVNULL)
         store = open_store(url)
-        store.create()
         store.register([kind.spec for kind in declared.types.values()], [])
         try:
             yield Site(folder=folder, url=url, store=store)

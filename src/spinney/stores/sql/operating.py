@@ -116,6 +116,7 @@ class Operation:
         if row.state not in allowed:
             leased = rows.leased_fence(self.tx, row.id) is not None
             raise UnlawfulTransition(row.id, State.RUNNING if leased else row.state, State.PENDING)
+        rows.move_final(self.tx, row.id)
         wish = placing.wished(self.tx, row)
         if wish is not None:
             raise Refused(f"job {job_id} is still being {wish}; try again when its tree has come to rest")
@@ -245,6 +246,7 @@ class Operation:
 
     def _wait_again(self, row: Row, waits_for: str, reason: str) -> None:
         spec = self.registry.types.get(row.type)
+        rows.move_final(self.tx, row.id)
         if spec is not None:
             self._again(row, spec)
             stage = next_stage(spec, rows.passed_stages(self.tx, row.id, [s.name for s in spec.stages]))
@@ -319,6 +321,7 @@ class Operation:
         for table in ("attempts", "data", "progress", "keys", "needs"):
             tx.run(f"delete from {table} where job_id = ?", (row.id,))  # literals
         tx.run("delete from wishes where job_id = ?", (row.id,))
+        tx.run("update jobs set final_fence = null, final_result = null where id = ?", (row.id,))
         if row.parent_id is not None:
             tx.run("delete from children_left where parent_id = ? and child_id = ?", (row.parent_id, row.id))
             c.parent_changed(row.parent_id)

@@ -83,7 +83,7 @@ def attempts(connection: Connection, job_id: int) -> list[Attempt]:
     past = rows_of(
         connection,
         "select job_id, fence, stage, attempt, outcome, (select name from nodes n where n.id = a.node_id), started_us, "
-        "ended_us, code, message, error, result, superseded from attempts a where job_id = ? order by fence",
+        "ended_us, code, message, error, result, superseded from history a where job_id = ? order by fence",
         (job_id,),
     )
     now = rows_of(
@@ -99,7 +99,7 @@ def attempts(connection: Connection, job_id: int) -> list[Attempt]:
 def results(connection: Connection, job_id: int) -> Mapping[str, Any]:
     found = rows_of(
         connection,
-        "select stage, result from attempts where job_id = ? and superseded is null and result is not null "
+        "select stage, result from history where job_id = ? and superseded is null and result is not null "
         "and outcome in ('ok', 'warning', 'finish') order by fence",
         (job_id,),
     )
@@ -170,7 +170,7 @@ def _job(row: Any, wishes: Mapping[int, bool]) -> Job:
     wished = job_id in wishes or any(wishes.get(a) for a in ancestors(lineage))
     message = reason or (last_message if shown is State.COMPLETED else None)
     return Job(
-        id=job_id, type=type_, stage=stage, state=shown, queue=queue, priority=priority,
+        id=job_id, type=type_, stage=None if shown is State.COMPLETED else stage, state=shown, queue=queue, priority=priority,
         share=share_name or str(share), collection=collection, submitter=submitter, key=key, parent_id=parent_id,
         root_id=root_id, lineage=lineage, params=orjson.loads(params), created_us=created_us,
         started_us=started_us or running_us, settled_us=settled_us, wake_us=wake_us, attempts=attempts_,

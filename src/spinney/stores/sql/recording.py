@@ -71,7 +71,7 @@ class Recorder:
                 self.refused.append(record)
             elif not lease[7] or record[0] in special:
                 others.append((record, Held(*lease)))
-            elif record[2] is ok and lease[4] in last:
+            elif record[2] is ok and lease[4] in last and record[6] is None:
                 plain.append((record, lease))
             elif record[2] is back:
                 returned.append((record, lease))
@@ -124,21 +124,17 @@ class Recorder:
     # --- sets -----------------------------------------------------------------------------
 
     def _complete_plain(self, records: list[tuple[Record, HeldRow]]) -> None:
+        """The last stage has passed, and that is all there is to say: one row each is written, once."""
         tx, now = self.tx, self.now_us
-        stages = {lane.id: lane.stage for lane in self.registry.lanes.values()}
-        tx.many(
-            "insert into attempts (job_id, fence, stage, attempt, outcome, node_id, started_us, ended_us, message, "
-            "result) values (?, ?, ?, ?, 'ok', ?, ?, ?, ?, ?)",
-            [(r[0], r[1], stages[h[4]], h[5], h[2], r[3], r[4], r[6], r[5]) for r, h in records],
-        )
         tx.run(
             "delete from leases where job_id in (select j.value from json_each(?) j)",
             (orjson.dumps([r[0] for r, _ in records]).decode(),),
         )
         tx.many(
-            "update jobs set state = 'completed', stage = null, started_us = coalesce(started_us, ?), "
-            "settled_us = ?, node_id = ? where id = ?",
-            [(r[3], now, h[2], r[0]) for r, h in records],
+            "update jobs set state = 'completed', attempts = 0, interruptions = 0, "
+            "started_us = coalesce(started_us, ?), settled_us = ?, node_id = ?, final_fence = ?, final_attempt = ?, "
+            "final_began_us = ?, final_ended_us = ?, final_result = ? where id = ?",
+            [(r[3], now, h[2], r[1], h[5], r[3], r[4], r[5], r[0]) for r, h in records],
         )
         children = [(h[6], r[0]) for r, h in records if h[6] is not None]
         if children:

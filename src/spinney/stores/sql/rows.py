@@ -85,13 +85,24 @@ def passed_stages(tx: Tx, job_id: int, all_stages: list[str]) -> set[str]:
     """Stages that need not run. After a ``finish`` that is all of them."""
     passed = set()
     for stage, outcome in tx.all(
-        "select stage, outcome from attempts where job_id = ? and superseded is null", (job_id,)
+        "select stage, outcome from history where job_id = ? and superseded is null", (job_id,)
     ):
         if outcome == Outcome.FINISH:
             return set(all_stages)
         if outcome in PASSED:
             passed.add(stage)
     return passed
+
+
+def move_final(tx: Tx, job_id: int) -> None:
+    """The job is to be opened again: the attempt that completed it joins the others."""
+    tx.run(
+        "insert into attempts (job_id, fence, stage, attempt, outcome, node_id, started_us, ended_us, result) "
+        "select id, final_fence, stage, final_attempt, 'ok', node_id, final_began_us, final_ended_us, final_result "
+        "from jobs where id = ? and final_fence is not null",
+        (job_id,),
+    )
+    tx.run("update jobs set final_fence = null, final_result = null where id = ?", (job_id,))
 
 
 def set_state(tx: Tx, row: Row, state: State, *, leased: bool = False) -> Row:

@@ -86,12 +86,19 @@ jobs = Table(
     Column("superseded", Boolean),
     Column("at_us", _Id),
     Column("special", Boolean),
+    Column("final_fence", _Id),
+    Column("final_attempt", Integer),
+    Column("final_began_us", _Id),
+    Column("final_ended_us", _Id),
+    Column("final_result", Text),
     Index("jobs_by_parent", "parent_id", sqlite_where=text("parent_id is not null")),
     Index("jobs_by_lineage", "root_id", "lineage", sqlite_where=text("parent_id is not null")),
 )
 """``queue`` is the one in force; ``queue_moved > queue_named > stage's > queue_parent > type's`` decide.
 ``birth_stage``: the parent's stage that bore it. ``special``: it has a key or stands in a serial tree, so that
-settling it takes more than its row; None for most."""
+settling it takes more than its row; None for most. ``final_…``: the attempt with which a plain job
+completed, kept here because this row is written anyway; ``history`` shows it among the others, and
+opening the job again moves it there."""
 
 ready = Table(
     "ready",
@@ -156,6 +163,18 @@ attempts = Table(
     Column("superseded", Boolean),
     sqlite_with_rowid=False,
 )
+
+HISTORY = """
+create view history as
+select job_id, fence, stage, attempt, outcome, node_id, started_us, ended_us, code, message, error, result,
+       superseded
+from attempts
+union all
+select id, final_fence, stage, final_attempt, 'ok', node_id, final_began_us, final_ended_us, null, null, null,
+       final_result, null
+from jobs where final_fence is not null
+"""
+"""All attempts that have ended, wherever they are kept."""
 
 children_left = Table(
     "children_left",
