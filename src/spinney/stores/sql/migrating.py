@@ -6,9 +6,10 @@ from pathlib import Path
 from alembic.migration import MigrationContext
 from alembic.operations import Operations
 from alembic.script import ScriptDirectory
-from sqlalchemy import create_engine, event
+from sqlalchemy import Connection, create_engine, event
 from sqlalchemy.pool import NullPool
 
+from spinney.model.errors import StoreUnusable
 from spinney.stores.sql.database import Database, explained
 from spinney.stores.sql.turnstile import Turnstile
 
@@ -24,6 +25,7 @@ def upgrade(database: Database) -> None:
     event.listen(engine, "begin", lambda c: c.exec_driver_sql("begin immediate"))
     try:
         with turnstile.passed(), explained(database.path), engine.begin() as connection:
+            _refuse_foreign(database, connection)
             context = MigrationContext.configure(
                 connection,
                 opts={"fn": lambda revision, _: scripts._upgrade_revs("head", revision)},
@@ -37,3 +39,10 @@ def upgrade(database: Database) -> None:
     finally:
         turnstile.close()
         engine.dispose()
+
+
+def _refuse_foreign(database: Database, connection: Connection) -> None:
+    """A file with tables of another program is left alone."""
+    names = {n for (n,) in connection.exec_driver_sql("select name from sqlite_master where type = 'table'")}
+    if names and "alembic_version" not in names:
+        raise StoreUnusable(f"{database.path} holds another program's tables; name another file for the store")

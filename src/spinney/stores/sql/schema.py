@@ -145,6 +145,7 @@ parked = Table(
     Index("parked_by_lock", "waits_for", "priority", "job_id", sqlite_where=text("waits_for like 'lock:%'")),
 )
 
+# The view ``history`` (migration 0001) shows these and the final attempts kept in jobs as one.
 attempts = Table(
     "attempts",
     metadata,
@@ -163,18 +164,6 @@ attempts = Table(
     Column("superseded", Boolean),
     sqlite_with_rowid=False,
 )
-
-HISTORY = """
-create view history as
-select job_id, fence, stage, attempt, outcome, node_id, started_us, ended_us, code, message, error, result,
-       superseded
-from attempts
-union all
-select id, final_fence, stage, final_attempt, 'ok', node_id, final_began_us, final_ended_us, null, null, null,
-       final_result, null
-from jobs where final_fence is not null
-"""
-"""All attempts that have ended, wherever they are kept."""
 
 children_left = Table(
     "children_left",

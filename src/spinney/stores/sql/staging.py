@@ -123,13 +123,10 @@ def _drop(write: Write, first_id: int, last_id: int) -> bool:
 
 def drop(tx: Tx, first_id: int, last_id: int, limit: int = submitting.STEP) -> bool:
     """Remove the newest ``limit`` rows of a hidden run; True when all of it is gone."""
-    start = max(first_id, last_id - limit + 1)
-    newest = tx.value("select max(id) from jobs where id between ? and ?", (first_id, last_id))
-    if newest is not None:
-        start = max(first_id, newest - limit + 1)
-    for table, column in (("needs", "job_id"), ("data", "job_id"), ("jobs", "id")):
+    newest = tx.value("select max(id) from jobs where id between ? and ?", (first_id, last_id)) or first_id
+    start = max(first_id, newest - limit + 1)
+    for table, column in (("needs", "job_id"), ("data", "job_id"), ("keys", "job_id"), ("jobs", "id")):
         tx.run(f"delete from {table} where {column} between ? and ?", (start, last_id))
-    tx.run("delete from keys where job_id between ? and ?", (start, last_id))
     if start > first_id:
         return False
     tx.run("delete from staging where first_id = ?", (first_id,))
