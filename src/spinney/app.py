@@ -1,0 +1,295 @@
+"""An application: its job types and queues, and the way to submit to its store.
+
+    app = Spinney()
+
+    @app.job
+    def resize(picture: Path, width: int = 200) -> str: ...
+
+    resize.submit(picture="cat.jpg")
+
+Nodes load the same object by ``load_app("module:app")``. Nothing is opened until something is
+submitted or asked; so that workers, which never do, stay light.
+"""
+
+import importlib
+import os
+import re
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Unpack, overload
+
+from spinney.config import Settings, settings
+from spinney.hints import did_you_mean, listed
+from spinney.jobtype import (
+    FunctionJob,
+    JobOptions,
+    JobType,
+    Order,
+    Pipeline,
+    ProgramJob,
+    ProgramJobOptions,
+    TypeOptions,
+)
+from spinney.model.errors import SpinneyError, UnknownType, UsageError
+from spinney.model.states import SETTLED
+from spinney.model.types import QueueSpec
+
+if TYPE_CHECKING:
+    from spinney.model.jobs import Job as JobInfo
+    from spinney.stores.contract import Store
+
+_LOOK_S = (0.002, 0.1)
+"""How long ``wait`` rests between looks: at first, and at most."""
+
+
+def now_us() -> int:
+    """Microseconds since 1970 UTC."""
+    return time.time_ns() // 1000
+
+
+class Spinney:
+    """A registry of job types and queues, and the door to their store.
+
+    ``store`` and ``folders`` win over ``SPINNEY_STORE`` and ``spinney.toml``; see ``spinney.config``.
+    May be used by several threads.
+    """
+
+    def __init__(
+        self,
+        store: str | None = None,
+        *,
+        folders: str | Path | None = None,
+        clock: Callable[[], int] = now_us,
+    ) -> None:
+        self.types: dict[str, JobType] = {}
+        self.queues: list[QueueSpec] = []
+        self._given = (store, folders)
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._opened: tuple[int, Store, Settings] | None = None
+        self._known: set[str] = set()
+
+    # --- declaring ------------------------------------------------------------------------
+
+    @overload
+    def job(self, function: Callable[..., Any], /) -> FunctionJob: ...
+    @overload
+    def job(self, /, **options: Unpack[JobOptions]) -> Callable[[Callable[..., Any]], FunctionJob]: ...
+    def job(
+        self, function: Callable[..., Any] | None = None, /, **options: Unpack[JobOptions]
+    ) -> FunctionJob | Callable[[Callable[..., Any]], FunctionJob]:
+        """Make a function a job type of one stage: a decorator, bare or with options."""
+
+        def declare(function: Callable[..., Any]) -> FunctionJob:
+            made = FunctionJob(function, self, options)
+            self._add(made)
+            return made
+
+        return declare if function is None else declare(function)
+
+    def pipeline(self, name: str, **options: Unpack[TypeOptions]) -> Pipeline:
+        """A job type of several stages; give them with ``@pipeline.stage`` in their order."""
+        made = Pipeline(name, self, options)
+        self._add(made)
+        return made
+
+    def program(self, name: str, argv: Sequence[str], **options: Unpack[ProgramJobOptions]) -> ProgramJob:
+        """Make a program of any language a job type of one stage."""
+        made = ProgramJob(name, argv, self, options)
+        self._add(made)
+        return made
+
+    def queue(
+        self, name: str, *, limit: int | None = None, order: str = "default", sharing: str | None = None
+    ) -> str:
+        """Declare a queue; returns its name, for ``queue=`` of stages and options."""
+        if any(q.name == name for q in self.queues):
+            raise UsageError(f"the queue {name!r} is declared twice; keep one of the two")
+        self.queues.append(QueueSpec(name=name, limit=limit, order=order, sharing=sharing))
+        return name
+
+    # --- submitting -----------------------------------------------------------------------
+
+    def submit(self, kind: JobType | Order | str, /, **params: Any) -> int:
+        """One job; returns its id. Raises BadParameters, and then nothing is stored."""
+        return self.place(self._kind(kind), [params], None)[0]
+
+    def submit_many(
+        self,
+        kind: JobType | Order | str,
+        rows: Iterable[Mapping[str, Any]],
+        *,
+        keys: Iterable[str] | None = None,
+    ) -> list[int]:
+        """A job for each dict of parameters, all or none; returns their ids. ``keys``: one for each."""
+        return self.place(self._kind(kind), rows, keys)
+
+    def place(
+        self, kind: JobType | Order, rows: Iterable[Mapping[str, Any]], keys: Iterable[str] | None
+    ) -> list[int]:
+        """What every way to submit comes down to."""
+        texts = kind.texts(rows)
+        submission = kind.order.submission(kind.name, texts, keys)
+        if not texts:
+            return []
+        with self._store() as (store, where):
+            self._introduce(store, kind.name)
+            ids = list(store.submit([submission], now_us=self._clock()).ids)
+        _nudge(where)
+        return ids
+
+    # --- asking ---------------------------------------------------------------------------
+
+    def job_info(self, job_id: int) -> "JobInfo":
+        """Where a job stands. Raises NoSuchJob."""
+        with self._store() as (store, _):
+            return store.job(job_id)
+
+    def results(self, job_id: int) -> Mapping[str, Any]:
+        """What the stages of a job returned, by stage."""
+        with self._store() as (store, _):
+            return store.results(job_id)
+
+    def wait(self, job_id: int, timeout: float | timedelta | None = None) -> "JobInfo":
+        """Wait until a job has settled (completed, failed, cancelled, orphaned or deleted).
+
+        Raises TimeoutError when it has not in ``timeout`` seconds; the job goes on all the same.
+        """
+        limit_s = timeout.total_seconds() if isinstance(timeout, timedelta) else timeout
+        begun, pause_s = time.monotonic(), _LOOK_S[0]
+        while (job := self.job_info(job_id)).state not in SETTLED:
+            if limit_s is not None and time.monotonic() - begun >= limit_s:
+                raise TimeoutError(
+                    f"job {job_id} is still {job.state} after {limit_s:g} s; it goes on, "
+                    f"and 'spinney show {job_id}' tells where it stands"
+                )
+            time.sleep(pause_s)
+            pause_s = min(pause_s * 1.5, _LOOK_S[1])
+        return job
+
+    @property
+    def settings(self) -> Settings:
+        """Where the store and the folders are."""
+        store, folders = self._given
+        return settings(store, folders, environment=os.environ, directory=Path.cwd())
+
+    def close(self) -> None:
+        """Let go of the store; the next use opens it again."""
+        with self._lock:
+            if self._opened is not None and self._opened[0] == os.getpid():
+                self._opened[1].close()
+            self._opened = None
+
+    # --- inside ---------------------------------------------------------------------------
+
+    def _add(self, made: JobType) -> None:
+        if made.name in self.types:
+            raise UsageError(f"two job types are named {made.name!r}; give one of them another name")
+        self.types[made.name] = made
+
+    def _kind(self, kind: JobType | Order | str) -> JobType | Order:
+        if not isinstance(kind, str):
+            return kind
+        found = self.types.get(kind)
+        if found is None:
+            raise UnknownType(
+                f"this application has no job type {kind!r}{did_you_mean(kind, self.types)}; "
+                f"it has: {listed(self.types)}"
+            )
+        return found
+
+    @contextmanager
+    def _store(self) -> Iterator[tuple["Store", Settings]]:
+        """The store, for one thread at a time. A forked child opens its own: no connection may be shared."""
+        with self._lock:
+            if self._opened is None or self._opened[0] != os.getpid():
+                # Imported here: a worker loads the application, and must stay light.
+                from spinney.stores.sql import open_store
+
+                where = self.settings
+                self._opened = (os.getpid(), open_store(where.store), where)
+                self._known = set()
+            yield self._opened[1], self._opened[2]
+
+    def _introduce(self, store: "Store", name: str) -> None:
+        """Make types known that no node has registered yet. What nodes did register is theirs to
+        replace: a submitter with old code must not undo a newer node's."""
+        if name in self._known:
+            return
+        self._known = set(store.types())
+        types = [t.spec for t in self.types.values() if t.name not in self._known]
+        if types:
+            declared = store.queues()
+            store.register(types, [q for q in self.queues if q.name not in declared])
+        self._known.update(self.types)
+
+
+def load_app(target: str) -> Spinney:
+    """The application that ``module:attribute`` names, importable from the current directory too.
+
+    Raises UsageError with one sentence that says what is missing, or what broke in the module.
+    """
+    module_name, found, attribute = target.partition(":")
+    if not found or not _MODULE.fullmatch(module_name) or not attribute.isidentifier():
+        right = re.sub(r"\.py(:|$)", r"\1", target).replace("/", ".").strip(".:")
+        right = right if _TARGET.fullmatch(right) else f"{right.partition(':')[0] or 'jobs'}:app"
+        raise UsageError(f"{target!r} names no application; write module:attribute, for example {right}")
+    module = _import(module_name)
+    app = getattr(module, attribute, None)
+    if isinstance(app, Spinney):
+        return app
+    mine = [name for name, value in vars(module).items() if isinstance(value, Spinney)]
+    there = f"it has: {listed(mine)}" if mine else "make one there with 'app = Spinney()'"
+    what = "nothing named" if app is None else "no Spinney as"
+    raise UsageError(f"the module {module_name!r} has {what} {attribute!r}; {there}")
+
+
+_MODULE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
+_TARGET = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
+
+
+def _import(module_name: str) -> Any:
+    here = str(Path.cwd())
+    if here not in sys.path:
+        sys.path.insert(0, here)
+    importlib.invalidate_caches()
+    try:
+        return importlib.import_module(module_name)
+    except ModuleNotFoundError as error:
+        if error.name and (module_name == error.name or module_name.startswith(f"{error.name}.")):
+            raise UsageError(
+                f"there is no module {error.name!r}; start in the folder that holds it "
+                f"({here} was searched), or mend the name"
+            ) from error
+        raise _broken(module_name, error) from error
+    except SpinneyError as error:
+        raise UsageError(f"{module_name}: {error}") from error
+    except (Exception, SystemExit) as error:
+        raise _broken(module_name, error) from error
+
+
+def _broken(module_name: str, error: BaseException) -> UsageError:
+    place = ""
+    trace = error.__traceback__
+    while trace is not None:
+        file = trace.tb_frame.f_code.co_filename
+        if not file.startswith("<frozen ") and file not in (__file__, importlib.__file__):
+            place = f" ({Path(file).name}, line {trace.tb_lineno})"
+        trace = trace.tb_next
+    return UsageError(
+        f"importing {module_name!r} failed with {type(error).__name__}: {error}{place}; "
+        f"mend it and start again"
+    )
+
+
+def _nudge(where: Settings) -> None:
+    """Wake the nodes of this host: they look at once instead of at their next poll."""
+    from spinney.node.nudge import nudge_all
+
+    if where.run_dir is not None:
+        nudge_all(where.run_dir)

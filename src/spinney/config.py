@@ -1,0 +1,98 @@
+"""Where the store, the folders and the application are: arguments, environment, ``spinney.toml``.
+
+What is given as an argument wins over ``SPINNEY_STORE``, which wins over ``spinney.toml`` of the
+current directory, which wins over ``sqlite:///spinney.db``. Only reads; nothing is made.
+"""
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from spinney.hints import did_you_mean, listed
+from spinney.model.errors import UsageError
+
+FILE = "spinney.toml"
+ENVIRONMENT = "SPINNEY_STORE"
+DEFAULT_STORE = "sqlite:///spinney.db"
+_KEYS = ("store", "folders", "app")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """Where things are."""
+
+    store: str
+    """URL of the store."""
+    folders: Path
+    """The folder root, absolute: where jobs have their folders."""
+    app: str | None = None
+    """``module:attribute`` of the application, when ``spinney.toml`` names one."""
+
+    @property
+    def run_dir(self) -> Path | None:
+        """Where nodes of this host listen for nudges: beside the database file, when there is one."""
+        path = database_file(self.store)
+        return None if path is None else Path(f"{path.absolute()}.run")
+
+
+def settings(
+    store: str | None = None,
+    folders: str | Path | None = None,
+    *,
+    environment: Mapping[str, str],
+    directory: Path,
+) -> Settings:
+    """What is in force. Raises UsageError with the file and the key for what cannot be meant."""
+    table = _table(directory / FILE)
+    url = store or environment.get(ENVIRONMENT) or table.get("store") or DEFAULT_STORE
+    if "://" not in url:
+        raise UsageError(f"{url!r} is no URL of a store; write it as sqlite:///{url or 'spinney.db'}")
+    root = folders or table.get("folders") or default_folders(url)
+    return Settings(store=url, folders=(directory / root).absolute(), app=table.get("app"))
+
+
+def database_file(store: str) -> Path | None:
+    """The file of a store that is one file (``sqlite:///``), else None."""
+    scheme, found, path = store.partition(":///")
+    return Path(path.partition("?")[0]) if found and path and scheme == "sqlite" else None
+
+
+def default_folders(store: str) -> Path:
+    """The folder root that goes with a store: beside its file. Raises UsageError when it has none."""
+    path = database_file(store)
+    if path is None:
+        raise UsageError(
+            f"a store at {store.partition('://')[0]}:// has no place for job folders beside it; "
+            f"set folders in {FILE} to a directory that all its nodes see"
+        )
+    return path.with_name(f"{path.stem}.folders")
+
+
+def _table(path: Path) -> dict[str, str]:
+    try:
+        document = tomllib.loads(path.read_text("utf-8"))
+    except FileNotFoundError:
+        return {}
+    except OSError as error:
+        raise UsageError(f"cannot read {path}: {error.strerror}; check its rights") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path} is no TOML: {error}; mend it there") from error
+    _require_known(path, "table", document, ["spinney"])
+    table: Any = document.get("spinney", {})
+    if not isinstance(table, dict):
+        raise UsageError(f"{path}: spinney must be a table; write [spinney] and the keys below it")
+    _require_known(path, "key", table, _KEYS)
+    for key, value in table.items():
+        if not isinstance(value, str) or not value:
+            raise UsageError(f"{path}: {key} must be text in quotes, not {value!r}")
+    return table
+
+
+def _require_known(path: Path, what: str, given: Mapping[str, Any], known: Sequence[str]) -> None:
+    for key in given:
+        if key not in known:
+            raise UsageError(
+                f"{path}: there is no {what} {key!r}{did_you_mean(key, known)}; use one of: {listed(known)}"
+            )

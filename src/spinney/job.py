@@ -1,0 +1,247 @@
+"""The handle that a stage gets: ``params``, ``data``, ``folder``, ``spawn``, ``lock``, ``progress`` …
+
+What it may ask of the engine, and in which words, is in ``spinney.port``.
+"""
+
+import logging
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, NamedTuple, Protocol, final
+
+import orjson
+
+from spinney.jobdata import Data, Relative, folder_of
+from spinney.joblog import stage_logger
+from spinney.model import names
+from spinney.model.errors import UsageError
+from spinney.model.outcomes import Outcome
+from spinney.model.signals import Signal
+from spinney.model.states import State
+from spinney.options import Options, to_json
+from spinney.port import Assignment, Port
+from spinney.schema import validate_against_schema
+from spinney.values import to_text
+
+__all__ = ["Assignment", "Cancelled", "Child", "Job", "Kind", "LockTaken", "Port"]
+
+_SPAWN_CHUNK = 1000
+"""Children asked for in one message: their rows are hidden until the stage passes, so that a long
+list may well go in several."""
+_CHILDREN_PAGE = 1000
+
+
+class Child(NamedTuple):
+    """A direct subjob, as of when it was asked for."""
+
+    id: int
+    type: str
+    state: State
+    stage: str | None
+    code: int | None
+    message: str | None
+    warnings: int
+    params: Any
+
+
+class Kind(Protocol):
+    """What may be spawned: a job type, bare or with options."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def order(self) -> Options: ...
+    def texts(self, rows: Iterable[Mapping[str, Any]]) -> list[str]:
+        """Parameters, checked, as JSON texts."""
+
+
+_NO_KINDS: Mapping[str, Kind] = MappingProxyType({})
+
+
+@final
+class LockTaken(Signal):
+    """Somebody else has the lock: the stage ends here, and starts again once it is free."""
+
+    outcome = Outcome.LOCKED
+
+    def __init__(self, lock: str) -> None:
+        super().__init__(f"waits for the lock {lock!r}")
+        self.lock = lock
+
+
+@final
+class Cancelled(Signal):
+    """Somebody wished this job cancelled, and the stage looked."""
+
+    outcome = Outcome.CANCELLED
+
+
+@final
+class Job:
+    """One attempt's view of its job. Made by the engine, never by a user."""
+
+    __slots__ = ("_assignment", "_kinds", "_params", "_port", "_results")
+
+    def __init__(self, assignment: Assignment, port: Port, kinds: Mapping[str, Kind] = _NO_KINDS) -> None:
+        """``kinds``: the application's job types by name, for those spawned by name."""
+        self._assignment, self._port, self._kinds = assignment, port, kinds
+        self._params: Mapping[str, Any] | None = None
+        self._results: Mapping[str, Any] | None = None
+
+    # --- what it is -----------------------------------------------------------------------
+
+    @property
+    def id(self) -> int:
+        return self._assignment.job_id
+
+    @property
+    def type(self) -> str:
+        return self._assignment.type
+
+    @property
+    def stage(self) -> str:
+        return self._assignment.stage
+
+    @property
+    def attempt(self) -> int:
+        """1 for the first attempt of this stage."""
+        return self._assignment.attempt
+
+    @property
+    def fence(self) -> int:
+        """A number that only grows from attempt to attempt: hand it to what must refuse a late one."""
+        return self._assignment.fence
+
+    @property
+    def params(self) -> Mapping[str, Any]:
+        """The parameters as they were stored: JSON values."""
+        if self._params is None:
+            self._params = MappingProxyType(orjson.loads(self._assignment.params))
+        return self._params
+
+    @property
+    def parent(self) -> Relative | None:
+        """The job that spawned this one; None for a job at the top."""
+        parent_id = self._assignment.parent_id
+        return None if parent_id is None else Relative(parent_id, self._port, self._assignment.folder_root)
+
+    @property
+    def root(self) -> Relative:
+        """The job at the top of the tree: this one when it has no parent."""
+        return Relative(self._assignment.root_id, self._port, self._assignment.folder_root)
+
+    # --- what it keeps --------------------------------------------------------------------
+
+    @property
+    def data(self) -> Data:
+        """Small named values that last over stages and attempts."""
+        return Data(self._port, self.id)
+
+    @property
+    def folder(self) -> Path:
+        """The job's own folder, made when first asked for; it lasts over stages and attempts."""
+        return folder_of(self._assignment.folder_root, self.id)
+
+    @property
+    def results(self) -> Mapping[str, Any]:
+        """What earlier stages returned, by stage; those that returned None have no entry."""
+        if self._results is None:
+            self._results = MappingProxyType(self._port.ask("results"))
+        return self._results
+
+    # --- subjobs --------------------------------------------------------------------------
+
+    def spawn(self, kind: Kind | str, /, **params: Any) -> int:
+        """One subjob; returns its id.
+
+        It is born in the moment this stage is recorded as passed, and not at all when it fails. With
+        a key (``job.spawn(kind.options(key="a"), …)``) it is born at once, and the same key is the
+        same subjob ever after.
+        """
+        return self.spawn_many(kind, [params])[0]
+
+    def spawn_many(
+        self, kind: Kind | str, rows: Iterable[Mapping[str, Any]], *, keys: Iterable[str] | None = None
+    ) -> list[int]:
+        """A subjob for each dict of parameters; returns their ids in order. ``keys``: one for each."""
+        found = self._kind(kind)
+        texts = found.texts(rows)
+        # Made as a whole first, so that keys are counted and checked before the first is sent.
+        whole = found.order.submission(found.name, texts, keys)
+        ids: list[int] = []
+        for part in _chunks(to_json(whole)):
+            ids += self._port.ask("spawn", submissions=[part])
+        return ids
+
+    def children(self) -> Iterator[Child]:
+        """The direct subjobs by id, asked for in pages; those deleted or superseded left out."""
+        after = 0
+        while page := self._port.ask("children", after=after, limit=_CHILDREN_PAGE):
+            for id_, type_, state, *rest in page:
+                yield Child(id_, type_, State(state), *rest)
+            after = page[-1][0]
+
+    # --- while it runs --------------------------------------------------------------------
+
+    def progress(self, fraction: float, message: str | None = None) -> None:
+        """Show how far this attempt is: 0.0 to 1.0, and a word on it."""
+        if not 0 <= fraction <= 1:
+            raise UsageError(f"progress takes a fraction from 0.0 to 1.0, not {fraction!r}")
+        self._port.ask("progress", fraction=float(fraction), message=message)
+
+    def lock(self, name: str, until: str = "attempt") -> None:
+        """Take a lock without waiting; kept until this attempt ends, or (``until="job"``) the job settles.
+
+        When another has it, the stage ends here and starts again once it is free, no attempt used:
+        take locks before doing what must not be done twice.
+        """
+        if until not in ("attempt", "job"):
+            raise UsageError(f"a lock is kept until='attempt' or until='job', not {until!r}")
+        if not self._port.ask("take_lock", name=names.lock_name(name), until=until):
+            raise LockTaken(name)
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether somebody wishes this job cancelled; cheap, made for asking in loops."""
+        return self._port.cancelled()
+
+    def check_cancelled(self) -> None:
+        """End this stage here when somebody wishes the job cancelled."""
+        if self._port.cancelled():
+            raise Cancelled("ended by its own stage, as was wished")
+
+    @property
+    def log(self) -> logging.Logger:
+        """A logger that writes to stderr, which becomes this attempt's log."""
+        return stage_logger(self.type, self.stage)
+
+    def __repr__(self) -> str:
+        return f"<Job {self.id} {self.type}.{self.stage}, attempt {self.attempt}>"
+
+    def _kind(self, kind: Kind | str) -> Kind:
+        if not isinstance(kind, str):
+            return kind
+        return self._kinds.get(kind) or _ForeignKind(kind, self._port)
+
+
+class _ForeignKind:
+    """A job type of another application, known by the schema that its nodes registered."""
+
+    def __init__(self, name: str, port: Port) -> None:
+        self.name, self.order, self._port = name, Options(), port
+
+    def texts(self, rows: Iterable[Mapping[str, Any]]) -> list[str]:
+        schema = self._port.ask("type_schema", type=self.name)
+        texts = []
+        for row in rows:
+            validate_against_schema(self.name, schema, row)
+            texts.append(to_text(row, f"a parameter of {self.name!r}"))
+        return texts
+
+
+def _chunks(row: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    texts, keys = iter(row["params"]), iter(row.get("keys", ()))
+    while part := list(islice(texts, _SPAWN_CHUNK)):
+        some_keys = list(islice(keys, _SPAWN_CHUNK))
+        yield {**row, "params": part} | ({"keys": some_keys} if some_keys else {})

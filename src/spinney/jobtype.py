@@ -1,0 +1,265 @@
+"""How functions and programs become a job type with stages.
+
+A ``JobType`` is what the decorators of an application give back: a handle to submit and to spawn
+by, and for nodes the ``spec`` to register and the ``runner`` of each stage.
+"""
+
+import functools
+import inspect
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Protocol, TypedDict, TypeVar, Unpack, overload
+
+from spinney import signature
+from spinney.job import Job
+from spinney.model.errors import UsageError
+from spinney.model.types import TypeSpec
+from spinney.options import Options
+from spinney.params import Parameters, Reader, reader
+from spinney.stage import (
+    ProgramOptions,
+    Stage,
+    StageOptions,
+    function_stage,
+    program_stage,
+    require_known,
+)
+
+Rows = Iterable[Mapping[str, Any]]
+"""Parameters of many jobs."""
+F = TypeVar("F", bound=Callable[..., Any])
+Runner = Callable[[str, Job], Any]
+"""Takes a job's parameters as JSON text and its handle; returns the stage's value (or, of an async
+function, a coroutine) or raises one of the signals."""
+
+
+class WholeOptions(TypedDict, total=False):
+    """What may be said of any job type as a whole."""
+
+    version: str
+    priority: int
+    """0 (first) to 99 (last)."""
+    children: str
+    """``completed`` (all subjobs must) or ``settled`` (whatever became of them)."""
+    serial: bool
+    """Below a job of this type one runs at a time, in order."""
+    on_lost: str
+    """``requeue`` or ``orphan``: whether it may silently run again when its node died."""
+    poison_after: int
+    description: str
+    """The first line of the function's docstring unless given."""
+
+
+class TypeOptions(WholeOptions, total=False):
+    """What may be said of a pipeline."""
+
+    queue: str
+    """For stages without a queue of their own, when no parent names one."""
+
+
+class JobOptions(StageOptions, WholeOptions, total=False):
+    """What may be said of a job type with one function."""
+
+
+class ProgramJobOptions(ProgramOptions, WholeOptions, total=False):
+    """What may be said of a job type with one program."""
+
+
+class Desk(Protocol):
+    """Where handles submit: the application they belong to."""
+
+    def place(self, kind: "JobType | Order", rows: Rows, keys: Iterable[str] | None) -> list[int]:
+        """Validate and submit; the ids in order."""
+
+
+class Order:
+    """A job type with options: submits and spawns like the type itself."""
+
+    def __init__(self, kind: "JobType", options: Options, desk: Desk) -> None:
+        self.kind, self.order, self._desk = kind, options, desk
+
+    @property
+    def name(self) -> str:
+        return self.kind.name
+
+    def texts(self, rows: Rows) -> list[str]:
+        return self.kind.texts(rows)
+
+    def options(self, **options: Any) -> "Order":
+        """The same with more options."""
+        return Order(self.kind, self.order.changed(options), self._desk)
+
+    def submit(self, /, **params: Any) -> int:
+        """One job at the top; returns its id. Raises BadParameters, and then nothing is stored."""
+        return self._desk.place(self, [params], None)[0]
+
+    def submit_many(self, rows: Rows, *, keys: Iterable[str] | None = None) -> list[int]:
+        """A job for each dict of parameters, all or none; returns their ids. ``keys``: one for each."""
+        return self._desk.place(self, rows, keys)
+
+
+class JobType:
+    """A job type of one stage or many."""
+
+    def __init__(self, name: str, desk: Desk, options: TypeOptions) -> None:
+        require_known(f"job type {name!r}", options, TypeOptions)
+        self.name = name
+        self.order = Options()
+        self._desk, self._options = desk, options
+        self._stages: dict[str, Stage] = {}
+
+    # --- submitting -----------------------------------------------------------------------
+
+    def options(self, **options: Any) -> Order:
+        """This type with options: queue, priority, share, collection, submitter, key, forever, at,
+        needs, data."""
+        return Order(self, Options.of(options), self._desk)
+
+    def submit(self, /, **params: Any) -> int:
+        """One job at the top; returns its id. Raises BadParameters, and then nothing is stored."""
+        return self._desk.place(self, [params], None)[0]
+
+    def submit_many(self, rows: Rows, *, keys: Iterable[str] | None = None) -> list[int]:
+        """A job for each dict of parameters, all or none; returns their ids. ``keys``: one for each."""
+        return self._desk.place(self, rows, keys)
+
+    def texts(self, rows: Rows) -> list[str]:
+        """Parameters of many jobs, checked, as JSON texts."""
+        return self.parameters.texts(rows)
+
+    # --- for nodes ------------------------------------------------------------------------
+
+    @functools.cached_property
+    def spec(self) -> TypeSpec:
+        """What nodes register."""
+        return TypeSpec(
+            name=self.name,
+            stages=tuple(stage.spec for stage in self._stages.values()),
+            schema=self.parameters.schema,
+            **{"description": self._described(), **self._options},  # type: ignore[arg-type]
+        )
+
+    @functools.cached_property
+    def parameters(self) -> Parameters:
+        """What its jobs are called with: the parameters of all its stages."""
+        stages = self._stages.values()
+        return Parameters(
+            self.name,
+            self._fields,
+            anything=any(s.signature.extra for s in stages) or not any(s.declared for s in stages),
+            lock_templates=[lock.template for s in stages for lock in s.spec.locks],
+        )
+
+    def runner(self, stage: str) -> Runner:
+        """What runs that stage; a coroutine function when the stage's function is async."""
+        found = self._stages.get(stage)
+        if found is None or found.function is None:
+            what = "no stage" if found is None else "a program, no function, as stage"
+            there = ", ".join(self._stages)
+            raise UsageError(f"job type {self.name!r} has {what} {stage!r}; its stages are: {there}")
+        read = reader(f"stage {stage!r} of {self.name!r}", found.signature, self._fields)
+        return _runner(found.function, read, found.signature.job_name)
+
+    def function(self, stage: str | None = None) -> Callable[..., Any] | None:
+        """The bare function of a stage (the first unless named); None for a program."""
+        return self._stages[stage or next(iter(self._stages))].function
+
+    @property
+    def _fields(self) -> dict[str, signature.Declared]:
+        return signature.together(self.name, {n: s.signature for n, s in self._stages.items()})
+
+    def _described(self) -> str:
+        functions = [s.function for s in self._stages.values() if s.function is not None]
+        text = inspect.getdoc(functions[0]) if functions else None
+        return text.partition("\n")[0] if text else ""
+
+    def _add(self, stage: Stage) -> None:
+        name = stage.spec.name
+        if name in self._stages:
+            raise UsageError(f"job type {self.name!r} has two stages named {name!r}; rename one")
+        self._stages[name] = stage
+        for cached in ("spec", "parameters"):
+            self.__dict__.pop(cached, None)
+        try:
+            _ = self._fields
+        except UsageError:
+            del self._stages[name]
+            raise
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.name}: {' -> '.join(self._stages)}>"
+
+
+class FunctionJob(JobType):
+    """A job type that is one function; calling it calls the function, in this process and now."""
+
+    def __init__(self, function: Callable[..., Any], desk: Desk, options: JobOptions) -> None:
+        name = options.get("name", function.__name__)
+        require_known(f"job type {name!r}", options, JobOptions)
+        whole, own = _divided(options)
+        super().__init__(name, desk, whole)
+        self._add(function_stage(name, function, own))
+        functools.update_wrapper(self, function, updated=())
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the function itself: nothing is stored, and it needs whatever it declares."""
+        return self.__wrapped__(*args, **kwargs)  # type: ignore[attr-defined]
+
+
+class ProgramJob(JobType):
+    """A job type that is one program."""
+
+    def __init__(self, name: str, argv: Sequence[str], desk: Desk, options: ProgramJobOptions) -> None:
+        require_known(f"job type {name!r}", options, ProgramJobOptions)
+        whole, own = _divided(options)
+        super().__init__(name, desk, whole)
+        self._add(program_stage(name, name, argv, own))
+
+
+class Pipeline(JobType):
+    """A job type of several stages, which run in the order in which they are defined."""
+
+    @overload
+    def stage(self, function: F, /) -> F: ...
+    @overload
+    def stage(self, /, **options: Unpack[StageOptions]) -> Callable[[F], F]: ...
+    def stage(self, function: F | None = None, /, **options: Unpack[StageOptions]) -> F | Callable[[F], F]:
+        """The next stage: a decorator, bare or with options. The function stays what it is."""
+        if function is None:
+            return functools.partial(self._stage, options=options)
+        return self._stage(function, options)
+
+    def program(self, name: str, argv: Sequence[str], **options: Unpack[ProgramOptions]) -> None:
+        """The next stage is a program of any language, given as a list of arguments."""
+        self._add(program_stage(self.name, name, argv, options))
+
+    def _stage(self, function: F, options: StageOptions) -> F:
+        self._add(function_stage(self.name, function, options))
+        return function
+
+
+def _divided(options: Mapping[str, Any]) -> tuple[Any, Any]:
+    """Options of the type and options of its one stage. The queue is the stage's, so that a subjob
+    goes there too, whatever queue its parent is in."""
+    whole = WholeOptions.__optional_keys__
+    return (
+        {k: v for k, v in options.items() if k in whole},
+        {k: v for k, v in options.items() if k not in whole},
+    )
+
+
+def _runner(function: Callable[..., Any], read: Reader, job_name: str | None) -> Runner:
+    if inspect.iscoroutinefunction(function):
+        return _async_runner(function, read, job_name)
+    if job_name is None:
+        return lambda text, job: function(**read(text))
+    if job_name == signature.JOB_NAME:
+        return lambda text, job: function(job=job, **read(text))
+    return lambda text, job: function(**{job_name: job}, **read(text))
+
+
+def _async_runner(function: Callable[..., Any], read: Reader, job_name: str | None) -> Runner:
+    async def run(text: str, job: Job) -> Any:
+        handle = {} if job_name is None else {job_name: job}
+        return await function(**handle, **read(text))
+
+    return run

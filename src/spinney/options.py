@@ -1,0 +1,130 @@
+"""How a job is to be submitted, apart from its parameters. Whatever is None is inherited."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from spinney.hints import did_you_mean, listed
+from spinney.model import names
+from spinney.model.errors import UsageError
+from spinney.model.jobs import Submission
+from spinney.model.types import PRIORITIES
+from spinney.values import to_text
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """Checked when made, so that a wrong one is refused where it is written."""
+
+    queue: str | None = None
+    priority: int | None = None
+    """0 (first) to 99 (last)."""
+    share: str | None = None
+    """Whom the job counts against when slots are shared out."""
+    collection: str | None = None
+    submitter: str | None = None
+    key: str | None = None
+    """Of all jobs with the same key only one is unsettled; below one parent it is the same child."""
+    forever: bool = False
+    """The key stays taken until the job is deleted, not only until it settles."""
+    at: datetime | None = None
+    """Not before this time, which must have a time zone."""
+    needs: Sequence[int] = ()
+    """Ids of jobs that must complete first."""
+    data: Mapping[str, Any] = field(default_factory=dict)
+    """What ``job.data`` holds from the start."""
+
+    def __post_init__(self) -> None:
+        for option in ("queue", "collection"):
+            value = getattr(self, option)
+            if value is not None:
+                names.name(option, value)
+        for option in ("share", "submitter", "key"):
+            value = getattr(self, option)
+            if value is not None:
+                names.label(option, value)
+        _check_priority(self.priority)
+        _check_at(self.at)
+        _check_needs(self.needs)
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any]) -> "Options":
+        """From words that somebody wrote; an unknown one is refused by name."""
+        return cls().changed(given)
+
+    def changed(self, given: Mapping[str, Any]) -> "Options":
+        """These, with the given ones laid over them; an unknown one is refused by name."""
+        known = [f.name for f in fields(self)]
+        unknown = next((name for name in given if name not in known), None)
+        if unknown is not None:
+            hint = did_you_mean(unknown, known)
+            raise UsageError(f"there is no option {unknown!r} for a job{hint}; use one of: {listed(known)}")
+        return replace(self, **given)
+
+    def submission(self, type_: str, texts: Sequence[str], keys: Iterable[str] | None = None) -> Submission:
+        """The order for jobs with these parameter texts; ``keys`` has a key for each of them."""
+        return Submission(
+            type=type_,
+            params=texts,
+            queue=self.queue,
+            priority=self.priority,
+            share=self.share,
+            collection=self.collection,
+            submitter=self.submitter,
+            keys=self._keys(len(texts), keys),
+            forever=self.forever,
+            at_us=None if self.at is None else (self.at - _EPOCH) // timedelta(microseconds=1),
+            needs=tuple(self.needs),
+            data={name: to_text(value, f"data[{name!r}]") for name, value in self.data.items()},
+        )
+
+    def _keys(self, jobs: int, keys: Iterable[str] | None) -> Sequence[str] | None:
+        if keys is None:
+            if self.key is None:
+                return None
+            if jobs != 1:
+                raise UsageError(f"one key cannot serve {jobs} jobs; give keys=[...] with one for each job")
+            return [self.key]
+        if self.key is not None:
+            raise UsageError("give either the option key or keys=[...] with one for each job, not both")
+        found = [names.label("key", key) for key in keys]
+        if len(found) != jobs:
+            raise UsageError(f"there are {len(found)} keys for {jobs} jobs; give one for each job")
+        return found
+
+
+def to_json(submission: Submission) -> dict[str, Any]:
+    """The submission as JSON values without what is unset: how it travels out of a worker."""
+    unset: tuple[Any, ...] = (None, (), {}, False)
+    row = {f.name: getattr(submission, f.name) for f in fields(submission)}
+    return {name: value for name, value in row.items() if value not in unset or name == "params"}
+
+
+def from_json(row: Mapping[str, Any]) -> Submission:
+    """The submission of a row made by ``to_json``."""
+    return Submission(**{**row, "needs": tuple(row.get("needs", ()))})
+
+
+def _check_priority(priority: int | None) -> None:
+    if priority is None:
+        return
+    if type(priority) is not int or priority not in PRIORITIES:
+        raise UsageError(f"the priority must be a whole number from 0 (first) to 99 (last), not {priority!r}")
+
+
+def _check_at(at: datetime | None) -> None:
+    if at is None:
+        return
+    if not isinstance(at, datetime) or at.tzinfo is None:
+        raise UsageError(
+            f"at must be a datetime with a time zone, not {at!r}; "
+            f"for example datetime(2030, 1, 31, 8, tzinfo=UTC)"
+        )
+
+
+def _check_needs(needs: Sequence[int]) -> None:
+    if isinstance(needs, str) or not all(type(need) is int and need > 0 for need in needs):
+        raise UsageError(f"needs must be a list of job ids, as submit and spawn return them, not {needs!r}")

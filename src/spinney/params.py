@@ -1,0 +1,232 @@
+"""The parameters of a job type: checked and made JSON at submission, turned back for each stage.
+
+Many jobs are checked as a list and in one go, so that a submission of a hundred thousand costs a
+microsecond or two a job.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from functools import cached_property
+from itertools import islice
+from pathlib import Path, PurePath
+from types import UnionType
+from typing import Annotated, Any, Union, get_args, get_origin
+
+import orjson
+import typing_extensions as te
+from pydantic import BeforeValidator, ConfigDict, TypeAdapter, ValidationError, WithJsonSchema
+from pydantic.errors import PydanticUserError
+from pydantic_core import PydanticSerializationError
+
+from spinney.model import locking
+from spinney.model.errors import BadParameters, UsageError
+from spinney.model.signals import Fail
+from spinney.refusals import Fault, Problem, check_locks, refusal
+from spinney.signature import Declared, Signature, is_plain, shown
+
+Reader = Callable[[str], dict[str, Any]]
+"""Turns a job's parameters as JSON text into keyword arguments."""
+
+_CHUNK = 1000
+"""Rows checked in one go: a bad one among them is found by its number, and memory stays bounded."""
+
+
+class Parameters:
+    """What the jobs of one type are called with."""
+
+    def __init__(
+        self,
+        type_name: str,
+        fields: Mapping[str, Declared],
+        *,
+        anything: bool = False,
+        lock_templates: Iterable[str] = (),
+    ) -> None:
+        self._type_name = type_name
+        self._locks = tuple(dict.fromkeys(lock_templates))
+        self._anything = anything
+        named = {field for template in self._locks for field in locking.fields(template)}
+        self._fields = {
+            # A job without the parameter that its lock is named by could take no lock.
+            name: Declared(annotation=f.annotation, required=f.required or name in named)
+            for name, f in fields.items()
+        }
+        if not anything:
+            _require_known(type_name, named, self._fields)
+        self._plain = all(is_plain(_path_as(str, f.annotation)) for f in self._fields.values())
+
+    @cached_property
+    def schema(self) -> dict[str, Any]:
+        """The JSON schema that nodes register; empty when anything goes."""
+        if self._anything and not self._fields:
+            return {}
+        schema = self._row.json_schema()
+        schema.pop("title", None)
+        for prop in schema.get("properties", {}).values():
+            prop.pop("title", None)
+        return schema
+
+    def text(self, params: Mapping[str, Any]) -> str:
+        """One job's parameters as JSON text. Raises BadParameters."""
+        return self._texts([params], None)[0]
+
+    def texts(self, rows: Iterable[Mapping[str, Any]]) -> list[str]:
+        """Many jobs' parameters as JSON texts. Raises BadParameters with the number of the row."""
+        rows, texts = iter(rows), list[str]()
+        while chunk := list(islice(rows, _CHUNK)):
+            texts += self._texts(chunk, len(texts) + 1)
+        return texts
+
+    @cached_property
+    def _row(self) -> TypeAdapter[Any]:
+        fields = {
+            name: Declared(annotation=_path_as(_PATH_TEXT, f.annotation), required=f.required)
+            for name, f in self._fields.items()
+        }
+        return adapter(f"job type {self._type_name!r}", fields, "allow" if self._anything else "forbid")
+
+    @cached_property
+    def _rows(self) -> TypeAdapter[Any]:
+        return TypeAdapter(list[self._row._type])  # type: ignore[name-defined]
+
+    def _texts(self, rows: list[Any], first: int | None) -> list[str]:
+        try:
+            valid = self._rows.validate_python(rows)
+        except ValidationError as error:
+            raise self._refusal(error, rows, first) from error
+        try:
+            if not self._plain:
+                valid = self._rows.dump_python(valid, mode="json")
+            if self._locks:
+                for row in valid:
+                    check_locks(self._type_name, self._locks, row)
+            dumps = orjson.dumps
+            return [dumps(row).decode() for row in valid]
+        except (TypeError, PydanticSerializationError) as error:
+            raise self._no_json(rows, first) or error from error
+
+    def _refusal(self, error: ValidationError, rows: list[Any], first: int | None) -> BadParameters:
+        found = error.errors(include_url=False, include_context=False)
+        row = int(found[0]["loc"][0])
+        problems = (_problem(e, rows[row]) for e in found if e["loc"][0] == row)
+        return refusal(self._type_name, self.schema, problems, _where(first, row))
+
+    def _no_json(self, rows: list[Any], first: int | None) -> BadParameters | None:
+        """The refusal of the first parameter that was valid, but that JSON has no form for."""
+        for i, row in enumerate(rows):
+            for name, value in self._row.validate_python(row).items():
+                try:
+                    one = {name: value}
+                    orjson.dumps(one if self._plain else self._row.dump_python(one, mode="json", warnings=False))
+                except (TypeError, PydanticSerializationError) as error:
+                    problem = Problem(Fault.WRONG, name, value, str(error))
+                    return refusal(self._type_name, self.schema, [problem], _where(first, i))
+        return None
+
+
+def reader(where: str, signature: Signature, type_fields: Mapping[str, Declared]) -> Reader:
+    """What turns a job's JSON text into the keyword arguments of one stage.
+
+    Parsing alone where Python and JSON mean the same; conversion by the annotations elsewhere.
+    """
+    names = frozenset(signature.fields)
+    if not all(is_plain(f.annotation) for f in signature.fields.values()):
+        return _converting(where, signature)
+    if signature.extra or names == frozenset(type_fields):
+        return orjson.loads
+
+    def some(text: str) -> dict[str, Any]:
+        return {name: value for name, value in orjson.loads(text).items() if name in names}
+
+    return some
+
+
+def adapter(where: str, fields: Mapping[str, Declared], extra: str) -> TypeAdapter[Any]:
+    """Validation of a dict with these fields. Raises UsageError for an annotation without JSON form."""
+    shape = te.TypedDict(  # type: ignore[misc]
+        "Parameters",
+        {n: f.annotation if f.required else te.NotRequired[f.annotation] for n, f in fields.items()},
+    )
+    shape.__pydantic_config__ = ConfigDict(extra=extra, allow_inf_nan=False)  # type: ignore[attr-defined,typeddict-item]
+    try:
+        made: TypeAdapter[Any] = TypeAdapter(shape)
+        made.json_schema()
+    except PydanticUserError as error:
+        wrong = _without_form(fields)
+        raise UsageError(
+            f"{where}: {wrong} cannot be a parameter, for it has no JSON form; take text, numbers, lists, "
+            f"dicts, paths, dates, dataclasses or pydantic models"
+        ) from error
+    return made
+
+
+def _converting(where: str, signature: Signature) -> Reader:
+    convert = adapter(where, signature.fields, "allow" if signature.extra else "ignore").validate_json
+
+    def converted(text: str) -> dict[str, Any]:
+        try:
+            found: dict[str, Any] = convert(text)
+        except ValidationError as error:
+            faults = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
+            raise Fail(f"the parameters do not fit {where}: {faults}", retryable=False) from error
+        return found
+
+    return converted
+
+
+def _path_as(instead: Any, annotation: Any) -> Any:
+    """The annotation with ``Path`` replaced: what is submitted need only be text, and making paths of
+    it only to write them down as text again would cost more than all the rest."""
+    if annotation is Path:
+        return instead
+    origin, args = get_origin(annotation), get_args(annotation)
+    if origin is list and args:
+        return list[_path_as(instead, args[0])]  # type: ignore[misc]
+    if origin in (Union, UnionType):
+        return Union[tuple(_path_as(instead, arg) for arg in args)]  # noqa: UP007  built at run time
+    return annotation
+
+
+def _path_text(value: object) -> object:
+    return str(value) if isinstance(value, PurePath) else value
+
+
+_PATH_TEXT = Annotated[str, BeforeValidator(_path_text), WithJsonSchema({"type": "string", "format": "path"})]
+
+
+def _require_known(type_name: str, named: Iterable[str], fields: Mapping[str, Declared]) -> None:
+    for name in named:
+        if name not in fields:
+            raise UsageError(
+                f"job type {type_name!r} has a lock named by {{{name}}}, but no parameter {name!r}; "
+                f"add it to a stage or mend the lock"
+            )
+
+
+def _without_form(fields: Mapping[str, Declared]) -> str:
+    for name, field in fields.items():
+        try:
+            TypeAdapter(field.annotation).json_schema()
+        except PydanticUserError:
+            return f"{name!r} ({shown(field.annotation)})"
+    return "one of them"
+
+
+def _where(first: int | None, row: int) -> str:
+    return "" if first is None else f", job {first + row} of the list"
+
+
+def _problem(error: Any, row: Any) -> Problem:
+    _, *path = error["loc"]
+    if not path:
+        return Problem(Fault.WRONG, "(all)", error["input"], "a dict of parameters is needed")
+    name = str(path[0])
+    if len(path) == 1 and error["type"] == "extra_forbidden":
+        return Problem(Fault.UNKNOWN, name)
+    if len(path) == 1 and error["type"] == "missing":
+        return Problem(Fault.MISSING, name)
+    if not isinstance(row[path[0]], list | dict):
+        # What stands behind the name in the path is then no place inside the value, but one of the
+        # alternatives that were tried.
+        said = error["type"].endswith(("_type", "_parsing", "_error")) or len(path) > 1
+        return Problem(Fault.WRONG, name, row[path[0]], "" if said else error["msg"])
+    return Problem(Fault.WRONG, ".".join(str(part) for part in path), error["input"], error["msg"])

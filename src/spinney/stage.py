@@ -1,0 +1,155 @@
+"""What may be said of a stage, and how a function or a program becomes one."""
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, TypedDict
+
+from spinney import signature
+from spinney.hints import did_you_mean, listed
+from spinney.model.errors import UsageError
+from spinney.model.outcomes import STAGE_WORDS
+from spinney.model.types import Backoff, Isolation, LockSpec, StageSpec
+from spinney.params import adapter
+from spinney.signature import Signature, is_plain
+
+
+class AnyStageOptions(TypedDict, total=False):
+    """What may be said of any stage."""
+
+    queue: str
+    max_attempts: int
+    backoff: Backoff
+    timeout: float | timedelta
+    """Seconds or a timedelta: an attempt that lasts longer is ended with all it started."""
+    grace: float | timedelta
+    """Between TERM and KILL."""
+    locks: Sequence[str | LockSpec]
+    """Names with ``{parameter}`` fields: ``["receiver:{serno}"]``."""
+    again: bool
+    """Run once more when the tree below regrew."""
+
+
+class StageOptions(AnyStageOptions, total=False):
+    """What may be said of a stage that is a function."""
+
+    name: str
+    """Its name; the function's unless given."""
+    isolation: str
+    """``process`` (the default; ``async`` for an async function), ``cold``, ``thread`` or ``async``."""
+
+
+class ProgramOptions(AnyStageOptions, total=False):
+    """What may be said of a stage that is a program."""
+
+    params: Mapping[str, Any]
+    """Parameter name to type; unless given the program takes whatever comes."""
+    exit_codes: Mapping[int, str]
+    """Exit code to outcome, laid over 0 ok, 75 defer, others error."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stage:
+    """A stage with what runs it."""
+
+    spec: StageSpec
+    signature: Signature
+    function: Callable[..., Any] | None
+    """None: a program."""
+    declared: bool = True
+    """False: a program that says nothing of its parameters."""
+
+
+def function_stage(type_name: str, function: Callable[..., Any], options: StageOptions) -> Stage:
+    """A stage that runs ``function``."""
+    if not callable(function):
+        raise UsageError(f"a stage of {type_name!r} must be a function, not {function!r}")
+    name = options.get("name", function.__name__)
+    where = f"stage {name!r} of {type_name!r}"
+    require_known(where, options, StageOptions)
+    found = signature.of_function(where, function)
+    adapter(where, {n: f for n, f in found.fields.items() if not is_plain(f.annotation)}, "ignore")
+    spec = StageSpec(name=name, isolation=_isolation(where, function, options), **_policy(where, options))
+    return Stage(spec=spec, signature=found, function=function)
+
+
+def program_stage(type_name: str, name: str, argv: Sequence[str], options: ProgramOptions) -> Stage:
+    """A stage that runs a program."""
+    where = f"stage {name!r} of {type_name!r}"
+    require_known(where, options, ProgramOptions)
+    if isinstance(argv, str) or not argv or not all(isinstance(word, str) for word in argv):
+        raise UsageError(
+            f"{where}: a program is a list of arguments, never a shell string: "
+            f'["convert", "--size", "200"], not {argv!r}'
+        )
+    found = signature.of_mapping(where, options.get("params", {}))
+    adapter(where, found.fields, "ignore")
+    spec = StageSpec(
+        name=name,
+        isolation=Isolation.PROGRAM,
+        program=tuple(argv),
+        exit_codes=_exit_codes(where, options.get("exit_codes", {})),
+        **_policy(where, options),
+    )
+    return Stage(spec=spec, signature=found, function=None, declared="params" in options)
+
+
+def _policy(where: str, options: AnyStageOptions) -> dict[str, Any]:
+    policy: dict[str, Any] = {
+        key: options[key]
+        for key in ("queue", "max_attempts", "backoff", "again")
+        if key in options
+    }
+    if "timeout" in options:
+        policy["timeout_s"] = _seconds(where, "timeout", options["timeout"])
+    if "grace" in options:
+        policy["grace_s"] = _seconds(where, "grace", options["grace"])
+    return policy | {"locks": _locks(where, options.get("locks", ()))}
+
+
+def _seconds(where: str, option: str, value: float | timedelta) -> float:
+    if isinstance(value, timedelta):
+        return value.total_seconds()
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise UsageError(f"{where}: {option} is a number of seconds or a timedelta, not {value!r}")
+    return float(value)
+
+
+def _locks(where: str, locks: Sequence[str | LockSpec]) -> tuple[LockSpec, ...]:
+    if isinstance(locks, str):
+        raise UsageError(f"{where}: locks is a list of names; write locks=[{locks!r}]")
+    return tuple(lock if isinstance(lock, LockSpec) else LockSpec(template=lock) for lock in locks)
+
+
+def _isolation(where: str, function: Callable[..., Any], options: StageOptions) -> Isolation:
+    is_async = inspect.iscoroutinefunction(function)
+    wanted = options.get("isolation", Isolation.ASYNC if is_async else Isolation.PROCESS)
+    offered = [i for i in Isolation if i is not Isolation.PROGRAM]
+    if wanted not in offered:
+        raise UsageError(f"{where}: isolation is one of {listed(offered)}, not {wanted!r}")
+    if wanted == Isolation.ASYNC and not is_async:
+        raise UsageError(f"{where} has isolation 'async' but is no async function; write 'async def'")
+    if wanted == Isolation.THREAD and is_async:
+        raise UsageError(f"{where} is async and needs no thread; use isolation 'async' or 'process'")
+    return Isolation(wanted)
+
+
+def _exit_codes(where: str, codes: Mapping[int, str]) -> dict[int, str]:
+    for code, word in codes.items():
+        if type(code) is not int or not 0 <= code <= 255:
+            raise UsageError(f"{where}: exit codes are whole numbers from 0 to 255, not {code!r}")
+        if word not in STAGE_WORDS:
+            raise UsageError(
+                f"{where}: exit code {code} cannot mean {word!r}{did_you_mean(word, STAGE_WORDS)}; "
+                f"use one of: {listed(STAGE_WORDS)}"
+            )
+    return {code: str(word) for code, word in codes.items()}
+
+
+def require_known(where: str, given: Mapping[str, Any], known: Any) -> None:
+    allowed = known.__required_keys__ | known.__optional_keys__
+    for option in given:
+        if option not in allowed:
+            hint = did_you_mean(option, allowed)
+            raise UsageError(f"{where}: there is no option {option!r}{hint}; use one of: {listed(allowed)}")

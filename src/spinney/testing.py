@@ -1,0 +1,217 @@
+"""Try stages without a store and without a node.
+
+    def test_resize(tmp_path):
+        ran = run_stage(resize, picture=tmp_path / "cat.jpg")
+        assert ran.outcome == "ok"
+
+``Bench`` sets the scene when a stage needs more than its parameters: data, results of earlier
+stages, subjobs, locks that somebody else has.
+"""
+
+import asyncio
+import inspect
+import itertools
+import tempfile
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import orjson
+
+from spinney.job import Assignment, Child, Job
+from spinney.jobtype import JobType
+from spinney.model.errors import UnknownType, UsageError
+from spinney.model.outcomes import Outcome
+from spinney.model.signals import Signal
+from spinney.values import to_text
+
+_ROOT_ID, _PARENT_ID, _JOB_ID, _FIRST_CHILD_ID = 1, 2, 3, 4
+
+
+class Spawned(NamedTuple):
+    """A subjob that the stage asked for."""
+
+    id: int
+    type: str
+    params: dict[str, Any]
+    key: str | None
+    order: Mapping[str, Any]
+    """The other options, as they travel: ``queue``, ``priority``, ``needs`` …"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ran:
+    """What became of a stage."""
+
+    outcome: Outcome
+    value: Any
+    """What it returned, as JSON keeps it."""
+    message: str
+    signal: Signal | None
+    """What it raised to say so (``Defer``, ``Fail`` …), when it did not just return."""
+    bench: "Bench"
+
+    @property
+    def data(self) -> dict[str, Any]:
+        return self.bench.data
+
+    @property
+    def spawned(self) -> list[Spawned]:
+        return self.bench.spawned
+
+    @property
+    def folder(self) -> Path:
+        """The job's own folder; it lasts as long as this object, or as the ``folder`` given."""
+        return self.bench.job_folder
+
+
+class Bench:
+    """The scene of one job, and the answers to its handle. May run several stages, one after another:
+    what one returned is among the results of the next."""
+
+    def __init__(
+        self,
+        *,
+        data: Mapping[str, Any] | None = None,
+        parent_data: Mapping[str, Any] | None = None,
+        root_data: Mapping[str, Any] | None = None,
+        results: Mapping[str, Any] | None = None,
+        children: Iterable[Child] = (),
+        taken: Iterable[str] = (),
+        cancelled: bool = False,
+        attempt: int = 1,
+        folder: Path | None = None,
+    ) -> None:
+        """``parent_data``: the job has a parent with these data (else it is a root). ``taken``: locks
+        that another has. ``folder``: the folder root; a temporary one unless given."""
+        self._has_parent = parent_data is not None or root_data is not None
+        self._data = {
+            _ROOT_ID: dict(root_data or {}),
+            _PARENT_ID: dict(parent_data or {}),
+            _JOB_ID: dict(data or {}),
+        }
+        self.results = dict(results or {})
+        self.locks: list[str] = []
+        self.spawned: list[Spawned] = []
+        self.progress: list[tuple[float, str | None]] = []
+        self._children, self._taken = list(children), set(taken)
+        self._cancelled, self._attempt = cancelled, attempt
+        self._ids = itertools.count(_FIRST_CHILD_ID)
+        self._temporary = None if folder else tempfile.TemporaryDirectory(prefix="spinney-test-")
+        self._root = folder or Path(self._temporary.name if self._temporary else "")
+
+    @property
+    def data(self) -> dict[str, Any]:
+        return self._data[_JOB_ID]
+
+    @property
+    def parent_data(self) -> dict[str, Any]:
+        return self._data[_PARENT_ID]
+
+    @property
+    def root_data(self) -> dict[str, Any]:
+        return self._data[_ROOT_ID]
+
+    @property
+    def job_folder(self) -> Path:
+        return Job(self._assignment("", "", "{}"), self).folder
+
+    def run(self, handle: JobType, stage: str | None = None, /, **params: Any) -> Ran:
+        """Run one stage (the first unless named). An exception that is none of Spinney's signals comes
+        through as it is. Parameters are checked and made JSON as at a submission."""
+        name = stage or handle.spec.stages[0].name
+        text = handle.texts([params])[0]
+        run = handle.runner(name)
+        job = Job(self._assignment(handle.name, name, text), self)
+        try:
+            value = run(text, job)
+            if inspect.iscoroutine(value):
+                value = asyncio.run(value)
+        except Signal as signal:
+            kept = orjson.loads(to_text(getattr(signal, "value", None), "the value"))
+            return self._ran(name, signal.outcome, kept, signal)
+        kept = orjson.loads(to_text(value, f"what stage {name!r} returned"))
+        return self._ran(name, Outcome.OK, kept, None)
+
+    def _ran(self, stage: str, outcome: Outcome, value: Any, signal: Signal | None) -> Ran:
+        if value is not None:
+            self.results[stage] = value
+        message = "" if signal is None else signal.message
+        return Ran(outcome=outcome, value=value, message=message, signal=signal, bench=self)
+
+    def _assignment(self, type_: str, stage: str, params: str) -> Assignment:
+        return Assignment(
+            job_id=_JOB_ID,
+            fence=1,
+            type=type_,
+            stage=stage,
+            attempt=self._attempt,
+            params=params,
+            parent_id=_PARENT_ID if self._has_parent else None,
+            root_id=_ROOT_ID if self._has_parent else _JOB_ID,
+            folder_root=self._root,
+        )
+
+    # --- the answers ----------------------------------------------------------------------
+
+    def cancelled(self) -> bool:
+        return self._cancelled
+
+    def ask(self, verb: str, **args: Any) -> Any:
+        answer = getattr(self, f"_answer_{verb}", None)
+        if answer is None:
+            raise UsageError(f"a bench cannot answer {verb!r}; try this stage on a node")
+        return answer(**args)
+
+    def _answer_get_data(self, target: int) -> dict[str, Any]:
+        return dict(self._data[target])
+
+    def _answer_put_data(self, target: int, name: str, value: str | None) -> None:
+        if value is None:
+            self._data[target].pop(name, None)
+        else:
+            self._data[target][name] = orjson.loads(value)
+
+    def _answer_append_data(self, target: int, name: str, value: str) -> int:
+        entries: list[Any] = self._data[target].setdefault(name, [])
+        entries.append(orjson.loads(value))
+        return len(entries)
+
+    def _answer_results(self) -> dict[str, Any]:
+        return dict(self.results)
+
+    def _answer_spawn(self, submissions: list[dict[str, Any]]) -> list[int]:
+        made = []
+        for row in submissions:
+            order = {k: v for k, v in row.items() if k not in ("type", "params", "keys")}
+            for text, key in itertools.zip_longest(row["params"], row.get("keys", ())):
+                made.append(self._born(row["type"], orjson.loads(text), key, order))
+        return made
+
+    def _born(self, type_: str, params: dict[str, Any], key: str | None, order: Mapping[str, Any]) -> int:
+        same = next((s for s in self.spawned if key is not None and s.key == key), None)
+        if same is None:
+            same = Spawned(next(self._ids), type_, params, key, order)
+            self.spawned.append(same)
+        return same.id
+
+    def _answer_type_schema(self, type: str) -> dict[str, Any]:  # noqa: A002  the verb's own word
+        raise UnknownType(f"a bench knows no job type {type!r} by name; spawn it by its handle")
+
+    def _answer_take_lock(self, name: str, until: str) -> bool:
+        if name in self._taken:
+            return False
+        self.locks.append(name)
+        return True
+
+    def _answer_progress(self, fraction: float, message: str | None) -> None:
+        self.progress.append((fraction, message))
+
+    def _answer_children(self, after: int, limit: int) -> list[list[Any]]:
+        return [list(child) for child in self._children if child.id > after][:limit]
+
+
+def run_stage(handle: JobType, stage: str | None = None, /, **params: Any) -> Ran:
+    """Run one stage of a job type (the first unless named) in this process, on an empty bench."""
+    return Bench().run(handle, stage, **params)

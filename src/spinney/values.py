@@ -1,0 +1,43 @@
+"""What a stage returns or keeps, as JSON text. Never pickle."""
+
+from collections.abc import Callable
+from pathlib import PurePath
+from typing import Any
+
+import orjson
+
+from spinney.model.errors import BadParameters
+
+
+def to_text(value: Any, what: str) -> str:
+    """``value`` as JSON text; ``what`` names it in the message when it has no JSON form.
+
+    Beyond JSON's own: dataclasses, datetimes (ISO 8601), enums, UUIDs, paths, sets, named tuples
+    and pydantic models; keys that are numbers, dates or enums become text.
+    """
+    try:
+        return orjson.dumps(value, default=_plain).decode()
+    except TypeError:
+        return _with_other_keys(value, what)
+
+
+def _with_other_keys(value: Any, what: str) -> str:
+    """Once more, for dicts whose keys are numbers, dates or enums: an option that costs, so it comes second."""
+    try:
+        return orjson.dumps(value, default=_plain, option=orjson.OPT_NON_STR_KEYS).decode()
+    except TypeError as error:
+        raise BadParameters(
+            f"{what} cannot be kept as JSON: {error}; use text, numbers, lists and dicts, "
+            f"and put larger or other things into a file in job.folder"
+        ) from error
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, PurePath):
+        return str(value)
+    if isinstance(value, set | frozenset | tuple):
+        return list(value)
+    dump: Callable[..., Any] | None = getattr(value, "model_dump", None)
+    if dump is not None:
+        return dump(mode="json")
+    raise TypeError(f"{type(value).__name__} has no JSON form")

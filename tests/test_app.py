@@ -1,0 +1,281 @@
+"""The application: declaring, submitting to its store, being loaded by name."""
+
+import subprocess
+import sys
+import textwrap
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from spinney import Job, Spinney, SpinneyError, load_app
+from spinney.model.errors import BadParameters, NoSuchJob, UnknownType, UsageError
+from spinney.model.jobs import Filter
+from spinney.model.states import State
+
+
+@pytest.fixture
+def app(tmp_path: Path) -> Iterator[Spinney]:
+    from spinney.stores.sql import open_store
+
+    url = f"sqlite:///{tmp_path}/jobs.db"
+    store = open_store(url)
+    store.create()
+    store.close()
+    app = Spinney(url)
+    yield app
+    app.close()
+
+
+# --- declaring ---------------------------------------------------------------------------------
+
+
+def test_one_function_is_a_job_type_with_one_stage() -> None:
+    app = Spinney()
+
+    @app.job
+    def resize(picture: Path, width: int = 200) -> str:
+        """Make a picture small.
+
+        With more to say.
+        """
+        return f"{picture} {width}"
+
+    spec = app.types["resize"].spec
+    assert [s.name for s in spec.stages] == ["resize"]
+    assert spec.description == "Make a picture small."
+    assert resize(Path("a"), width=3) == "a 3", "called like a function it is the function"
+    assert resize.__name__ == "resize"
+
+
+def test_a_queue_gives_its_name_for_stages() -> None:
+    app = Spinney()
+    slow = app.queue("slow", limit=2, order="fifo")
+
+    @app.job(queue=slow)
+    def work() -> None: ...
+
+    assert app.queues[0].limit == 2
+    assert work.spec.stages[0].queue == "slow"
+    assert work.spec.queue is None, "so that a subjob goes there whatever queue its parent is in"
+    with pytest.raises(UsageError, match="declared twice"):
+        app.queue("slow")
+
+
+def test_two_types_of_one_name_are_refused() -> None:
+    app = Spinney()
+    app.pipeline("deposit")
+    with pytest.raises(UsageError, match="two job types are named 'deposit'"):
+        app.pipeline("deposit")
+
+
+# --- submitting --------------------------------------------------------------------------------
+
+
+def test_a_submitted_job_is_in_the_store_with_its_options(app: Spinney) -> None:
+    @app.job
+    def resize(picture: Path, width: int = 200) -> None: ...
+
+    by_handle = resize.submit(picture=Path("cat.jpg"), width="5")
+    by_name = app.submit("resize", picture="dog.jpg")
+    with_options = resize.options(priority=7, collection="pets").options(needs=[by_name]).submit(picture="x")
+
+    assert app.job_info(by_handle).params == {"picture": "cat.jpg", "width": 5}
+    assert app.job_info(by_handle).state is State.PENDING
+    job = app.job_info(with_options)
+    assert (job.priority, job.collection, job.waits_for) == (7, "pets", "needs")
+
+
+def test_a_wrong_parameter_is_refused_by_name_and_nothing_is_stored(app: Spinney) -> None:
+    @app.job
+    def resize(picture: Path, width: int = 200) -> None: ...
+
+    resize.submit(picture="first")
+    with pytest.raises(BadParameters, match=r"no parameter 'widht' \(did you mean 'width'\?\)"):
+        resize.submit(picture="cat.jpg", widht=5)
+    with pytest.raises(BadParameters, match="job 3 of the list: parameter 'width' must be a whole number, not 'x'"):
+        resize.submit_many([{"picture": "a"}, {"picture": "b"}, {"picture": "c", "width": "x"}])
+
+    with app._store() as (store, _):
+        assert len(store.jobs(Filter())) == 1
+
+
+def test_many_jobs_are_accepted_in_order_with_a_key_each(app: Spinney) -> None:
+    @app.job
+    def count(n: int) -> None: ...
+
+    ids = count.submit_many(({"n": n} for n in range(2500)), keys=(f"k{n}" for n in range(2500)))
+
+    assert ids == sorted(ids)
+    assert len(set(ids)) == 2500
+    last = app.job_info(ids[-1])
+    assert (last.params, last.key) == ({"n": 2499}, "k2499")
+    assert count.submit_many([]) == []
+
+
+def test_an_unknown_type_is_refused_with_the_known_ones(app: Spinney) -> None:
+    app.pipeline("deposit")
+    with pytest.raises(UnknownType, match=r"'depsit' \(did you mean 'deposit'\?\); it has: deposit"):
+        app.submit("depsit")
+
+
+def test_a_submitter_does_not_replace_what_a_node_registered(app: Spinney) -> None:
+    newer = Spinney(app.settings.store)
+
+    @newer.job(name="resize", version="2")
+    def resize_new(n: int, how: str = "fast") -> None: ...
+
+    @app.job
+    def resize(n: int) -> None: ...
+
+    newer.submit("resize", n=1)
+    resize.submit(n=2)
+    with app._store() as (store, _):
+        assert store.types()["resize"].version == "2"
+    newer.close()
+
+
+def test_waiting_gives_up_in_time_and_says_where_the_job_stands(app: Spinney) -> None:
+    @app.job
+    def work() -> None: ...
+
+    job_id = work.submit()
+    with pytest.raises(TimeoutError, match=f"job {job_id} is still pending after 0.01 s"):
+        app.wait(job_id, timeout=0.01)
+    with pytest.raises(NoSuchJob):
+        app.wait(job_id + 1)
+
+
+def test_waiting_ends_when_the_job_settles(app: Spinney) -> None:
+    @app.job
+    def work() -> None: ...
+
+    job_id = work.submit()
+
+    def cancel() -> None:
+        from spinney.app import now_us
+        from spinney.stores.sql import open_store
+
+        store = open_store(app.settings.store)
+        store.cancel(job_id, tree=False, by="test", reason=None, now_us=now_us())
+        store.close()
+
+    other = threading.Thread(target=cancel)
+    other.start()
+    assert app.wait(job_id, timeout=20).state is State.CANCELLED
+    other.join()
+
+
+def test_threads_share_one_application(app: Spinney) -> None:
+    @app.job
+    def count(n: int) -> None: ...
+
+    count.submit(n=0)
+    ids: list[int] = []
+    threads = [threading.Thread(target=lambda: ids.append(count.submit(n=1))) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(set(ids)) == 8
+
+
+def test_without_a_store_the_sentence_says_how_to_make_one(tmp_path: Path) -> None:
+    app = Spinney(f"sqlite:///{tmp_path}/none.db")
+    app.job(name="work")(lambda: None)
+    with pytest.raises(SpinneyError, match="spinney init"):
+        app.submit("work")
+
+
+# --- loading -----------------------------------------------------------------------------------
+
+
+def _module(folder: Path, name: str, text: str) -> None:
+    (folder / f"{name}.py").write_text(textwrap.dedent(text))
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [p for p in sys.path if p not in ("", ".")])
+    return tmp_path
+
+
+def test_an_application_is_loaded_from_the_current_directory(here: Path) -> None:
+    _module(here, "jobs_good", "from spinney import Spinney\napp = Spinney()\n")
+    assert isinstance(load_app("jobs_good:app"), Spinney)
+
+
+@pytest.mark.parametrize(
+    ("target", "sentence"),
+    [
+        ("jobs", "write module:attribute, for example jobs:app"),
+        ("my/jobs.py:app", "write module:attribute, for example my.jobs:app"),
+        ("jobs_missing:app", "there is no module 'jobs_missing'; start in the folder that holds it"),
+        ("jobs_other:app", "has nothing named 'app'; it has: batch"),
+        ("jobs_other:number", "has no Spinney as 'number'; it has: batch"),
+        ("jobs_broken:app", r"failed with ZeroDivisionError: division by zero \(jobs_broken.py, line 3\)"),
+        ("jobs_needy:app", "failed with ModuleNotFoundError: No module named 'nonesuch'"),
+        ("jobs_exit:app", r"failed with SystemExit: 3 \(jobs_exit.py, line 2\)"),
+        ("jobs_usage:app", "jobs_usage: job type 'work': there is no option 'max_attemps'"),
+    ],
+)
+def test_what_cannot_be_loaded_is_told_in_one_sentence(here: Path, target: str, sentence: str) -> None:
+    _module(here, "jobs_other", "from spinney import Spinney\nbatch = Spinney()\nnumber = 5\n")
+    _module(here, "jobs_broken", "x = 0\n\ny = 1 / x\n")
+    _module(here, "jobs_exit", "import sys\nsys.exit(3)\n")
+    _module(here, "jobs_needy", "import nonesuch\n")
+    _module(
+        here,
+        "jobs_usage",
+        """
+        from spinney import Spinney
+        app = Spinney()
+        @app.job(max_attemps=3)
+        def work(): ...
+        """,
+    )
+    with pytest.raises(UsageError, match=sentence) as caught:
+        load_app(target)
+    assert "\n" not in str(caught.value)
+
+
+def test_loading_an_application_stays_light(here: Path) -> None:
+    _module(
+        here,
+        "jobs_light",
+        """
+        from pathlib import Path
+        from spinney import Job, Spinney
+        app = Spinney()
+        @app.job
+        def work(path: Path, job: Job): ...
+        """,
+    )
+    program = """
+        import sys
+        from spinney import load_app
+        app = load_app("jobs_light:app")
+        app.types["work"].runner("work")
+        app.types["work"].texts([{"path": "x"}])
+        heavy = {"sqlalchemy", "alembic", "typer", "rich", "jsonschema", "psutil", "asyncio"}
+        print(sorted(heavy & sys.modules.keys()))
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(program)], cwd=here, capture_output=True, text=True, check=False
+    )
+    assert done.stdout.strip() == "[]", done.stderr
+
+
+def test_the_example_of_the_readme_declares_what_it_says(here: Path) -> None:
+    source = Path(__file__).parent.parent / "examples" / "squeeze.py"
+    (here / "squeeze.py").write_text(source.read_text())
+    assert len(source.read_text().splitlines()) < 25
+    app = load_app("squeeze:app")
+    assert [s.name for s in app.types["folder"].spec.stages] == ["expand", "report"]
+    assert app.types["compress"].spec.stages[0].timeout_s == 600
+
+
+def test_the_handle_type_is_exported() -> None:
+    assert Job.__module__ == "spinney.job"

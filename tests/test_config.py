@@ -1,0 +1,60 @@
+"""Where things are: argument, environment, spinney.toml, default."""
+
+from pathlib import Path
+
+import pytest
+
+from spinney.config import Settings, settings
+from spinney.model.errors import UsageError
+
+DB = "sqlite:///{}"
+
+
+def read(folder: Path, toml: str = "", *, store: str | None = None, env: str | None = None) -> Settings:
+    if toml:
+        (folder / "spinney.toml").write_text(toml)
+    return settings(store, environment={"SPINNEY_STORE": env} if env else {}, directory=folder)
+
+
+def test_the_nearest_word_wins(tmp_path: Path) -> None:
+    toml = '[spinney]\nstore = "sqlite:///toml.db"\napp = "jobs:app"\n'
+    assert read(tmp_path).store == "sqlite:///spinney.db"
+    assert read(tmp_path, toml).store == "sqlite:///toml.db"
+    assert read(tmp_path, toml).app == "jobs:app"
+    assert read(tmp_path, toml, env="sqlite:///env.db").store == "sqlite:///env.db"
+    assert read(tmp_path, toml, env="sqlite:///env.db", store="sqlite:///arg.db").store == "sqlite:///arg.db"
+
+
+def test_folders_lie_beside_the_database_unless_said(tmp_path: Path) -> None:
+    assert read(tmp_path).folders == tmp_path / "spinney.folders"
+    assert read(tmp_path, store="sqlite:////var/lib/x/jobs.db").folders == Path("/var/lib/x/jobs.folders")
+    assert read(tmp_path, '[spinney]\nfolders = "work"').folders == tmp_path / "work"
+
+
+def test_the_run_dir_lies_beside_the_database_file() -> None:
+    here = Path.cwd()
+    assert read(here, store="sqlite:////var/x/jobs.db").run_dir == Path("/var/x/jobs.db.run")
+    assert read(here, store="sqlite:///jobs.db").run_dir == here / "jobs.db.run"
+
+
+@pytest.mark.parametrize(
+    ("toml", "sentence"),
+    [
+        ('[spinny]\nstore = "x"', r"no table 'spinny' \(did you mean 'spinney'\?\)"),
+        ('[spinney]\nstroe = "x"', r"no key 'stroe' \(did you mean 'store'\?\); use one of: app, folders, store"),
+        ("[spinney]\nstore = 5", "store must be text in quotes, not 5"),
+        ('spinney = "x"', "spinney must be a table"),
+        ("[spinney", "is no TOML"),
+        ('[spinney]\nstore = "jobs.db"', "'jobs.db' is no URL of a store; write it as sqlite:///jobs.db"),
+        ('[spinney]\nstore = "postgresql://host/db"', "set folders in spinney.toml"),
+    ],
+)
+def test_what_cannot_be_meant_is_told_with_its_place(tmp_path: Path, toml: str, sentence: str) -> None:
+    with pytest.raises(UsageError, match=sentence):
+        read(tmp_path, toml)
+
+
+def test_a_file_that_cannot_be_read_is_told(tmp_path: Path) -> None:
+    (tmp_path / "spinney.toml").mkdir()
+    with pytest.raises(UsageError, match="cannot read"):
+        read(tmp_path)

@@ -1,0 +1,179 @@
+"""The verbs of people on a real store, without anybody's code."""
+
+import itertools
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from spinney import Spinney
+from spinney.control import Control
+from spinney.model.errors import BadName, BadParameters, NoSuchJob, Refused, UnknownType, UsageError
+from spinney.model.jobs import Filter
+from spinney.model.states import State
+from spinney.options import Options
+from spinney.stores.contract import Store
+
+
+class Nudges:
+    def __init__(self) -> None:
+        self.count = 0
+
+    def __call__(self) -> None:
+        self.count += 1
+
+
+@pytest.fixture
+def nudges() -> Nudges:
+    return Nudges()
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    from spinney.stores.sql import open_store
+
+    app = Spinney()
+
+    @app.job
+    def resize(picture: Path, width: int = 200) -> None: ...
+
+    @app.job(locks=["receiver:{serno}"])
+    def read(serno: str) -> None: ...
+
+    store = open_store(f"sqlite:///{tmp_path}/jobs.db")
+    store.create()
+    store.register([t.spec for t in app.types.values()], [])
+    yield store
+    store.close()
+
+
+@pytest.fixture
+def control(store: Store, nudges: Nudges) -> Control:
+    ticks = itertools.count(time.time_ns() // 1000)
+    return Control(store=store, clock=lambda: next(ticks), nudge=nudges, by="ann")
+
+
+def stored(store: Store) -> list[Any]:
+    return [job.params for job in store.jobs(Filter())]
+
+
+# --- submitting --------------------------------------------------------------------------------
+
+
+def test_jobs_are_submitted_by_name_and_schema(control: Control, store: Store, nudges: Nudges) -> None:
+    done = control.submit("resize", [{"picture": "a"}, {"picture": "b", "width": 3}], Options(priority=5), keys="xy")
+    assert stored(store) == [{"picture": "a"}, {"picture": "b", "width": 3}]
+    second = store.job(done.ids[1])
+    assert (second.priority, second.key) == (5, "y")
+    assert nudges.count == 1
+
+
+def test_nothing_is_stored_when_one_does_not_fit(control: Control, store: Store, nudges: Nudges) -> None:
+    with pytest.raises(BadParameters, match="parameter 'width' must be a whole number, not 'x'"):
+        control.submit("resize", [{"picture": "a"}, {"picture": "b", "width": "x"}])
+    with pytest.raises(UnknownType, match=r"'resiz' is known to this store \(did you mean 'resize'\?\)"):
+        control.submit("resiz", [{}])
+    with pytest.raises(BadParameters, match="'serno' is missing"):
+        control.submit("read", [{}])
+    with pytest.raises(BadParameters, match="names the lock"):
+        control.submit("read", [{"serno": "a/b"}])
+    with pytest.raises(NoSuchJob):
+        control.submit("resize", [{"picture": "a"}], Options(needs=[99]))
+    assert stored(store) == []
+    assert nudges.count == 0
+
+
+def test_no_rows_are_no_jobs(control: Control, nudges: Nudges) -> None:
+    assert control.submit("resize", []).ids == []
+    assert nudges.count == 0
+
+
+def test_lines_of_parameters_for_one_type(control: Control, store: Store) -> None:
+    lines = ['{"picture": "a"}\n', "\n", b'{"picture": "b"}']
+    control.submit_lines(lines, type_="resize", options=Options(collection="pets"))
+    assert stored(store) == [{"picture": "a"}, {"picture": "b"}]
+    assert {job.collection for job in store.jobs(Filter())} == {"pets"}
+
+
+def test_lines_with_types_and_options_of_their_own(control: Control, store: Store) -> None:
+    lines = [
+        {"type": "resize", "params": {"picture": "a"}, "key": "ka", "priority": 3},
+        {"type": "resize", "params": {"picture": "b"}, "key": "kb", "priority": 3},
+        {"type": "read", "params": {"serno": "7"}, "needs": [-1, -2]},
+        {"type": "resize", "params": {"picture": "c"}, "share": "mine", "at": "2130-01-01T00:00:00Z"},
+    ]
+    done = control.submit_lines([orjson.dumps(line) for line in lines], options=Options(priority=9))
+    jobs = [store.job(i) for i in done.ids]
+    assert [(j.type, j.key, j.priority) for j in jobs] == [
+        ("resize", "ka", 3), ("resize", "kb", 3), ("read", None, 9), ("resize", None, 9),
+    ]  # fmt: skip
+    assert jobs[2].waits_for == "needs"
+    assert (jobs[3].share, jobs[3].state) == ("mine", State.SCHEDULED)
+
+
+@pytest.mark.parametrize(
+    ("line", "sentence"),
+    [
+        ("{nope", "line 2 is no JSON"),
+        ("[1]", "line 2: write"),
+        ('{"params": {}}', "line 2: write"),
+        ('{"type": "resiz", "params": {}}', "line 2: no job type 'resiz'"),
+        ('{"type": "resize", "params": {"picture": 1}}', "line 2: job type 'resize': parameter 'picture' must be"),
+        ('{"type": "resize", "params": [1]}', "line 2: the parameters of job type 'resize' must be a JSON object"),
+        ('{"type": "resize", "params": {"picture": "a"}, "prio": 1}', "line 2: there is no option 'prio'"),
+        ('{"type": "resize", "params": {"picture": "a"}, "at": "soon"}', "line 2: at must be a time such as"),
+        ('{"type": "resize", "params": {"picture": "a"}, "at": "2030-01-01"}', "line 2: at must be a datetime with"),
+        ('{"type": "resize", "params": {"picture": "a"}, "needs": 5}', "line 2: needs must be a list"),
+        ('{"type": "resize", "params": {"picture": "a"}, "key": 5}', "line 2: 5 cannot be a key"),
+    ],
+)
+def test_a_bad_line_is_told_by_its_number_and_nothing_is_stored(
+    control: Control, store: Store, line: str, sentence: str
+) -> None:
+    good = '{"type": "resize", "params": {"picture": "a"}}'
+    with pytest.raises((UsageError, BadName)) as caught:
+        control.submit_lines([good, line, good])
+    assert sentence in str(caught.value)
+    assert stored(store) == []
+
+
+# --- operating ---------------------------------------------------------------------------------
+
+
+def test_cancel_retry_and_rerun_wake_the_nodes(control: Control, store: Store, nudges: Nudges) -> None:
+    [job_id] = control.submit("resize", [{"picture": "a"}]).ids
+    assert list(control.cancel(job_id, reason="wrong").ids) == [job_id]
+    assert store.job(job_id).state is State.CANCELLED
+    control.retry(job_id)
+    assert store.job(job_id).state is State.PENDING
+    control.cancel(job_id)
+    control.rerun(job_id)
+    assert store.job(job_id).state is State.PENDING
+    assert nudges.count == 5
+    with pytest.raises(Refused):
+        control.release(job_id)
+    assert nudges.count == 5
+
+
+def test_deleting_removes_the_folders_and_says_so(control: Control, store: Store) -> None:
+    [job_id] = control.submit("resize", [{"picture": "a"}]).ids
+    control.cancel(job_id)
+    removed: list[int] = []
+    assert control.delete(job_id, removed.append) == [job_id]
+    assert removed == [job_id]
+    assert list(store.deleted_folders(10)) == []
+
+
+def test_a_folder_that_could_not_be_removed_is_told_again(control: Control, store: Store) -> None:
+    [job_id] = control.submit("resize", [{"picture": "a"}]).ids
+    control.cancel(job_id)
+
+    def full(_: int) -> None:
+        raise PermissionError("no")
+
+    with pytest.raises(PermissionError):
+        control.delete(job_id, full)
+    assert list(store.deleted_folders(10)) == [job_id]

@@ -1,0 +1,288 @@
+"""The handle that a stage gets, and what it asks through its port."""
+
+import io
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spinney import Spinney
+from spinney.job import Assignment, Cancelled, Child, Job, LockTaken
+from spinney.model import folders
+from spinney.model.errors import BadName, BadParameters, UnknownType, UsageError
+from spinney.model.outcomes import Outcome
+from spinney.model.states import State
+from spinney.options import Options, from_json, to_json
+from spinney.testing import Bench
+
+app = Spinney()
+
+
+@app.job
+def resize(picture: Path, width: int = 200) -> None: ...
+
+
+class Recorder:
+    """A port that keeps what it is asked and answers from a table."""
+
+    def __init__(self, answers: dict[str, Any] | None = None) -> None:
+        self.asked: list[tuple[str, dict[str, Any]]] = []
+        self._answers = answers or {}
+        self._next_id = 100
+
+    def ask(self, verb: str, **args: Any) -> Any:
+        self.asked.append((verb, args))
+        if verb == "spawn":
+            count = sum(len(s["params"]) for s in args["submissions"])
+            self._next_id += count
+            return list(range(self._next_id - count, self._next_id))
+        answer = self._answers[verb]
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    def cancelled(self) -> bool:
+        return False
+
+
+def handle(port: Any, *, root: Path = Path("/nowhere"), parent_id: int | None = 7, root_id: int = 5) -> Job:
+    assignment = Assignment(9, 40, "resize", "work", 2, '{"n": 1}', parent_id, root_id, root)
+    return Job(assignment, port, app.types)
+
+
+# --- what it is --------------------------------------------------------------------------------
+
+
+def test_the_handle_tells_what_it_was_assigned() -> None:
+    job = handle(Recorder())
+    assert (job.id, job.type, job.stage, job.attempt, job.fence) == (9, "resize", "work", 2, 40)
+    assert job.params == {"n": 1}
+    assert job.parent is not None
+    assert (job.parent.id, job.root.id) == (7, 5)
+    assert handle(Recorder(), parent_id=None, root_id=9).parent is None
+    with pytest.raises(TypeError):
+        job.params["n"] = 2  # type: ignore[index]
+
+
+def test_folders_are_made_when_first_asked_for(tmp_path: Path) -> None:
+    job = handle(Recorder(), root=tmp_path)
+    assert list(tmp_path.iterdir()) == []
+    assert job.folder == tmp_path / "00/00/00/000000000009"
+    assert job.folder.is_dir()
+    assert job.parent is not None
+    assert job.parent.folder == tmp_path / "00/00/00/000000000007"
+
+
+def test_the_path_of_a_folder_is_spread() -> None:
+    assert folders.relative(1270) == "00/00/12/000000001270"
+    assert folders.relative(1_234_567_890) == "1234/56/78/001234567890"
+
+
+@given(st.integers(1, 10**12 - 1), st.integers(1, 10**12 - 1))
+def test_no_two_jobs_share_a_folder_and_none_lies_in_another(one: int, other: int) -> None:
+    if one != other:
+        a, b = Path(folders.relative(one)), Path(folders.relative(other))
+        assert a != b
+        assert not a.is_relative_to(b)
+
+
+# --- data --------------------------------------------------------------------------------------
+
+
+def test_data_are_asked_for_afresh_and_travel_as_json_text() -> None:
+    port = Recorder({"get_data": {"a": [1]}, "put_data": None, "append_data": 2})
+    data = handle(port).data
+
+    assert data["a"] == [1]
+    assert dict(data) == {"a": [1]}
+    data["b"] = {"path": Path("x")}
+    assert data.append("a", 2) == 2
+    del data["a"]
+
+    with pytest.raises(KeyError):
+        data["none"]
+    with pytest.raises(KeyError):
+        del data["none"]
+    writes = [asked for asked in port.asked if asked[0] != "get_data"]
+    assert writes == [
+        ("put_data", {"target": 9, "name": "b", "value": '{"path":"x"}'}),
+        ("append_data", {"target": 9, "name": "a", "value": "2"}),
+        ("put_data", {"target": 9, "name": "a", "value": None}),
+    ]
+
+
+def test_data_of_parent_and_root_are_asked_with_their_ids() -> None:
+    port = Recorder({"append_data": 1})
+    job = handle(port)
+    assert job.parent is not None
+    job.parent.data.append("seen", 1)
+    job.root.data.append("seen", 1)
+    assert [args["target"] for _, args in port.asked] == [7, 5]
+
+
+def test_data_without_json_form_or_name_are_refused_before_anything_is_asked() -> None:
+    port = Recorder()
+    with pytest.raises(BadParameters, match=r"data\['x'\] cannot be kept as JSON"):
+        handle(port).data["x"] = object()
+    with pytest.raises(BadParameters, match="cannot name an entry"):
+        handle(port).data["a\nb"] = 1
+    assert port.asked == []
+
+
+def test_results_are_asked_once() -> None:
+    port = Recorder({"results": {"download": 5}})
+    job = handle(port)
+    assert (job.results["download"], job.results.get("other")) == (5, None)
+    assert len(port.asked) == 1
+
+
+# --- subjobs -----------------------------------------------------------------------------------
+
+
+def test_spawning_sends_checked_parameters_and_gives_ids() -> None:
+    port = Recorder()
+    job = handle(port)
+    assert job.spawn(resize, picture=Path("cat.jpg")) == 100
+    assert job.spawn("resize", picture="dog.jpg", width=3) == 101
+    assert [args["submissions"] for _, args in port.asked] == [
+        [{"type": "resize", "params": ['{"picture":"cat.jpg"}']}],
+        [{"type": "resize", "params": ['{"picture":"dog.jpg","width":3}']}],
+    ]
+
+
+def test_spawning_with_options_and_keys() -> None:
+    port = Recorder()
+    kind = resize.options(queue="slow", priority=3, needs=[4], at=datetime(2030, 1, 1, tzinfo=UTC))
+    handle(port).spawn_many(kind, [{"picture": "a"}, {"picture": "b"}], keys=["ka", "kb"])
+    [row] = port.asked[0][1]["submissions"]
+    assert row == {
+        "type": "resize", "params": ['{"picture":"a"}', '{"picture":"b"}'], "keys": ["ka", "kb"],
+        "queue": "slow", "priority": 3, "needs": (4,), "at_us": 1_893_456_000_000_000,
+    }  # fmt: skip
+
+
+def test_a_long_list_goes_in_several_messages_with_its_keys() -> None:
+    port = Recorder()
+    rows = [{"picture": str(n)} for n in range(2500)]
+    ids = handle(port).spawn_many(resize, rows, keys=[f"k{n}" for n in range(2500)])
+    parts = [args["submissions"][0] for _, args in port.asked]
+    assert ids == list(range(100, 2600))
+    assert [len(p["params"]) for p in parts] == [1000, 1000, 500]
+    assert [p["keys"][0] for p in parts] == ["k0", "k1000", "k2000"]
+
+
+def test_a_wrong_subjob_in_a_long_list_is_refused_before_any_is_sent() -> None:
+    port = Recorder()
+    with pytest.raises(BadParameters, match="job 2001 of the list"):
+        handle(port).spawn_many(resize, [*({"picture": "x"} for _ in range(2000)), {"picture": 5}])
+    with pytest.raises(UsageError, match="1 keys for 2 jobs"):
+        handle(port).spawn_many(resize, [{"picture": "x"}] * 2, keys=["a"])
+    assert port.asked == []
+
+
+def test_a_type_of_another_application_is_checked_by_its_schema() -> None:
+    schema = {"type": "object", "properties": {"n": {"type": "integer"}}, "additionalProperties": False}
+    port = Recorder({"type_schema": schema})
+    assert handle(port).spawn("elsewhere", n=1) == 100
+    with pytest.raises(BadParameters, match="parameter 'n' must be a whole number, not 'x'"):
+        handle(port).spawn("elsewhere", n="x")
+    with pytest.raises(UnknownType):
+        handle(Recorder({"type_schema": UnknownType("no such")})).spawn("nowhere")
+
+
+def test_children_come_in_pages() -> None:
+    pages = {0: [[1, "t", "completed", None, 0, None, 0, {}]], 1: [[4, "t", "failed", "s", 7, "no", 1, {"n": 2}]]}
+
+    class Paged(Recorder):
+        def ask(self, verb: str, **args: Any) -> Any:
+            assert verb == "children"
+            return pages.get(args["after"], [])
+
+    found = list(handle(Paged()).children())
+    assert [c.id for c in found] == [1, 4]
+    assert found[1] == Child(4, "t", State.FAILED, "s", 7, "no", 1, {"n": 2})
+
+
+def test_submissions_survive_their_way_out_of_a_worker() -> None:
+    made = Options(key="k", forever=True, data={"a": 1}, needs=[3]).submission("t", ["{}"])
+    assert from_json(to_json(made)) == made
+    assert from_json(to_json(Options().submission("t", []))) == Options().submission("t", [])
+
+
+# --- options -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"priorty": 3}, r"no option 'priorty' for a job \(did you mean 'priority'\?\)"),
+        ({"priority": 100}, "from 0 .first. to 99 .last., not 100"),
+        ({"priority": True}, "not True"),
+        ({"queue": "a b"}, "cannot name a queue"),
+        ({"key": ""}, "cannot be a key"),
+        ({"at": datetime(2030, 1, 1)}, "a datetime with a time zone"),
+        ({"at": "tomorrow"}, "a datetime with a time zone"),
+        ({"needs": ["5"]}, "a list of job ids"),
+        ({"needs": [-1]}, "a list of job ids"),
+    ],
+)
+def test_a_wrong_option_is_refused_where_it_is_written(options: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(UsageError, match=sentence):
+        resize.options(**options)
+
+
+def test_one_key_cannot_serve_many_jobs() -> None:
+    with pytest.raises(UsageError, match="one key cannot serve 2 jobs"):
+        handle(Recorder()).spawn_many(resize.options(key="k"), [{"picture": "x"}] * 2)
+
+
+# --- while it runs -----------------------------------------------------------------------------
+
+
+def test_a_taken_lock_ends_the_stage() -> None:
+    job = handle(Recorder({"take_lock": False}))
+    with pytest.raises(LockTaken) as caught:
+        job.lock("receiver:1")
+    assert (caught.value.outcome, caught.value.lock) == (Outcome.LOCKED, "receiver:1")
+    assert not isinstance(caught.value, Exception), "a stage's own 'except Exception' must not swallow it"
+    with pytest.raises(BadName):
+        job.lock("../etc")
+    with pytest.raises(UsageError, match="until='attempt'"):
+        job.lock("a", until="ever")
+
+
+def test_a_free_lock_is_taken() -> None:
+    port = Recorder({"take_lock": True})
+    handle(port).lock("receiver:1", until="job")
+    assert port.asked == [("take_lock", {"name": "receiver:1", "until": "job"})]
+
+
+def test_progress_is_a_fraction() -> None:
+    port = Recorder({"progress": None})
+    handle(port).progress(1, "done")
+    assert port.asked == [("progress", {"fraction": 1.0, "message": "done"})]
+    for wrong in (-0.1, 1.5, float("nan")):
+        with pytest.raises(UsageError):
+            handle(port).progress(wrong)
+
+
+def test_a_cancelled_stage_ends_where_it_looks() -> None:
+    assert handle(Bench(cancelled=True)).cancelled
+    with pytest.raises(Cancelled) as caught:
+        handle(Bench(cancelled=True)).check_cancelled()
+    assert caught.value.outcome is Outcome.CANCELLED
+    handle(Bench()).check_cancelled()
+
+
+def test_the_log_writes_to_what_stderr_is_at_that_moment(monkeypatch: pytest.MonkeyPatch) -> None:
+    log = handle(Recorder()).log
+    for text in ("first", "second"):
+        caught = io.StringIO()
+        monkeypatch.setattr(sys, "stderr", caught)
+        log.info("%s line", text)
+        assert f"INFO {text} line" in caught.getvalue()
+        assert caught.getvalue().count("\n") == 1

@@ -1,0 +1,197 @@
+"""Parameters: what is taken, what is refused by which name, with the code and without."""
+
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from enum import Enum
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import orjson
+import pytest
+from annotated_types import Ge
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import BaseModel
+
+from spinney.model.errors import BadParameters
+from spinney.model.types import LockSpec, StageSpec, TypeSpec
+from spinney.params import Parameters
+from spinney.schema import checker, from_words, validate_against_schema
+from spinney.signature import Declared
+
+
+class Colour(Enum):
+    RED = "red"
+    BLUE = "blue"
+
+
+class Box(BaseModel):
+    width: int
+    height: int = 1
+
+
+@dataclass
+class Point:
+    x: float
+
+
+def parameters(*, locks: tuple[str, ...] = (), **fields: Any) -> Parameters:
+    """Names to annotations; a name that ends in ``_`` may be left out."""
+    declared = {
+        name.rstrip("_"): Declared(annotation=annotation, required=not name.endswith("_"))
+        for name, annotation in fields.items()
+    }
+    return Parameters("resize", declared, lock_templates=locks)
+
+
+def refused_with_code(params: Parameters, row: Any) -> str:
+    with pytest.raises(BadParameters) as caught:
+        params.text(row)
+    return str(caught.value)
+
+
+def refused_by_schema(params: Parameters, row: Any) -> str:
+    schema = orjson.loads(orjson.dumps(params.schema))
+    with pytest.raises(BadParameters) as caught:
+        validate_against_schema("resize", schema, row)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("annotation", "value", "text"),
+    [
+        (int, 5, "5"),
+        (int, "5", "5"),
+        (float, 5, "5.0"),
+        (Any, {"a": [1, None]}, '{"a":[1,null]}'),
+        (Path, Path("a/b"), '"a/b"'),
+        (Path | None, None, "null"),
+        (list[Path], ["a", Path("b")], '["a","b"]'),
+        (dict[str, Path], {"k": Path("b")}, '{"k":"b"}'),
+        (datetime, datetime(2030, 1, 31, tzinfo=UTC), '"2030-01-31T00:00:00Z"'),
+        (date, "2030-01-31", '"2030-01-31"'),
+        (Colour, Colour.RED, '"red"'),
+        (Literal["a", "b"], "b", '"b"'),
+        (Box, Box(width=2), '{"width":2,"height":1}'),
+        (Box, {"width": 2}, '{"width":2,"height":1}'),
+        (Point, Point(1.5), '{"x":1.5}'),
+        (tuple[int, str], (1, "a"), '[1,"a"]'),
+    ],
+)
+def test_lawful_values_become_json_that_the_schema_takes_too(annotation: Any, value: Any, text: str) -> None:
+    params = parameters(value=annotation)
+    stored = params.text({"value": value})
+    assert stored == f'{{"value":{text}}}'
+    validate_against_schema("resize", params.schema, orjson.loads(stored))
+
+
+@pytest.mark.parametrize(
+    ("row", "sentence"),
+    [
+        ({"picture": "a", "width": "wide"}, "parameter 'width' must be a whole number, not 'wide'"),
+        ({"picture": "a", "width": None}, "parameter 'width' must be a whole number, not null"),
+        ({"picture": 5}, "parameter 'picture' must be a path, not 5"),
+        ({"width": 5}, "parameter 'picture' is missing"),
+        ({"picture": "a", "widht": 5}, "there is no parameter 'widht' (did you mean 'width'?)"),
+        ({"picture": "a", "zzz": 5}, "there is no parameter 'zzz'."),
+        ({"picture": "a", "when": "soon"}, "parameter 'when' must be a date and time such as"),
+        ({"picture": "a", "mode": "z"}, "parameter 'mode' must be one of 'fit', 'fill', not 'z'"),
+        ({"picture": "a", "many": -1}, "parameter 'many' must be a whole number at least 0, not -1"),
+        ({"picture": "a", "either": []}, "parameter 'either' "),
+        ({"picture": "a", "either": 1.5}, "parameter 'either' must be a whole number or text, not 1.5"),
+        ({"picture": "a", "box": {"width": "x"}}, "parameter 'box' is wrong at 'box.width', 'x': "),
+    ],
+)
+@pytest.mark.parametrize("refused", [refused_with_code, refused_by_schema])
+def test_what_is_wrong_is_named_alike_with_the_code_and_without(refused: Any, row: Any, sentence: str) -> None:
+    params = parameters(
+        picture=Path, width_=int, when_=datetime, mode_=Literal["fit", "fill"],
+        many_=Annotated[int, Ge(0)], either_=int | str, box_=Box,
+    )  # fmt: skip
+    told = refused(params, row)
+    assert told.startswith("job type 'resize'")
+    assert sentence in told
+    assert "It takes picture (a path), width (a whole number, optional)" in told
+    assert told.endswith("Nothing was submitted; mend this and submit again")
+
+
+@pytest.mark.parametrize("row", [5, None, "text", [1]])
+def test_parameters_are_an_object(row: Any) -> None:
+    assert "job type 'resize'" in refused_with_code(parameters(n=int), row)
+    assert "must be a JSON object" in refused_by_schema(parameters(n=int), row)
+
+
+def test_a_whole_number_is_no_decimal_one_by_schema() -> None:
+    refused_by_schema(parameters(n=int), {"n": 1.0})
+    refused_by_schema(parameters(n=int), {"n": True})
+
+
+@pytest.mark.parametrize("value", [2**70, {1, 2}, object(), float("nan"), "\udc80"])
+def test_what_json_has_no_form_for_is_refused_by_name(value: Any) -> None:
+    params = parameters(good=str, odd=Any if not isinstance(value, float | str) else type(value))
+    assert "parameter 'odd' " in refused_with_code(params, {"good": "x", "odd": value})
+
+
+def test_a_bad_row_deep_in_a_long_list_is_named_by_its_number() -> None:
+    rows = [{"n": n} for n in range(3000)] + [{"n": "x"}]
+    with pytest.raises(BadParameters, match="job 3001 of the list: parameter 'n'"):
+        parameters(n=int).texts(rows)
+
+
+@pytest.mark.parametrize(
+    ("value", "sentence"),
+    [(None, "'serno' is missing or null"), ("", "no plain value"), ("../x", "'serno' names the lock 'r:{serno}'")],
+)
+def test_a_lock_that_cannot_be_named_is_refused(value: Any, sentence: str) -> None:
+    params = parameters(serno=str | None, locks=("r:{serno}",))
+    with pytest.raises(BadParameters) as with_code:
+        params.text({"serno": value})
+    spec = TypeSpec(
+        name="resize",
+        stages=(StageSpec(name="s", locks=(LockSpec(template="r:{serno}"),)),),
+        schema=params.schema,
+    )
+    with pytest.raises(BadParameters) as by_schema:
+        checker(spec)({"serno": value})
+    assert sentence in str(with_code.value)
+    assert sentence in str(by_schema.value)
+
+
+PLAIN = {"s": str, "i_": int, "f_": float, "b_": bool | None, "p_": Path}
+_numbers = st.booleans() | st.integers(-5, 5) | st.floats(allow_nan=False)
+_values = st.none() | _numbers | st.text(max_size=3) | st.lists(st.integers())
+
+
+@given(st.dictionaries(st.sampled_from(["s", "i", "f", "b", "p", "x"]), _values))
+def test_the_quick_way_through_a_schema_never_disagrees_with_the_long_one(row: dict[str, Any]) -> None:
+    from jsonschema import Draft202012Validator
+
+    schema = parameters(**PLAIN).schema
+    try:
+        validate_against_schema("resize", schema, row)
+        taken = True
+    except BadParameters:
+        taken = False
+    decimal = isinstance(row.get("i"), float)  # 1.0 is an integer to JSON schema, not to us
+    assert taken == (not decimal and Draft202012Validator(schema).is_valid(row))
+
+
+@pytest.mark.parametrize(
+    ("annotation", "word", "value"),
+    [
+        (str, "5", "5"),
+        (int, "5", 5),
+        (int, "five", "five"),
+        (int | str, "5", 5),
+        (int | str, "x", "x"),
+        (str | None, "null", None),
+        (str | None, "5", "5"),
+        (bool, "true", True),
+        (list[int], "[1,2]", [1, 2]),
+        (Path, "12", "12"),
+        (Any, "5", 5),
+        (Any, "hello", "hello"),
+    ],
+)
+def test_words_of_a_command_line_are_read_as_the_schema_wants(annotation: Any, word: str, value: Any) -> None:
+    assert from_words(parameters(v=annotation).schema, {"v": word}) == {"v": value}

@@ -1,0 +1,120 @@
+"""The kit for a user's own tests."""
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from spinney import Defer, Fail, Finish, Job, NotApplicable, Spinney, Warn
+from spinney.job import Child
+from spinney.model.errors import BadParameters, UsageError
+from spinney.model.states import State
+from spinney.testing import Bench, run_stage
+
+app = Spinney()
+batch = app.pipeline("batch", children="settled")
+
+
+@app.job
+def count(file: Path, job: Job) -> dict[str, Any]:
+    (job.folder / "seen").write_text(file.name)
+    job.data["lines"] = 3
+    job.progress(0.5, "half")
+    return {"file": file}
+
+
+@batch.stage
+async def expand(names: list[str], job: Job) -> int:
+    job.lock("disk")
+    job.spawn_many(count, [{"file": name} for name in names], keys=names)
+    return len(names)
+
+
+@batch.stage(again=True)
+def report(job: Job) -> dict[str, int]:
+    return Counter(child.state for child in job.children()) | {"planned": job.results["expand"]}
+
+
+def test_a_stage_runs_with_checked_parameters_and_its_value_is_json() -> None:
+    ran = run_stage(count, file=Path("a.txt"))
+    assert ran.outcome == "ok"
+    assert ran.value == {"file": "a.txt"}
+    assert ran.data == {"lines": 3}
+    assert (ran.folder / "seen").read_text() == "a.txt"
+    assert ran.bench.progress == [(0.5, "half")]
+    with pytest.raises(BadParameters, match="parameter 'file' is missing"):
+        run_stage(count)
+
+
+def test_stages_run_one_after_another_on_one_bench(tmp_path: Path) -> None:
+    children = [
+        Child(4, "count", State.COMPLETED, None, None, None, 0, {}),
+        Child(5, "count", State.FAILED, "count", None, "no", 0, {}),
+    ]
+    bench = Bench(children=children, folder=tmp_path)
+    first = bench.run(batch, "expand", names=["a", "b", "a"])
+    assert [(s.id, s.key, s.params) for s in first.spawned] == [
+        (4, "a", {"file": "a"}), (5, "b", {"file": "b"}),
+    ]  # fmt: skip
+    assert bench.locks == ["disk"]
+    second = bench.run(batch, "report", names=[])
+    assert second.value == {"completed": 1, "failed": 1, "planned": 3}
+
+
+def test_a_taken_lock_shows_as_locked() -> None:
+    ran = Bench(taken=["disk"]).run(batch, names=[])
+    assert (ran.outcome, ran.message) == ("locked", "waits for the lock 'disk'")
+
+
+@pytest.mark.parametrize(
+    ("signal", "outcome", "value"),
+    [
+        (Defer(5, "later"), "defer", None),
+        (Fail("broken", retryable=False), "error", None),
+        (NotApplicable(), "not_applicable", None),
+        (Warn("odd", value=3), "warning", 3),
+        (Finish(value={"a": 1}), "finish", {"a": 1}),
+    ],
+)
+def test_signals_become_outcomes(signal: BaseException, outcome: str, value: Any) -> None:
+    local = Spinney()
+
+    @local.job
+    def work() -> None:
+        raise signal
+
+    ran = run_stage(work)
+    assert (ran.outcome, ran.value, ran.signal) == (outcome, value, signal)
+
+
+def test_what_is_no_signal_comes_through() -> None:
+    local = Spinney()
+
+    @local.job
+    def work() -> None:
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        run_stage(work)
+
+
+def test_a_job_below_writes_into_its_parents_data() -> None:
+    local = Spinney()
+
+    @local.job
+    def work(job: Job) -> None:
+        assert job.parent is not None
+        job.parent.data.append("seen", job.id)
+        job.root.data["last"] = job.id
+
+    bench = Bench(parent_data={"seen": [1]})
+    bench.run(work)
+    assert bench.parent_data == {"seen": [1, 3]}
+    assert bench.root_data == {"last": 3}
+
+
+def test_programs_are_not_run_here() -> None:
+    local = Spinney()
+    with pytest.raises(UsageError, match="a program, no function"):
+        run_stage(local.program("ls", ["ls"]))
