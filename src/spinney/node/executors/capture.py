@@ -1,0 +1,120 @@
+"""Files that take output and stay bounded: one a stream and attempt, one log a worker.
+
+Nothing in here raises on a full disk or a foreign hand in the folder: output is dropped with a note
+rather than that the node stops reading it, which would stop every worker that prints.
+"""
+
+import contextlib
+import logging
+import os
+import stat
+from collections import deque
+from pathlib import Path
+
+log = logging.getLogger(__name__)
+
+_MODE = 0o600
+
+
+class Capture:
+    """The output of one attempt on one stream. The file is made at the first byte.
+
+    Its first ``head_bytes`` are in the file at once; of what comes after, the last ``tail_bytes``
+    are kept and written by ``close``, behind a note of how much was cut.
+    """
+
+    def __init__(self, path: Path, *, head_bytes: int, tail_bytes: int) -> None:
+        self._path = path
+        self._room = head_bytes
+        self._tail_bytes = tail_bytes
+        self._tail: deque[bytes] = deque()
+        self._in_tail = 0
+        self._cut = 0
+        self._lost = 0
+        self._trouble = ""
+
+    def write(self, data: bytes) -> None:
+        """Take some more."""
+        head, rest = data[: self._room], data[self._room :]
+        if head:
+            self._room -= len(head)
+            self._append(head)
+        if rest:
+            self._keep(rest)
+
+    def close(self) -> None:
+        """Write what was kept back, and a note of what was not kept."""
+        if self._cut:
+            self._append(f"\n[spinney: {self._cut} bytes of output were cut here]\n".encode())
+        if self._tail:
+            self._append(b"".join(self._tail))
+            self._tail.clear()
+        if self._lost:
+            lost, self._lost = self._lost, 0
+            self._append(f"\n[spinney: {lost} bytes of output were lost: {self._trouble}]\n".encode())
+            log.warning("%d bytes of output for %s were lost: %s", lost, self._path, self._trouble)
+
+    def _keep(self, data: bytes) -> None:
+        self._tail.append(data)
+        self._in_tail += len(data)
+        while (over := self._in_tail - self._tail_bytes) > 0:
+            oldest = self._tail.popleft()
+            if len(oldest) > over:
+                self._tail.appendleft(oldest[over:])
+            dropped = min(over, len(oldest))
+            self._in_tail -= dropped
+            self._cut += dropped
+
+    def _append(self, data: bytes) -> None:
+        try:
+            written = append(self._path, data)
+        except OSError as error:
+            written, self._trouble = 0, error.strerror or str(error)
+        else:
+            if written < len(data):
+                self._trouble = "the disk is full"
+        self._lost += len(data) - written
+
+
+class WorkerLog:
+    """What a worker writes outside attempts. Bounded: at its limit it becomes ``….1`` and starts anew."""
+
+    def __init__(self, path: Path, *, limit_bytes: int) -> None:
+        self._path, self._limit = path, limit_bytes
+
+    def write(self, data: bytes) -> None:
+        """Append it, or drop it with a line in the node's own log."""
+        try:
+            if self._path.exists() and self._path.stat().st_size + len(data) > self._limit:
+                self._path.replace(self._path.with_name(self._path.name + ".1"))
+            append(self._path, data[-self._limit :])
+        except OSError as error:
+            log.warning("cannot write the worker's log %s: %s", self._path, error)
+
+
+def append(path: Path, data: bytes) -> int:
+    """Append to a file that is made with its folder when missing; returns how much went in.
+
+    Opened afresh each time: attempts by the thousand may be open at once in a ``--many`` worker.
+    Raises OSError; never follows a link that stands where the file or its folder should be.
+    """
+    try:
+        fd = _open(path)
+    except FileNotFoundError:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        fd = _open(path)
+    try:
+        written = os.write(fd, data)
+        with contextlib.suppress(OSError):  # told by the number returned
+            while written < len(data):
+                written += os.write(fd, data[written:])
+        return written
+    finally:
+        os.close(fd)
+
+
+def _open(path: Path) -> int:
+    if not stat.S_ISDIR(path.parent.lstat().st_mode):
+        raise NotADirectoryError(20, f"{path.parent} is no directory")
+    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
+    return os.open(path, flags, _MODE)

@@ -1,0 +1,43 @@
+"""What a worker is told at its birth: one environment variable, taken out before user code starts."""
+
+import os
+import signal
+from dataclasses import asdict, dataclass
+
+import orjson
+
+VARIABLE = "SPINNEY_WORKER"
+
+NUDGE = signal.SIGURG
+"""Asks a worker that is in user code to say now what it keeps back: done rows, recalled attempts.
+A signal that the kernel ignores unless a handler stands, so that it can never hurt."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Handover:
+    """Descriptors are numbers of inherited file descriptors."""
+
+    parent_pid: int
+    socket_fd: int
+    page_fd: int
+    lock_fd: int | None
+    """The node's lock file: programs inherit it too, so that it is free only when all are gone."""
+    mark: str
+    """Hexadecimal: what tells a mark in the output from output."""
+    log: str
+    """Name of the worker's log, where output goes that belongs to no attempt."""
+    folder_root: str
+    node: str
+
+    def to_env(self) -> dict[str, str]:
+        return {VARIABLE: orjson.dumps(asdict(self)).decode()}
+
+
+def take() -> Handover:
+    """The handover of this process. Its variable is gone afterwards, and its descriptors are
+    inherited no further. Raises KeyError when there is none."""
+    given = Handover(**orjson.loads(os.environ.pop(VARIABLE)))
+    for fd in (given.socket_fd, given.page_fd, given.lock_fd):
+        if fd is not None:
+            os.set_inheritable(fd, False)
+    return given

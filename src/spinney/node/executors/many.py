@@ -1,0 +1,241 @@
+"""The worker that runs many attempts at once: ``thread`` and ``async`` stages.
+
+The main thread reads the socket. ``thread`` stages have a thread each, from a pool that grows on
+demand; ``async`` stages are tasks of one event loop in a thread of its own, so that a handle's
+request, which blocks, finds its answer read. Whoever has ended sends its row; those who end
+meanwhile leave theirs for the next to send.
+
+Weaker than in a worker of one attempt at a time, and why there is that other one: processes that an
+attempt left behind cannot be told from its neighbours' and are ended when nothing else is running;
+what went past Python's streams is in the worker's log; an attempt that does not hear is ended with
+the whole worker.
+"""
+
+import asyncio
+import contextvars
+import ctypes
+import inspect
+import os
+import threading
+import time
+from collections import deque
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from spinney.job import Assignment, Job
+from spinney.model.outcomes import Outcome
+from spinney.node.executors import proctree, rows
+from spinney.node.executors.asking import ManyAsker, ManyPort
+from spinney.node.executors.marks import Marker
+from spinney.node.executors.page import Page
+from spinney.node.executors.stages import Runner, Stages
+from spinney.node.executors.sync import has_folder, synced
+from spinney.node.executors.voices import Voice, speaking
+from spinney.node.executors.wire import Channel
+
+LEFTOVER_GRACE_S = 0.5
+"""Between TERM and KILL for processes that are left when nothing is running."""
+
+_libc = ctypes.CDLL(None)
+
+
+@dataclass(slots=True, kw_only=True)
+class _Attempt:
+    given: Assignment
+    line: int
+    port: ManyPort
+    voice: Voice
+    started_us: int
+    gone_bytes: int
+    context: contextvars.Context = field(default_factory=contextvars.copy_context)
+    task: "asyncio.Task[None] | None" = None
+
+
+class Many:
+    """The host and what it holds."""
+
+    def __init__(
+        self,
+        channel: Channel,
+        page: Page,
+        marker: Marker,
+        stages: Stages,
+        *,
+        folder_root: str,
+        log_name: str,
+    ) -> None:
+        self._channel, self._asker = channel, ManyAsker(channel)
+        self._page, self._marker, self._stages = page, marker, stages
+        self._root, self._log_name = folder_root, log_name
+        self._helpers = frozenset(p.pid for p in proctree.descendants(os.getpid()))
+        self._lock = threading.Lock()
+        """Over what runs and what waits."""
+        self._running: dict[int, _Attempt] = {}
+        self._waiting: deque[tuple[str, str, list[Any]]] = deque()
+        """What finds no line on the page."""
+        self._lines = list(range(page.lines))
+        self._ending = False
+        self._done: deque[list[Any]] = deque()
+        self._sending = threading.Lock()
+        self._rows = rows.Report()
+        self._pool = ThreadPoolExecutor(max_workers=page.lines, thread_name_prefix="stage")
+        self._loop = asyncio.new_event_loop()
+        threading.Thread(target=self._loop.run_forever, name="async stages", daemon=True).start()
+
+    def send(self, message: Any) -> None:
+        """Send something to the supervisor; from any thread."""
+        self._asker.send(message)
+
+    def run(self) -> None:
+        """Serve until the supervisor says end and everything that was begun has ended, or it is gone."""
+        while (message := self._channel.receive()) is not None:
+            match message:
+                case {"run": groups}:
+                    for type_, stage, given in groups:
+                        self._take(type_, stage, given)
+                case {"answer": _}:
+                    self._asker.answered(message)
+                case {"cancel": fences}:
+                    self._cancel(fences)
+                case {"end": _}:
+                    self._end()
+        self._asker.gone()
+
+    def terminate(self) -> None:
+        """Wish everything cancelled, and have ``run`` return when it has ended. Own thread, please:
+        a signal's handler may have interrupted whoever holds the lock."""
+        self._cancel(list(self._running))
+        self._end()
+
+    # --- beginning ------------------------------------------------------------------------
+
+    def _take(self, type_: str, stage: str, given: list[list[Any]]) -> None:
+        with self._lock:
+            self._waiting.extend((type_, stage, row) for row in given)
+            self._begin_waiting()
+
+    def _begin_waiting(self) -> None:
+        """Under the lock."""
+        while self._waiting and self._lines and not self._ending:
+            self._begin(*self._waiting.popleft())
+
+    def _begin(self, type_: str, stage: str, row: list[Any]) -> None:
+        job_id, fence, number, params, parent_id, root_id = row
+        attempt = _Attempt(
+            given=Assignment(
+                job_id, fence, type_, stage, number, params, parent_id, root_id, Path(self._root)
+            ),
+            line=self._lines.pop(),
+            port=ManyPort(self._asker, fence),
+            voice=Voice(fence, self._tell),
+            started_us=time.time_ns() // 1000,
+            gone_bytes=self._marker.gone(),
+        )
+        attempt.context.run(speaking.set, attempt.voice)
+        self._running[fence] = attempt
+        self._page.begin(fence, attempt.started_us, line=attempt.line)
+        runner = self._stages.runner(type_, stage)
+        if inspect.iscoroutinefunction(runner):
+            self._loop.call_soon_threadsafe(self._start_task, attempt, runner)
+        else:
+            self._pool.submit(attempt.context.run, self._run_in_thread, attempt, runner)
+
+    # --- running --------------------------------------------------------------------------
+
+    def _run_in_thread(self, attempt: _Attempt, runner: Runner) -> None:
+        given = attempt.given
+        pid = os.getpid()
+        try:
+            value = runner(given.params, Job(given, attempt.port, self._stages.types))
+            detail = rows.of_value(given.stage, value)
+        except BaseException as error:  # noqa: BLE001 - whatever it was, it is that attempt's end
+            detail = rows.of_exception(given.stage, error)
+        if os.getpid() != pid:
+            os._exit(1)  # user code forked, and the child came back to where only the worker may be
+        self._finish(attempt, synced(detail, self._root, given.job_id, attempt.started_us))
+
+    def _start_task(self, attempt: _Attempt, runner: Runner) -> None:
+        attempt.task = self._loop.create_task(self._run_as_task(attempt, runner), context=attempt.context)
+        if attempt.port.wished:
+            attempt.task.cancel()
+
+    async def _run_as_task(self, attempt: _Attempt, runner: Runner) -> None:
+        given = attempt.given
+        try:
+            value = await runner(given.params, Job(given, attempt.port, self._stages.types))
+            detail = rows.of_value(given.stage, value)
+        except asyncio.CancelledError as error:
+            if attempt.port.wished:
+                detail = rows.refusal(Outcome.CANCELLED, "cancelled while it was running")
+            else:
+                detail = rows.of_error(error, message="the stage cancelled its own task; return or raise Fail instead")
+        except BaseException as error:  # noqa: BLE001 - as above
+            detail = rows.of_exception(given.stage, error)
+        if has_folder(self._root, given.job_id):
+            detail = await self._loop.run_in_executor(
+                self._pool, synced, detail, self._root, given.job_id, attempt.started_us
+            )
+        self._finish(attempt, detail)
+
+    # --- ending ---------------------------------------------------------------------------
+
+    def _finish(self, attempt: _Attempt, detail: rows.Detail | None) -> None:
+        fence = attempt.given.fence
+        attempt.voice.flush()
+        _libc.fflush(None)
+        more: rows.Detail = {}
+        if attempt.voice.spoke:
+            more["output"] = True
+        if self._marker.gone() > attempt.gone_bytes:
+            more["log"] = self._log_name
+        if more:
+            detail = (detail or {"outcome": Outcome.OK}) | more
+        with self._lock:
+            if len(self._running) == 1:
+                self._end_leftovers()
+            ended_us = time.time_ns() // 1000
+            row = [fence, attempt.started_us, ended_us]
+            self._done.append(row if detail is None else [*row, detail])
+            self._page.finish(line=attempt.line)
+            del self._running[fence]
+            self._lines.append(attempt.line)
+            self._begin_waiting()
+        self._send_done()
+        self._stop_if_ended()
+
+    def _end_leftovers(self) -> None:
+        """Nothing but the caller is running: what is still below belongs to nobody."""
+        if proctree.reap() and any(p.pid not in self._helpers for p in proctree.descendants(os.getpid())):
+            proctree.kill_tree(os.getpid(), LEFTOVER_GRACE_S, spare=self._helpers)
+
+    def _send_done(self) -> None:
+        with self._sending:
+            sent = [self._done.popleft() for _ in range(len(self._done))]
+            if sent:
+                self.send(self._rows.message(sent))
+
+    def _tell(self, fence: int, stream: str, text: str) -> None:
+        self.send({"output": [fence, stream, text]})
+
+    def _cancel(self, fences: list[int]) -> None:
+        for fence in fences:
+            attempt = self._running.get(fence)
+            if attempt is not None:
+                attempt.port.wished = True
+                if attempt.task is not None:
+                    self._loop.call_soon_threadsafe(attempt.task.cancel)
+
+    def _end(self) -> None:
+        with self._lock:
+            self._ending = True
+            back = [row[1] for _, _, row in self._waiting]
+            self._waiting.clear()
+        if back:
+            self.send({"back": back})
+        self._stop_if_ended()
+
+    def _stop_if_ended(self) -> None:
+        if self._ending and not self._running:
+            self._channel.stop_reading()

@@ -1,0 +1,103 @@
+"""What an attempt wrote in its job's folder, on the disk before its success is recorded."""
+
+import ctypes
+import functools
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+from spinney.model.folders import relative
+from spinney.model.outcomes import PASSED
+from spinney.node.executors.rows import Detail, of_error
+
+OWN = ".spinney"
+"""The engine's own corner of a folder: output and parameters, which promise nothing."""
+
+_SLACK_S = 1.0
+"""File systems stamp with a coarser and, over a network, another clock."""
+_LEVELS = 4
+"""Directories between a job's folder and the folder root, the folder counted."""
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def synced(detail: Detail | None, root: str, job_id: int, since_us: int) -> Detail | None:
+    """What became of an attempt, once what it wrote is safe: an error when it cannot be made so.
+    Only what passed is synced; None is a plain success."""
+    if detail is not None and detail["outcome"] not in PASSED:
+        return detail
+    try:
+        sync_folder(root, job_id, since_us)
+    except OSError as error:
+        why = error.strerror or error
+        return of_error(error, message=f"what it wrote could not be put safely on the disk: {why}; see the disk")
+    return detail
+
+
+def has_folder(root: str, job_id: int) -> bool:
+    """Whether there is anything to sync. Most jobs have no folder: a question that raises nothing
+    is the cheapest."""
+    return os.access(f"{_level(root, job_id // 100)}/{job_id:012d}", os.F_OK)
+
+
+@functools.lru_cache(maxsize=8)
+def _level(root: str, hundred: int) -> str:
+    """The directory of a hundred jobs, which come in a row."""
+    return str(Path(root, relative(hundred * 100)).parent)
+
+
+def sync_folder(root: str, job_id: int, since_us: int) -> None:
+    """Sync what has changed in this job's folder since then; nothing when it has none.
+
+    What has changed is told by the inode's change time, which nobody can set back: copying and
+    unpacking keep old modification times. Raises OSError when the disk refuses.
+    """
+    folder = Path(root, relative(job_id))
+    if not folder.is_dir():
+        return
+    since_s = since_us / 1e6 - _SLACK_S
+    changed = folder.stat().st_ctime >= since_s
+    for path in _changed(folder, since_s):
+        _sync(path)
+        changed = True
+    if changed:
+        # The names of the folder itself and of the levels above it, which may be new.
+        for above in (folder, *folder.parents)[: _LEVELS + 1]:
+            _sync(above)
+
+
+def _changed(directory: Path, since_s: float) -> Iterator[str]:
+    with os.scandir(directory) as entries:
+        for entry in entries:
+            state = entry.stat(follow_symlinks=False)
+            if stat.S_ISDIR(state.st_mode) and entry.name != OWN:
+                yield from _changed(Path(entry.path), since_s)
+                if state.st_ctime >= since_s:
+                    yield entry.path
+            elif stat.S_ISREG(state.st_mode) and state.st_ctime >= since_s:
+                yield entry.path
+
+
+def _sync(path: str | Path) -> None:
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return  # taken away again meanwhile
+    except PermissionError:
+        _sync_everything(Path(path).parent)
+        return
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def _sync_everything(directory: Path) -> None:
+    """For a file that may be written but not read: the whole file system it is on."""
+    fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        if _libc.syncfs(fd) != 0:
+            raise OSError(ctypes.get_errno(), f"cannot sync {directory}")
+    finally:
+        os.close(fd)

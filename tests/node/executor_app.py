@@ -1,0 +1,382 @@
+"""The application that executor tests run: one type, many stages, each one way to behave."""
+
+import asyncio
+import ctypes
+import io
+import logging
+import multiprocessing
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+from spinney import Defer, Fail, Finish, Hold, Job, NotApplicable, Spinney, Warn
+
+print("loading prints, too")
+
+app = Spinney()
+app.queue("slow", limit=2)
+sample = app.pipeline("sample")
+
+
+@sample.stage
+def noop() -> None:
+    pass
+
+
+@sample.stage
+def value(n: int = 0) -> dict[str, int]:
+    return {"n": n}
+
+
+@sample.stage
+def say(text: str = "") -> None:
+    print(text)
+
+
+@sample.stage
+def voices() -> None:
+    """Python, C's buffer, a bare descriptor and a program, on both streams."""
+    libc = ctypes.CDLL(None)
+    print("from python")
+    libc.printf(b"from C\n")
+    os.write(1, b"from write\n")
+    subprocess.run(["/bin/echo", "from a program"], check=True)
+    print("to stderr", file=sys.stderr)
+    logging.getLogger("anything").warning("from logging")
+
+
+@sample.stage
+def flood(size: int = 0) -> None:
+    os.write(1, b"begin\n")
+    block = b"x" * 10_000
+    for _ in range(size // len(block)):
+        sys.stdout.buffer.write(block)
+    sys.stdout.buffer.flush()
+    os.write(1, b"end\n")
+
+
+@sample.stage
+def wait_for(file: str = "") -> str:
+    """Print, then wait until a file is there."""
+    print("waiting", flush=True)
+    while not Path(file).exists():
+        time.sleep(0.005)
+    return "seen"
+
+
+@sample.stage
+def raises(kind: str = "") -> Any:
+    errors: dict[str, BaseException] = {
+        "plain": ValueError("no good"),
+        "fail": Fail("gave up", retryable=False, code=7),
+        "defer": Defer(90, "later", lane=True),
+        "hold": Hold("look at this"),
+        "na": NotApplicable("not here"),
+        "warn": Warn("hm", value=5),
+        "finish": Finish("enough", value=[1]),
+        "exit": SystemExit(3),
+        "interrupt": KeyboardInterrupt(),
+        "silent": ValueError(),
+        "surrogate": ValueError("\ud800"),
+        "bad-defer": Defer("soon"),  # type: ignore[arg-type]
+    }
+    raise errors[kind]
+
+
+@sample.stage
+def result(kind: str = "") -> Any:
+    return {"big": "x" * 70_000, "object": object(), "umlauts": "ä" * 40_000, "path": Path("/x")}[kind]
+
+
+@sample.stage
+def dies(how: str = "") -> None:
+    print("last words", flush=True)
+    if how == "segfault":
+        ctypes.string_at(0)
+    if how == "exit":
+        os._exit(5)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+@sample.stage
+def leaves(file: str = "", how: str = "") -> None:
+    """Leave a process behind that ignores TERM, or more."""
+    if how == "daemon":
+        code = (
+            "import os,signal,sys,time\n"
+            "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
+            "if os.fork(): os._exit(0)\n"
+            "os.setsid()\n"
+            "if os.fork(): os._exit(0)\n"
+            "open(sys.argv[1]+'.new', 'w').write(str(os.getpid()))\n"
+            "os.rename(sys.argv[1]+'.new', sys.argv[1])\n"
+            "time.sleep(600)\n"
+        )
+        subprocess.run([sys.executable, "-c", code, file], check=True)
+        while not Path(file).exists():
+            time.sleep(0.005)
+        return
+    Path(file).write_text(str(subprocess.Popen(["sleep", "600"]).pid))
+
+
+@sample.stage
+def stubborn(file: str = "") -> None:
+    """Ignore TERM, with a grandchild that does so in a session of its own."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    code = (
+        "import signal,time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('ready', flush=True); "
+        "time.sleep(600)"
+    )
+    grandchild = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, start_new_session=True)
+    assert grandchild.stdout is not None
+    grandchild.stdout.readline()
+    Path(file).write_text(f"{grandchild.pid}")
+    time.sleep(600)
+
+
+@sample.stage
+def tidy(file: str = "") -> None:
+    """Clean up on TERM."""
+    try:
+        Path(file).write_text("begun")
+        time.sleep(600)
+    finally:
+        Path(file).write_text("cleaned up")
+
+
+@sample.stage
+def watch(job: Job, file: str = "") -> str:
+    """Wait until cancelled."""
+    Path(file).write_text("begun")
+    while not job.cancelled:
+        time.sleep(0.002)
+    return "heard"
+
+
+@sample.stage
+def fork(how: str = "") -> str:
+    pid = os.fork()
+    if pid:
+        os.waitpid(pid, 0)
+        return "parent"
+    if how == "raise":
+        raise RuntimeError("in the child")
+    return "child"
+
+
+@sample.stage
+def handle(job: Job) -> dict[str, Any]:
+    job.data["a"] = 1
+    return {
+        "ids": [job.id, job.root.id],
+        "fence": job.fence,
+        "stage": job.stage,
+        "data": dict(job.data),
+        "params": dict(job.params),
+    }
+
+
+@sample.stage
+def handle_in_threads(job: Job) -> None:
+    threads = [threading.Thread(target=job.data.append, args=("list", n)) for n in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+@sample.stage
+def handle_in_fork(job: Job) -> int | None:
+    process = multiprocessing.get_context("fork").Process(target=job.progress, args=(0.5,))
+    process.start()
+    process.join()
+    return process.exitcode
+
+
+@sample.stage
+def takes_lock(job: Job) -> None:
+    job.lock("the place")
+
+
+@sample.stage
+def writes(job: Job) -> str:
+    (job.folder / "sub").mkdir()
+    (job.folder / "sub" / "file.txt").write_text("kept")
+    return str(job.folder)
+
+
+@sample.stage(isolation="process")
+async def coroutine() -> str:
+    await asyncio.sleep(0)
+    return "awaited"
+
+
+@sample.stage
+def environment() -> list[str]:
+    return list(os.environ)
+
+
+# --- programs --------------------------------------------------------------------------------------
+
+_SCRIPT = """
+import json, os, sys, signal
+params = json.load(open(os.environ['SPINNEY_PARAMS']))
+how = params.get('how')
+if how == 'result':
+    json.dump({'params': params, 'cwd': os.getcwd(), 'argv': sys.argv[1:],
+               'env': {k: v for k, v in os.environ.items() if k.startswith('SPINNEY_')}},
+              open(os.environ['SPINNEY_RESULT'], 'w'))
+elif how == 'junk':
+    open(os.environ['SPINNEY_RESULT'], 'w').write('{no json')
+elif how == 'huge':
+    open(os.environ['SPINNEY_RESULT'], 'w').write('"' + 'x' * 70000 + '"')
+elif how == 'signal':
+    os.kill(os.getpid(), signal.SIGSEGV)
+elif how == 'write':
+    print('to stdout'); print('to stderr', file=sys.stderr)
+elif how == 'group':
+    os.kill(0, signal.SIGTERM)
+sys.exit(params.get('code', 0))
+"""
+program = app.pipeline("program")
+program.program("script", [sys.executable, "-c", _SCRIPT, "one", "two words"])
+program.program(
+    "table",
+    [sys.executable, "-c", _SCRIPT],
+    exit_codes={3: "warning", 4: "hold", 5: "finish", 6: "not_applicable", 0: "error"},
+)
+program.program("missing", ["no-such-program-anywhere"])
+program.program("forbidden", ["/etc/passwd"])
+program.program(
+    "stubborn",
+    ["/bin/sh", "-c", "trap '' TERM; echo $$ > pid.new; mv pid.new pid; while :; do sleep 600; done"],
+)
+
+
+# --- many at once ----------------------------------------------------------------------------------
+
+many = app.pipeline("many")
+together = threading.Barrier(8)
+
+
+@many.stage(isolation="thread")
+def meets(n: int = 0) -> int:
+    """Ends only when eight run at once; prints in two halves around it."""
+    print(f"before {n}")
+    together.wait(10)
+    print(f"after {n}", end="")
+    print(f"aside {n}", file=sys.stderr)
+    return n
+
+
+@many.stage(isolation="async")
+async def meets_async(n: int = 0) -> int:
+    print(f"before {n}")
+    await asyncio.sleep(0.01)
+    print(f"after {n}")
+    return n
+
+
+@many.stage(isolation="thread")
+def thread_waits(job: Job) -> str:
+    print("begun")
+    while not job.cancelled:
+        time.sleep(0.002)
+    return "heard"
+
+
+@many.stage(isolation="async")
+async def task_waits() -> None:
+    print("begun")
+    try:
+        await asyncio.sleep(600)
+    finally:
+        print("cleaned up")
+
+
+@many.stage(isolation="async")
+async def cancels_itself() -> None:
+    raise asyncio.CancelledError
+
+
+@many.stage(isolation="thread")
+def past_python() -> None:
+    os.write(1, b"past python\n")
+
+
+@many.stage(isolation="async")
+async def asks(job: Job) -> dict[str, Any]:
+    job.data["a"] = 1
+    return dict(job.data)
+
+
+@many.stage(isolation="thread")
+def thread_leaves(file: str = "") -> None:
+    Path(file).write_text(str(subprocess.Popen(["sleep", "600"]).pid))
+
+
+@many.stage(isolation="thread")
+def thread_raises(kind: str = "") -> Any:
+    return raises(kind)
+
+
+@many.stage(isolation="async")
+async def async_raises(kind: str = "") -> Any:
+    return raises(kind)
+
+
+@many.stage(isolation="async")
+async def async_writes(job: Job) -> None:
+    (job.folder / "file").write_text("kept")
+
+
+program.program(
+    "fds",
+    [
+        sys.executable,
+        "-c",
+        "import json, os; found = []\n"
+        "for fd in os.listdir('/proc/self/fd'):\n"
+        "    try: found.append(os.readlink('/proc/self/fd/' + fd))\n"
+        "    except OSError: pass\n"
+        "json.dump(found, open(os.environ['SPINNEY_RESULT'], 'w'))",
+    ],
+)
+
+
+@sample.stage
+def value_of(text: str = "") -> int:
+    return len(text)
+
+
+@sample.stage
+def talks_nonsense() -> None:
+    for fd in Path("/proc/self/fd").iterdir():
+        try:
+            there = socket.socket(fileno=os.dup(int(fd.name)))
+        except OSError:
+            continue
+        there.sendall(b"\xff" * 100)
+    time.sleep(600)
+
+
+@sample.stage
+def meddles(how: str = "") -> None:
+    """Do to the standard streams what should not be done."""
+    print("before", flush=True)
+    if how == "close":
+        sys.stdout.close()
+    elif how == "replace":
+        sys.stdout = io.StringIO()
+    elif how == "close-fd":
+        os.close(1)
+        os.close(2)
+    elif how == "redirect":
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        print("elsewhere")

@@ -1,0 +1,180 @@
+"""A supervisor in miniature for tests: real workers, a real pump, everything they say written down."""
+
+import asyncio
+import contextlib
+import os
+from collections.abc import AsyncIterator, Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from spinney.model.folders import relative
+from spinney.node.executors import proctree
+from spinney.node.executors.child import Child, Exit, Hello
+from spinney.node.output import Pump
+
+HERE = Path(__file__).parent
+APP = "executor_app:app"
+DEADLINE_S = 20.0
+
+
+class Host:
+    """Starts workers and remembers what comes from them. Implements ``child.Events``."""
+
+    def __init__(self, place: Path) -> None:
+        self.place = place
+        self.root = place / "folders"
+        self.root.mkdir()
+        self.known: set[int] = set()
+        self.stages: dict[int, tuple[int, str]] = {}
+        self.rows: dict[int, list[Any]] = {}
+        self.returned: list[int] = []
+        self.asked: list[tuple[str, dict[str, Any]]] = []
+        self.answers: dict[str, Any] = {}
+        self.hellos: list[Hello] = []
+        self.exits: dict[str, Exit] = {}
+        self.marked: list[int] = []
+        self.changed = asyncio.Event()
+        self.loop = asyncio.get_running_loop()
+        self.pump = Pump(self._on_marked, head_bytes=200_000, tail_bytes=1000)
+        self.children: list[Child] = []
+
+    # --- what a test does -----------------------------------------------------------------
+
+    def start(self, *, many: bool = False, app: str = APP, path: Sequence[Path] = (), **more: Any) -> Child:
+        name = f"w{len(self.children)}"
+        child = Child(
+            name=name,
+            app=app,
+            events=self,
+            page=self.place / f"{name}.page",
+            log_file=self.place / f"{name}.log",
+            folder_root=self.root,
+            known=self.known,
+            many=many,
+            env={"PYTHONPATH": os.pathsep.join(map(str, (HERE, *path)))},
+            **more,
+        )
+        child.start()
+        self.children.append(child)
+        self.pump.add(
+            name,
+            stdout_fd=child.stdout_fd,
+            stderr_fd=child.stderr_fd,
+            page=child.page,
+            token=child.token,
+            locate=self.locate,
+            log_file=child.log_file,
+        )
+        return child
+
+    def give(self, child: Child, stage: str, *jobs: tuple[int, str], type_: str = "sample") -> None:
+        """Send (fence, parameters); the job's id is the fence, too."""
+        for fence, _ in jobs:
+            self.stages[fence] = (fence, stage)
+        child.send_run([[type_, stage, [[f, f, 1, text, None, f] for f, text in jobs]]])  # type: ignore[list-item]
+
+    async def run(self, child: Child, stage: str, params: str = "{}", *, fence: int = 1, type_: str = "sample") -> Any:
+        """Run one attempt; returns what stands in its row behind the times, or None."""
+        self.give(child, stage, (fence, params), type_=type_)
+        await self.until(lambda: fence in self.rows)
+        detail = self.detail(fence)
+        if detail and detail.get("output"):
+            await self.until(lambda: fence in self.marked)
+        return detail
+
+    def detail(self, fence: int) -> Any:
+        row = self.rows[fence]
+        return row[3] if len(row) > 3 else None
+
+    async def until(self, holds: Callable[[], Any]) -> None:
+        """Wait until something holds, looking whenever something has come and now and then."""
+        async with asyncio.timeout(DEADLINE_S):
+            while not holds():
+                self.changed.clear()
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(self.changed.wait(), 0.01)
+
+    async def ended(self, child: Child) -> Exit:
+        async with asyncio.timeout(DEADLINE_S):
+            await child.wait()
+        await asyncio.wrap_future(self.pump.remove(child.name))
+        return self.exits[child.name]
+
+    def folder(self, job_id: int) -> Path:
+        return self.root / relative(job_id)
+
+    def locate(self, fence: int) -> Path:
+        job_id, stage = self.stages[fence]
+        return self.folder(job_id) / ".spinney" / f"{stage}.{fence}"
+
+    def printed(self, fence: int, stream: str = "stdout") -> str:
+        file = self.locate(fence)
+        file = file.with_name(f"{file.name}.{stream}")
+        return file.read_text() if file.exists() else ""
+
+    # --- Events ---------------------------------------------------------------------------
+
+    def hello(self, child: Child, hello: Hello) -> None:
+        self.hellos.append(hello)
+        self.changed.set()
+
+    def done(self, child: Child, rows: list[list[Any]]) -> None:
+        for row in rows:
+            assert row[0] not in self.rows, "told twice"
+            self.rows[row[0]] = row
+            if child.many and len(row) > 3 and row[3].get("output"):
+                self.pump.end(child.name, row[0])
+        self.changed.set()
+
+    def back(self, child: Child, fences: list[int]) -> None:
+        self.returned.extend(fences)
+        self.changed.set()
+
+    def ask(self, child: Child, number: int, fence: int, verb: str, args: dict[str, Any]) -> None:
+        self.asked.append((verb, args))
+        answer = self.answers.get(verb)
+        if isinstance(answer, Exception):
+            child.refuse(number, answer)
+        elif answer is not ...:
+            child.answer(number, answer)
+        self.changed.set()
+
+    def output(self, child: Child, fence: int, stream: str, text: str) -> None:
+        self.pump.put(child.name, fence, stream, text)
+
+    def exited(self, child: Child, how: Exit) -> None:
+        self.exits[child.name] = how
+        self.changed.set()
+
+    def _on_marked(self, fence: int) -> None:
+        self.marked.append(fence)
+        with contextlib.suppress(RuntimeError):
+            self.loop.call_soon_threadsafe(self.changed.set)
+
+    async def close(self) -> None:
+        for child in self.children:
+            if child.alive:
+                await child.kill_attempt(0.0)
+        self.pump.close()
+        for child in self.children:
+            child.page.close()
+
+
+@contextlib.asynccontextmanager
+async def host_in(place: Path) -> AsyncIterator[Host]:
+    """A host that ends everything it started, however the test goes."""
+    proctree.become_subreaper()
+    host = Host(place)
+    try:
+        yield host
+    finally:
+        await host.close()
+
+
+def alive(pid: int) -> bool:
+    """Whether a process is there and no zombie."""
+    return proctree.identify(pid) is not None
+
+
+def open_fds() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))

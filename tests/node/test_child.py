@@ -1,0 +1,191 @@
+"""The supervisor's side: how workers are seen to die, and how they are ended."""
+
+import asyncio
+import json
+import os
+import signal
+from pathlib import Path
+
+import pytest
+from executor_fixtures import alive, host_in, open_fds
+
+from spinney.node.executors import proctree
+
+
+@pytest.fixture
+async def host(tmp_path):
+    async with host_in(tmp_path) as host:
+        yield host
+
+
+@pytest.fixture
+async def worker(host):
+    child = host.start()
+    await host.until(lambda: child.ready)
+    return child
+
+
+def files_of(pid):
+    return [str(fd.readlink()) for fd in Path(f"/proc/{pid}/fd").iterdir()]
+
+
+@pytest.mark.parametrize(
+    ("how", "signal_name", "code", "said"),
+    [
+        ("kill", "SIGKILL", None, "its worker was killed by SIGKILL"),
+        ("segfault", "SIGSEGV", None, "its worker was killed by SIGSEGV"),
+        ("exit", None, 5, "its worker exited with code 5"),
+    ],
+)
+async def test_a_death_is_told_with_its_cause_and_whom_it_hit(host, worker, how, signal_name, code, said):
+    host.give(worker, "noop", (1, "{}"), (2, "{}"))
+    host.give(worker, "dies", (3, json.dumps({"how": how})), (4, "{}"))
+    end = await host.ended(worker)
+    assert (end.signal, end.code, end.forced) == (signal_name, code, False)
+    assert str(end) == said
+    assert [line.fence for line in end.running] == [3]
+    assert set(host.rows) == {1, 2}, "what had ended is told before the death"
+    assert host.printed(3) == "last words\n"
+    assert not worker.alive
+    assert worker.running() == []
+
+
+async def test_a_death_while_idle_hits_nobody(host, worker):
+    os.kill(worker.pid, signal.SIGKILL)
+    end = await host.ended(worker)
+    assert (end.signal, end.running) == ("SIGKILL", ())
+
+
+async def test_one_workers_death_does_not_touch_another(host, worker):
+    other = host.start()
+    host.give(worker, "dies", (1, "{}"))
+    await host.ended(worker)
+    assert await host.run(other, "noop", fence=2) is None
+
+
+async def test_what_a_dead_worker_left_is_ended_before_its_exit_is_told(host, worker, tmp_path):
+    """Given a worker with a tree below that ignores TERM, when it is killed, then exit means that
+    the tree is gone."""
+    file = tmp_path / "pid"
+    host.give(worker, "stubborn", (1, json.dumps({"file": str(file)})))
+    await host.until(file.exists)
+    os.kill(worker.pid, signal.SIGKILL)
+    await host.ended(worker)
+    assert not alive(int(file.read_text()))
+    assert proctree.children(os.getpid()) == []
+
+
+async def test_term_lets_user_code_clean_up(host, worker, tmp_path):
+    file = tmp_path / "state"
+    host.give(worker, "tidy", (1, json.dumps({"file": str(file)})))
+    await host.until(lambda: file.exists() and file.read_text() == "begun")
+    await worker.kill_attempt(20)
+    end = await host.ended(worker)
+    assert file.read_text() == "cleaned up"
+    assert (end.signal, end.forced) == ("SIGTERM", True)
+    assert [line.fence for line in end.running] == [1]
+    assert host.rows == {}
+
+
+async def test_what_ignores_term_is_killed_with_all_below_after_its_grace(host, worker, tmp_path):
+    file = tmp_path / "pid"
+    host.give(worker, "stubborn", (1, json.dumps({"file": str(file)})))
+    await host.until(file.exists)
+    loop = asyncio.get_running_loop()
+    begun = loop.time()
+    await worker.kill_attempt(0.3)
+    assert loop.time() - begun >= 0.3
+    assert not alive(int(file.read_text()))
+    assert (await host.ended(worker)).signal == "SIGKILL"
+
+
+async def test_a_second_wish_with_a_shorter_grace_wins(host, worker, tmp_path):
+    file = tmp_path / "pid"
+    host.give(worker, "stubborn", (1, json.dumps({"file": str(file)})))
+    await host.until(file.exists)
+    patient = asyncio.create_task(worker.kill_attempt(60))
+    await worker.kill_attempt(0)
+    await asyncio.wait_for(patient, 10)
+
+
+async def test_ending_twice_or_too_late_is_harmless(host, worker):
+    await worker.kill_attempt(5)
+    await worker.kill_attempt(5)
+    worker.recall()
+    worker.end()
+    worker.send_run([])
+    assert (await host.ended(worker)).signal == "SIGTERM"
+    assert list(host.exits) == ["w0"]
+
+
+async def test_a_worker_can_be_ended_before_it_is_ready(host):
+    child = host.start()
+    await child.kill_attempt(10)
+    await host.ended(child)
+
+
+async def test_a_python_that_is_not_there_is_an_error_and_leaves_nothing_open(host):
+    before = open_fds()
+    with pytest.raises(FileNotFoundError):
+        host.start(python="/nowhere/python")
+    assert open_fds() == before
+
+
+async def test_workers_leave_no_descriptors_behind(host, worker):
+    await worker.kill_attempt(5)
+    await host.ended(worker)
+    before = open_fds()
+    for _ in range(3):
+        child = host.start()
+        await host.until(lambda child=child: child.ready)
+        await child.kill_attempt(5)
+        await host.ended(child)
+        child.page.close()
+    assert open_fds() == before
+    assert host.known == set()
+
+
+async def test_memory_is_told(host, worker):
+    await host.run(worker, "noop")
+    assert 5_000_000 < worker.rss_bytes < 500_000_000
+
+
+async def test_the_nodes_lock_is_inherited_by_workers_and_programs(host, tmp_path):
+    """Given a lock file, when a worker runs a program, then both hold it."""
+    lock_fd = os.open(tmp_path / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+    worker = host.start(lock_fd=lock_fd)
+    detail = await host.run(worker, "fds", type_="program")
+    os.close(lock_fd)
+    assert str(tmp_path / "lock") in json.loads(detail["result"])
+    assert str(tmp_path / "lock") in files_of(worker.pid)
+
+
+async def test_a_long_list_is_taken_although_the_worker_reads_slowly(host, tmp_path):
+    child = host.start()
+    params = json.dumps({"text": "x" * 10_000})
+    for start in range(1, 400, 20):
+        host.give(child, "value_of", *[(fence, params) for fence in range(start, start + 20)])
+    await host.until(lambda: len(host.rows) == 400)
+    assert list(host.rows) == list(range(1, 401))
+
+
+async def test_a_worker_that_talks_nonsense_is_ended(host, worker):
+    """Given bytes that are no message from a worker, then it is killed rather than believed."""
+    host.give(worker, "talks_nonsense", (1, "{}"))
+    end = await host.ended(worker)
+    assert (end.signal, [line.fence for line in end.running]) == ("SIGKILL", [1])
+
+
+async def test_rows_kept_back_are_told_when_the_worker_is_ended(host, worker, tmp_path, monkeypatch):
+    """Given quick attempts before a long one, when TERM comes before they were fetched, then the
+    worker's last words are their rows."""
+    monkeypatch.setattr(worker, "_look_later", lambda: None)
+    file = tmp_path / "state"
+    quick = [[f, f, 1, "{}", None, f] for f in range(1, 4)]
+    long = [9, 9, 1, json.dumps({"file": str(file)}), None, 9]
+    worker.send_run([("sample", "noop", quick), ("sample", "tidy", [long])])
+    await host.until(file.exists)
+    await worker.kill_attempt(20)
+    end = await host.ended(worker)
+    assert set(host.rows) == {1, 2, 3}
+    assert [line.fence for line in end.running] == [9]

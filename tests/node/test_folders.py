@@ -1,0 +1,129 @@
+"""Job folders are spread, made, removed, and repaired after a crash."""
+
+import pytest
+from executor_fixtures import open_fds
+
+from spinney.model.errors import StoreUnusable
+from spinney.node import folders
+
+
+@pytest.fixture
+def root(tmp_path):
+    place = tmp_path / "folders"
+    place.mkdir()
+    return place
+
+
+@pytest.mark.parametrize(
+    ("job_id", "expected"),
+    [
+        (1, "00/00/00/000000000001"),
+        (1270, "00/00/12/000000001270"),
+        (9_999_999, "09/99/99/000009999999"),
+        (123_456_789, "123/45/67/000123456789"),
+    ],
+)
+def test_folders_are_spread(root, job_id, expected):
+    assert folders.path(root, job_id) == root / expected
+
+
+def test_a_folder_is_made_once_and_kept(root):
+    made = folders.make(root, 1270)
+    (made / "file").write_text("x")
+    assert folders.make(root, 1270) == made
+    assert (made / "file").read_text() == "x"
+
+
+def test_a_link_in_the_way_is_refused(root, tmp_path):
+    """Given a link where a folder should be, then nothing is made behind it."""
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (root / "00").symlink_to(elsewhere)
+    with pytest.raises(StoreUnusable, match="job 5"):
+        folders.make(root, 5)
+    assert list(elsewhere.iterdir()) == []
+
+
+def test_a_root_that_is_gone_is_told_in_a_sentence(tmp_path):
+    with pytest.raises(StoreUnusable, match="exists, is writable and has room"):
+        folders.make(tmp_path / "nowhere", 1)
+
+
+def test_removing_removes_everything_and_may_be_repeated(root):
+    folder = folders.make(root, 3)
+    (folder / "deep" / "er").mkdir(parents=True)
+    (folder / "deep" / "er" / "file").write_text("x")
+    folders.remove(root, 3)
+    folders.remove(root, 3)
+    assert not folder.exists()
+    assert list((root / folders.TRASH).iterdir()) == []
+
+
+def test_removing_does_not_follow_links(root, tmp_path):
+    precious = tmp_path / "precious"
+    precious.mkdir()
+    (precious / "file").write_text("kept")
+    folder = folders.make(root, 4)
+    (folder / "link").symlink_to(precious)
+    (folder / "file-link").symlink_to(precious / "file")
+    folders.remove(root, 4)
+    assert (precious / "file").read_text() == "kept"
+
+
+def test_a_link_in_a_folders_place_is_removed_itself(root, tmp_path):
+    precious = tmp_path / "precious"
+    precious.mkdir()
+    folder = folders.make(root, 5)
+    folder.rmdir()
+    folder.symlink_to(precious)
+    folders.remove(root, 5)
+    assert precious.is_dir()
+    assert not folder.is_symlink()
+
+
+def test_a_crash_between_the_two_steps_leaves_only_trash(root, monkeypatch):
+    """Given a removal that died after the rename, when the node starts again, then it is finished."""
+    folder = folders.make(root, 6)
+    (folder / "file").write_text("x")
+    monkeypatch.setattr(folders, "_delete", lambda thing: None)
+    folders.remove(root, 6)
+    assert not folder.exists()
+    monkeypatch.undo()
+    assert folders.empty_trash(root) == 1
+    assert folders.empty_trash(root) == 0
+
+
+def test_folders_without_permissions_go_too(root):
+    folder = folders.make(root, 7)
+    (folder / "closed" / "inner").mkdir(parents=True)
+    (folder / "closed" / "inner").chmod(0)
+    (folder / "closed").chmod(0)
+    folders.remove(root, 7)
+    assert list((root / folders.TRASH).iterdir()) == []
+
+
+def test_the_token_tells_the_right_root(root, tmp_path):
+    folders.write_token(root, "abc")
+    folders.write_token(root, "abc")
+    folders.check_token(root, "abc")
+    with pytest.raises(StoreUnusable, match="another store"):
+        folders.check_token(root, "xyz")
+    with pytest.raises(StoreUnusable, match="another store"):
+        folders.write_token(root, "xyz")
+    with pytest.raises(StoreUnusable, match="bears no token"):
+        folders.check_token(tmp_path, "abc")
+    assert [p.name for p in root.iterdir()] == [folders.TOKEN]
+
+
+def test_a_root_that_cannot_be_made_is_told(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StoreUnusable, match="name a folder"):
+        folders.write_token(tmp_path / "file" / "below", "abc")
+
+
+def test_nothing_is_left_open(root):
+    before = open_fds()
+    for job_id in range(20):
+        folders.make(root, job_id)
+        folders.remove(root, job_id)
+    assert open_fds() == before

@@ -1,0 +1,145 @@
+"""The host of thread and async stages: many attempts at once, each told apart."""
+
+import json
+import os
+import signal
+
+import pytest
+from executor_fixtures import alive, host_in
+
+
+@pytest.fixture
+async def host(tmp_path):
+    async with host_in(tmp_path) as host:
+        yield host
+
+
+@pytest.fixture
+async def worker(host):
+    return host.start(many=True)
+
+
+async def run(host, worker, stage, params="{}", *, fence=1):
+    return await host.run(worker, stage, params, fence=fence, type_="many")
+
+
+@pytest.mark.parametrize("stage", ["meets", "meets_async"])
+async def test_many_run_at_once_and_what_they_print_is_told_apart(host, worker, stage):
+    jobs = [(fence, json.dumps({"n": fence})) for fence in range(1, 9)]
+    host.give(worker, stage, *jobs, type_="many")
+    await host.until(lambda: len(host.rows) == 8 and len(host.marked) == 8)
+    for fence, _ in jobs:
+        assert host.detail(fence) == {"outcome": "ok", "result": str(fence), "output": True}
+        assert host.printed(fence).rstrip() == f"before {fence}\nafter {fence}"
+    if stage == "meets":
+        assert host.printed(3, "stderr") == "aside 3\n"
+    assert worker.running() == []
+    assert worker.page.done() == 8
+
+
+async def test_what_loading_printed_is_in_the_workers_log(host, worker):
+    await run(host, worker, "meets_async")
+    await host.until(lambda: "loading prints" in worker.log_file.read_text())
+
+
+async def test_what_goes_past_python_is_in_the_workers_log_and_the_job_says_so(host, worker):
+    detail = await run(host, worker, "past_python")
+    assert detail == {"outcome": "ok", "log": worker.log_file.name}
+    await host.until(lambda: "past python" in worker.log_file.read_text())
+
+
+@pytest.mark.parametrize("stage", ["thread_raises", "async_raises"])
+async def test_what_a_stage_raises_is_its_outcome(host, worker, stage):
+    kinds = {"plain": "error", "fail": "error", "defer": "defer", "warn": "warning", "exit": "error"}
+    kinds["interrupt"] = "error"
+    for fence, (kind, outcome) in enumerate(kinds.items(), 1):
+        detail = await run(host, worker, stage, json.dumps({"kind": kind}), fence=fence)
+        assert detail["outcome"] == outcome, kind
+    assert worker.alive
+
+
+async def test_a_thread_hears_of_its_cancel(host, worker):
+    host.give(worker, "thread_waits", (1, "{}"), (2, "{}"), type_="many")
+    await host.until(lambda: host.printed(1) and host.printed(2))
+    assert sorted(line.fence for line in worker.running()) == [1, 2]
+    worker.request_cancel(2)
+    await host.until(lambda: 2 in host.rows)
+    assert host.detail(2)["result"] == '"heard"'
+    assert [line.fence for line in worker.running()] == [1]
+
+
+async def test_a_task_is_cancelled_and_cleans_up(host, worker):
+    host.give(worker, "task_waits", (1, "{}"), type_="many")
+    await host.until(lambda: host.printed(1))
+    worker.request_cancel(1)
+    await host.until(lambda: 1 in host.marked)
+    assert host.detail(1)["outcome"] == "cancelled"
+    assert host.printed(1) == "begun\ncleaned up\n"
+
+
+async def test_a_task_that_cancels_itself_has_failed(host, worker):
+    detail = await run(host, worker, "cancels_itself")
+    assert detail["outcome"] == "error"
+    assert "cancelled its own task" in detail["message"]
+
+
+async def test_the_handle_works_in_an_event_loop(host, worker):
+    host.answers = {"get_data": {"a": 1}}
+    assert (await run(host, worker, "asks"))["result"] == '{"a":1}'
+
+
+async def test_what_it_wrote_is_kept(host, worker):
+    assert await run(host, worker, "async_writes", fence=5) is None
+    assert (host.folder(5) / "file").read_text() == "kept"
+
+
+async def test_processes_left_behind_are_ended_when_nothing_else_runs(host, worker, tmp_path):
+    file = tmp_path / "pid"
+    assert await run(host, worker, "thread_leaves", json.dumps({"file": str(file)})) is None
+    assert not alive(int(file.read_text()))
+    assert worker.alive
+
+
+async def test_end_finishes_what_was_begun(host, worker):
+    host.give(worker, "thread_waits", (1, "{}"), type_="many")
+    await host.until(lambda: host.printed(1))
+    worker.end()
+    worker.request_cancel(1)
+    assert (await host.ended(worker)).code == 0
+    assert host.detail(1)["result"] == '"heard"'
+
+
+async def test_term_is_a_cancel_for_all_and_then_the_end(host, worker):
+    host.give(worker, "thread_waits", (1, "{}"), type_="many")
+    host.give(worker, "task_waits", (2, "{}"), type_="many")
+    await host.until(lambda: host.printed(1) and host.printed(2))
+    await worker.kill_attempt(20)
+    how = await host.ended(worker)
+    assert how.signal == "SIGTERM"
+    assert how.running == ()
+    assert {host.detail(fence)["outcome"] for fence in (1, 2)} == {"ok", "cancelled"}
+
+
+async def test_what_was_printed_before_its_death_is_kept(host, worker):
+    host.give(worker, "thread_waits", (1, "{}"), type_="many")
+    await host.until(lambda: host.printed(1))
+    os.kill(worker.pid, signal.SIGKILL)
+    how = await host.ended(worker)
+    assert (how.signal, [line.fence for line in how.running]) == ("SIGKILL", [1])
+    assert host.printed(1) == "begun\n"
+
+
+async def test_more_than_have_room_wait_and_are_handed_back_at_the_end(host, worker, monkeypatch):
+    """Given a page of two lines, when five are given, then two run and the end hands back three."""
+    from spinney.node.executors import child
+
+    monkeypatch.setattr(child, "MANY_LINES", 2)
+    small = host.start(many=True)
+    host.give(small, "thread_waits", *[(fence, "{}") for fence in range(1, 6)], type_="many")
+    await host.until(lambda: len(small.running()) == 2)
+    small.end()
+    await host.until(lambda: len(host.returned) == 3)
+    for line in small.running():
+        small.request_cancel(line.fence)
+    assert (await host.ended(small)).code == 0
+    assert len(host.rows) == 2

@@ -1,0 +1,351 @@
+"""Output finds its attempt, exactly and in time, and stays bounded."""
+
+import json
+import os
+import random
+import threading
+
+import pytest
+from executor_fixtures import DEADLINE_S, host_in
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spinney.node.executors import capture, marks
+from spinney.node.executors.capture import Capture, WorkerLog
+from spinney.node.executors.page import Page
+from spinney.node.output import Pump
+
+TOKEN = b"0123456789abcdef"
+
+
+@pytest.fixture
+async def host(tmp_path):
+    async with host_in(tmp_path) as host:
+        yield host
+
+
+@pytest.fixture
+async def worker(host):
+    return host.start()
+
+
+# --- with a real worker ----------------------------------------------------------------------------
+
+
+async def test_everything_that_is_written_however_lands_in_the_attempts_files(host, worker):
+    assert await host.run(worker, "voices") == {"outcome": "ok", "output": True}
+    assert host.printed(1) == "from python\nfrom C\nfrom write\nfrom a program\n"
+    assert host.printed(1, "stderr") == "to stderr\nfrom logging\n"
+
+
+async def test_an_attempt_that_writes_nothing_makes_no_file(host, worker):
+    host.give(worker, "say", (1, '{"text": "one"}'))
+    host.give(worker, "noop", (2, "{}"))
+    host.give(worker, "say", (3, '{"text": "three"}'))
+    await host.until(lambda: len(host.rows) == 3 and {1, 3} <= set(host.marked))
+    assert (host.printed(1), host.printed(3)) == ("one\n", "three\n")
+    assert not host.folder(2).exists()
+
+
+async def test_output_of_a_list_of_quick_jobs_is_never_told_to_a_neighbour(host, worker):
+    jobs = [(fence, json.dumps({"text": f"job {fence}"})) for fence in range(1, 501)]
+    host.give(worker, "say", *jobs)
+    await host.until(lambda: set(host.marked) >= {fence for fence, _ in jobs})
+    for fence, _ in jobs:
+        assert host.printed(fence) == f"job {fence}\n"
+
+
+async def test_output_is_readable_while_the_stage_runs(host, worker, tmp_path):
+    go = tmp_path / "go"
+    host.give(worker, "noop", *[(fence, "{}") for fence in range(10, 60)])
+    host.give(worker, "wait_for", (1, json.dumps({"file": str(go)})))
+    await host.until(lambda: host.printed(1) == "waiting\n")
+    assert 1 not in host.rows
+    go.touch()
+    await host.until(lambda: 1 in host.marked)
+
+
+async def test_long_output_keeps_its_head_and_its_tail_and_says_what_was_cut(host, worker):
+    await host.run(worker, "flood", '{"size": 1000000}')
+    text = host.printed(1)
+    size = 1_000_000 + len("begin\n") + len("end\n")
+    assert text.startswith("begin\nxxx")
+    assert text.endswith("xxx" + "end\n")
+    assert f"[spinney: {size - 200_000 - 1000} bytes of output were cut here]" in text
+    assert len(text) < 202_000
+
+
+async def test_what_loading_the_application_printed_is_in_the_workers_log(host, worker):
+    await host.run(worker, "say", '{"text": "mine"}')
+    assert host.printed(1) == "mine\n"
+    assert worker.log_file.read_text() == "loading prints, too\n"
+
+
+async def test_output_of_an_unknown_attempt_goes_to_the_workers_log(host, worker):
+    worker.send_run([("sample", "say", [[77, 77, 1, '{"text": "whose?"}', None, 77]])])
+    await host.until(lambda: 77 in host.marked)
+    assert "whose?" in worker.log_file.read_text()
+
+
+async def test_what_an_attempt_does_to_its_streams_does_not_harm_the_next(host, worker):
+    for fence, how in enumerate(("close", "replace", "close-fd", "redirect"), 1):
+        await host.run(worker, "meddles", json.dumps({"how": how}), fence=10 * fence)
+        assert host.printed(10 * fence) == "before\n"
+        await host.run(worker, "say", '{"text": "after"}', fence=10 * fence + 1)
+        assert host.printed(10 * fence + 1) == "after\n"
+
+
+# --- the pump against a worker made of a page and two pipes ----------------------------------------
+
+
+class Acted:
+    """Acts a worker in this process, byte by byte."""
+
+    def __init__(self, place):
+        self.place = place
+        self.page = Page.create(place / "page")
+        self.ends = [os.pipe(), os.pipe()]
+        self.marked = []
+        self.seen = threading.Condition()
+        self.pump = Pump(self._on_marked, head_bytes=1000, tail_bytes=100)
+        self.pump.add(
+            "acted",
+            stdout_fd=self.ends[0][0],
+            stderr_fd=self.ends[1][0],
+            page=self.page,
+            token=TOKEN,
+            locate=lambda fence: place / "out" / f"stage.{fence}",
+            log_file=place / "log",
+        )
+
+    def _on_marked(self, fence):
+        with self.seen:
+            self.marked.append(fence)
+            self.seen.notify_all()
+
+    def write(self, data, stream=0):
+        os.write(self.ends[stream][1], data)
+
+    def mark(self, fence, streams=(0, 1)):
+        for stream in streams:
+            os.write(self.ends[stream][1], marks.mark(TOKEN, fence))
+
+    def await_mark(self, fence):
+        with self.seen:
+            assert self.seen.wait_for(lambda: fence in self.marked, DEADLINE_S)
+
+    def remove(self):
+        for _, end in self.ends:
+            os.close(end)
+        self.pump.remove("acted").result(DEADLINE_S)
+
+    def read(self, fence, stream="stdout"):
+        file = self.place / "out" / f"stage.{fence}.{stream}"
+        return file.read_bytes() if file.exists() else None
+
+
+@pytest.fixture
+def acted(tmp_path):
+    acted = Acted(tmp_path)
+    yield acted
+    acted.pump.close()
+    acted.page.close()
+
+
+def test_the_mark_decides_not_the_page(acted):
+    """Given bytes whose mark comes when the page already shows the next attempt, then the mark wins."""
+    acted.page.begin(2, 1)
+    acted.write(b"first" + marks.mark(TOKEN, 1) + b"second")
+    acted.mark(1, (1,))
+    acted.await_mark(1)
+    acted.mark(2)
+    acted.await_mark(2)
+    assert acted.read(1) == b"first"
+    assert acted.read(2) == b"second"
+    assert acted.read(1, "stderr") is None
+
+
+def test_it_is_told_only_when_both_streams_are_written(acted):
+    acted.write(b"out")
+    acted.mark(1, (0,))
+    acted.mark(9)
+    acted.await_mark(9)
+    assert acted.marked == [9], "stdout's mark of 1 alone says nothing"
+
+
+def test_without_an_attempt_on_the_page_bytes_wait_for_their_mark(acted):
+    acted.write(b"late")
+    acted.write(b"news", stream=1)
+    acted.mark(9, (1,))
+    acted.mark(5)
+    acted.await_mark(5)
+    assert acted.read(5) == b"late"
+    assert acted.read(9, "stderr") == b"news"
+
+
+def test_what_a_dead_worker_left_belongs_to_the_attempt_on_its_page(acted):
+    acted.write(b"one" + marks.mark(TOKEN, 1) + b"last words")
+    acted.page.begin(2, 1)
+    acted.remove()
+    assert acted.read(1) == b"one"
+    assert acted.read(2) == b"last words"
+
+
+def test_what_a_dead_worker_left_outside_attempts_is_in_its_log(acted, tmp_path):
+    acted.write(b"murmur")
+    acted.remove()
+    assert (tmp_path / "log").read_bytes() == b"murmur"
+
+
+def test_removing_what_is_not_there_is_done_at_once(acted):
+    acted.pump.remove("nobody").result(DEADLINE_S)
+
+
+def test_a_full_disk_stops_nobody(acted, monkeypatch):
+    """Given a disk that is full for a while, then output is dropped with a note, marks still come."""
+    full = [True]
+    real = capture.append
+
+    def append(path, data):
+        if full[0]:
+            raise OSError(28, "No space left on device")
+        return real(path, data)
+
+    monkeypatch.setattr(capture, "append", append)
+    acted.page.begin(1, 1)
+    acted.write(b"lost")
+    acted.mark(1)
+    acted.await_mark(1)
+    acted.page.begin(2, 1)
+    acted.write(b"x" * 10)
+    acted.write(b"err", stream=1)
+    acted.mark(3)  # a mark of nobody shows that what came before is done
+    full[0] = False
+    acted.await_mark(3)
+    acted.page.begin(4, 1)
+    acted.write(b"kept")
+    acted.mark(4)
+    acted.await_mark(4)
+    assert acted.read(1) is None
+    assert acted.read(4) == b"kept"
+
+
+def test_a_place_that_cannot_be_told_is_survived(acted, tmp_path):
+    """Given a file where the output folder should be, then that output is lost and the next is not."""
+    (tmp_path / "out").write_text("in the way")
+    acted.write(b"lost")
+    acted.mark(1)
+    acted.await_mark(1)
+    (tmp_path / "out").unlink()
+    acted.write(b"kept")
+    acted.mark(2)
+    acted.await_mark(2)
+    assert acted.read(2) == b"kept"
+
+
+def test_a_link_in_the_outputs_place_is_not_followed(acted, tmp_path):
+    precious = tmp_path / "precious"
+    precious.write_text("untouched")
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "stage.1.stdout").symlink_to(precious)
+    acted.write(b"overwrite")
+    acted.mark(1)
+    acted.await_mark(1)
+    assert precious.read_text() == "untouched"
+
+
+# --- the worker's side of marks --------------------------------------------------------------------
+
+
+def test_a_marker_sees_every_byte_while_a_pump_reads(tmp_path):
+    """Given a pump reading as it likes, when attempts write or do not, then a mark is set behind
+    every attempt that wrote, and its bytes are under its fence."""
+    page = Page.create(tmp_path / "page")
+    pipes = [os.pipe(), os.pipe()]
+    saved = [os.dup(1), os.dup(2)]
+    seen = threading.Event()
+    chance = random.Random(3)
+    wrote = {fence: chance.randrange(0, 60) if chance.random() < 0.5 else 0 for fence in range(1, 2001)}
+
+    def on_marked(fence):
+        if fence == 2001:
+            seen.set()
+
+    pump = Pump(on_marked)
+    pump.add(
+        "w",
+        stdout_fd=pipes[0][0],
+        stderr_fd=pipes[1][0],
+        page=page,
+        token=TOKEN,
+        locate=lambda fence: tmp_path / "out" / f"s.{fence}",
+        log_file=tmp_path / "log",
+    )
+    marked = set()
+    try:
+        for stream in (0, 1):
+            os.dup2(pipes[stream][1], stream + 1)
+        marker = marks.Marker(page, TOKEN)
+        for fence, size in wrote.items():
+            page.begin(fence, 1)
+            if size:
+                os.write(pipes[fence % 2][1], bytes([65 + fence % 26]) * size)
+            if marker.wrote():
+                marker.set(fence)
+                marked.add(fence)
+            page.finish()
+        marker.set(2001)
+    finally:
+        for stream in (0, 1):
+            os.dup2(saved[stream], stream + 1)
+            os.close(saved[stream])
+    assert seen.wait(DEADLINE_S)
+    assert marked >= {fence for fence, size in wrote.items() if size}
+    for fence, size in wrote.items():
+        file = tmp_path / "out" / f"s.{fence}.{marks.STREAMS[fence % 2]}"
+        assert (file.read_bytes() if file.exists() else b"") == bytes([65 + fence % 26]) * size
+    pump.close()
+    page.close()
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 2**40), st.binary(max_size=30)), max_size=6),
+    st.binary(max_size=20),
+    st.integers(1, 9),
+)
+def test_marks_divide_however_they_were_cut(parts, rest, size):
+    start = marks.start_of(TOKEN)
+    stream = b"".join(text + marks.mark(TOKEN, fence) for fence, text in parts) + rest
+    found, unmarked = [], b""
+    for at in range(0, len(stream), size):
+        more, unmarked = marks.split(unmarked + stream[at : at + size], start)
+        found += more
+    assert found == parts
+    assert unmarked == rest
+
+
+# --- bounded files ---------------------------------------------------------------------------------
+
+
+@given(st.lists(st.binary(max_size=40), max_size=30))
+def test_a_capture_keeps_head_and_tail(tmp_path_factory, chunks):
+    file = tmp_path_factory.mktemp("capture") / "out"
+    kept = Capture(file, head_bytes=50, tail_bytes=20)
+    for chunk in chunks:
+        kept.write(chunk)
+    kept.close()
+    whole = b"".join(chunks)
+    found = file.read_bytes() if file.exists() else b""
+    if len(whole) <= 70:
+        assert found == whole
+    else:
+        note = f"\n[spinney: {len(whole) - 70} bytes of output were cut here]\n".encode()
+        assert found == whole[:50] + note + whole[-20:]
+
+
+def test_a_workers_log_starts_anew_at_its_limit(tmp_path):
+    log = WorkerLog(tmp_path / "log", limit_bytes=100)
+    for n in range(5):
+        log.write(b"%d" % n * 60)
+    assert (tmp_path / "log").read_bytes() == b"4" * 60
+    assert (tmp_path / "log.1").read_bytes() == b"3" * 60

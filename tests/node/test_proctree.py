@@ -1,0 +1,135 @@
+"""Trees of processes end, whatever they do to stay."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from spinney.node.executors import proctree
+
+TREE = """
+import os, signal, subprocess, sys, time
+if sys.argv[1] == 'stubborn':
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+below = subprocess.Popen([sys.executable, '-c', '''
+import os, signal, time
+if %r == 'stubborn':
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    if os.fork(): os._exit(0)
+    os.setsid()
+print(os.getpid(), flush=True)
+time.sleep(600)
+''' % sys.argv[1]])
+time.sleep(600)
+"""
+
+
+@pytest.fixture(autouse=True)
+def subreaper():
+    proctree.become_subreaper()
+    yield
+    proctree.kill_tree(os.getpid(), 0)
+
+
+def start(kind: str) -> tuple[subprocess.Popen[str], int]:
+    process = subprocess.Popen([sys.executable, "-c", TREE, kind], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    below = int(process.stdout.readline())
+    process.stdout.close()
+    return process, below
+
+
+def gone(pid: int) -> bool:
+    deadline = time.monotonic() + 10
+    while proctree.identify(pid) is not None:
+        if time.monotonic() > deadline:
+            return False
+    return True
+
+
+def test_descendants_are_found_at_any_depth():
+    process, below = start("plain")
+    assert {p.pid for p in proctree.descendants(os.getpid())} >= {process.pid, below}
+    assert {p.pid for p in proctree.descendants(process.pid)} == {below}
+
+
+def test_a_tree_ends_with_term_when_it_listens():
+    process, below = start("plain")
+    begun = time.monotonic()
+    proctree.kill_tree(os.getpid(), 30)
+    assert time.monotonic() - begun < 20
+    assert gone(process.pid)
+    assert gone(below)
+
+
+def test_a_tree_that_ignores_term_and_detaches_itself_ends_with_kill():
+    process, below = start("stubborn")
+    proctree.kill_tree(os.getpid(), 0.05)
+    assert gone(process.pid)
+    assert gone(below)
+    assert proctree.children(os.getpid()) == []
+
+
+def test_spared_processes_stay():
+    process, _ = start("plain")
+    helper = subprocess.Popen(["sleep", "600"])
+    proctree.kill_tree(os.getpid(), 0, spare={helper.pid})
+    assert gone(process.pid)
+    assert proctree.identify(helper.pid) is not None
+
+
+def test_orphans_are_strays_and_known_children_are_not():
+    process, below = start("plain")
+    known = subprocess.Popen(["sleep", "600"])
+    process.kill()
+    process.wait()
+    deadline = time.monotonic() + 10
+    while proctree.reap_strays({known.pid}):
+        assert time.monotonic() < deadline
+    assert gone(below)
+    assert proctree.identify(known.pid) is not None
+
+
+def test_a_pid_that_was_given_away_again_is_not_signalled():
+    process = subprocess.Popen(["sleep", "600"])
+    who = proctree.identify(process.pid)
+    assert who is not None
+    former = who._replace(born=who.born - 1)
+    assert not proctree.kill(former, signal.SIGKILL)
+    assert process.poll() is None
+    assert proctree.kill(who, signal.SIGKILL)
+    assert process.wait() == -signal.SIGKILL
+    assert not proctree.kill(who, signal.SIGKILL)
+
+
+def test_zombies_are_no_longer_there():
+    process = subprocess.Popen(["true"])
+    deadline = time.monotonic() + 10
+    while proctree.identify(process.pid) is not None:
+        assert time.monotonic() < deadline
+    assert process.pid in proctree.children(os.getpid())
+    assert proctree.descendants(os.getpid()) == []
+    process.wait()
+
+
+def test_names_with_brackets_and_blanks_do_not_confuse(tmp_path):
+    odd = tmp_path / "a ) R 1 (b"
+    odd.symlink_to("/bin/sleep")
+    process = subprocess.Popen([odd, "600"])
+    deadline = time.monotonic() + 10
+    while not (who := proctree.identify(process.pid)):
+        assert time.monotonic() < deadline
+    assert who in proctree.descendants(os.getpid())
+
+
+def test_one_scan_serves_where_the_kernel_keeps_no_lists(monkeypatch):
+    process, below = start("plain")
+
+    def missing(pid: int):
+        raise FileNotFoundError(pid)
+
+    monkeypatch.setattr(proctree, "_listed", missing)
+    assert {p.pid for p in proctree.descendants(os.getpid())} >= {process.pid, below}

@@ -1,0 +1,121 @@
+"""Program stages: how a program of any language gets its job and says what became of it."""
+
+import json
+import signal
+
+import pytest
+from executor_fixtures import alive, host_in
+
+
+@pytest.fixture
+async def host(tmp_path):
+    async with host_in(tmp_path) as host:
+        yield host
+
+
+@pytest.fixture
+async def run(host):
+    worker = host.start()
+
+    async def run(stage="script", *, fence=1, **params):
+        return await host.run(worker, stage, json.dumps(params), fence=fence, type_="program")
+
+    return run
+
+
+async def test_a_program_gets_its_parameters_and_leaves_its_value(host, run):
+    params = {
+        "how": "result", "n": 3, "yes": True, "half": 0.5, "none": None, "list": [1], "a-b.c": "ü", "long": "x" * 4097,
+    }  # fmt: skip
+    detail = await run(fence=1270, **params)
+    value = json.loads(detail["result"])
+    folder = host.folder(1270)
+    assert value["params"] == params
+    assert value["argv"] == ["one", "two words"]
+    assert value["cwd"] == str(folder)
+    env = value["env"]
+    own = f"{folder}/.spinney/script.1270"
+    assert env == {
+        "SPINNEY_PARAMS": f"{own}.params.json",
+        "SPINNEY_RESULT": f"{own}.result.json",
+        "SPINNEY_JOB": "1270",
+        "SPINNEY_TYPE": "program",
+        "SPINNEY_STAGE": "script",
+        "SPINNEY_ATTEMPT": "1",
+        "SPINNEY_FENCE": "1270",
+        "SPINNEY_PARAM_HOW": "result",
+        "SPINNEY_PARAM_N": "3",
+        "SPINNEY_PARAM_YES": "true",
+        "SPINNEY_PARAM_HALF": "0.5",
+        "SPINNEY_PARAM_A_B_C": "ü",
+    }
+    assert list((folder / ".spinney").iterdir()) == []
+
+
+async def test_files_of_an_attempt_that_was_killed_do_not_stay(host, run):
+    own = host.folder(5) / ".spinney"
+    own.mkdir(parents=True)
+    (own / "script.4.params.json").write_text('{"secret": 1}')
+    (own / "script.4.stdout").write_text("kept")
+    await run(fence=5)
+    assert [file.name for file in own.iterdir()] == ["script.4.stdout"]
+
+
+async def test_exit_codes_are_outcomes(host, run):
+    cases = [
+        ("script", 0, "ok", None),
+        ("script", 75, "defer", "exited with code 75"),
+        ("script", 1, "error", "exited with code 1"),
+        ("script", 255, "error", "spinney logs"),
+        ("table", 3, "warning", "exited with code 3"),
+        ("table", 4, "hold", None),
+        ("table", 5, "finish", None),
+        ("table", 6, "not_applicable", None),
+        ("table", 0, "error", "exited with code 0"),
+        ("table", 75, "defer", None),
+    ]
+    for fence, (stage, code, outcome, said) in enumerate(cases, 1):
+        detail = await run(stage, fence=fence, code=code) or {"outcome": "ok"}
+        assert detail["outcome"] == outcome, (stage, code)
+        assert said is None or said in detail["message"]
+        if outcome == "error":
+            assert detail["code"] == (code or None)
+
+
+async def test_what_goes_wrong_is_told(host, run):
+    cases = [
+        ("script", {"how": "signal"}, "was killed by SIGSEGV", True),
+        ("script", {"how": "junk"}, "no JSON", False),
+        ("script", {"how": "huge"}, "longer than 65536 bytes", False),
+        ("missing", {}, "no program 'no-such-program-anywhere'", True),
+        ("forbidden", {}, "chmod +x", True),
+    ]
+    for fence, (stage, params, said, retryable) in enumerate(cases, 1):
+        detail = await run(stage, fence=fence, **params)
+        assert detail["outcome"] == "error"
+        assert said in detail["message"]
+        assert detail["retryable"] is retryable
+
+
+async def test_what_it_writes_is_the_attempts_output(host, run):
+    assert await run(how="write") == {"outcome": "ok", "output": True}
+    assert host.printed(1) == "to stdout\n"
+    assert host.printed(1, "stderr") == "to stderr\n"
+
+
+async def test_a_program_that_signals_its_group_does_not_hit_the_worker(host, run):
+    detail = await run(how="group")
+    assert "was killed by SIGTERM" in detail["message"]
+    assert host.children[0].alive
+
+
+async def test_a_program_that_ignores_term_ends_with_kill(host):
+    worker = host.start()
+    host.give(worker, "stubborn", (1, "{}"), type_="program")
+    file = host.folder(1) / "pid"
+    await host.until(file.exists)
+    await worker.kill_attempt(0.1)
+    assert not alive(int(file.read_text()))
+    how = await host.ended(worker)
+    assert how.signal == signal.Signals.SIGKILL.name
+    assert [line.fence for line in how.running] == [1]

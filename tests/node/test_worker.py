@@ -1,0 +1,334 @@
+"""What a worker of one attempt at a time does with what it is given. Real processes throughout."""
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from executor_fixtures import HERE, alive, host_in
+
+from spinney.model.errors import Refused, StaleFence
+from spinney.node.executors.page import CELL_RECALL, read_running
+
+
+@pytest.fixture
+async def host(tmp_path):
+    async with host_in(tmp_path) as host:
+        yield host
+
+
+@pytest.fixture
+async def worker(host):
+    return host.start()
+
+
+async def test_it_introduces_the_application(host, worker):
+    await host.until(lambda: host.hellos)
+    (hello,) = host.hellos
+    assert hello.error is None
+    assert hello.pid == worker.pid
+    assert [t.name for t in hello.types] == ["sample", "program", "many"]
+    assert [(q.name, q.limit) for q in hello.queues] == [("slow", 2)]
+    assert worker.ready
+
+
+@pytest.mark.parametrize(
+    ("app", "said"),
+    [
+        ("no_such_module:app", "there is no module 'no_such_module'"),
+        ("executor_app:nothing", "has nothing named 'nothing'"),
+        ("broken_app:app", "ZeroDivisionError"),
+        ("exiting_app:app", "SystemExit"),
+    ],
+)
+async def test_an_application_that_cannot_be_loaded_is_told_in_a_sentence(host, tmp_path, app, said):
+    (tmp_path / "broken_app.py").write_text("1 / 0\n")
+    (tmp_path / "exiting_app.py").write_text("raise SystemExit(4)\n")
+    worker = host.start(app=app, path=[tmp_path])
+    assert (await host.ended(worker)).code == 2
+    (hello,) = host.hellos
+    assert said in hello.error
+    assert not worker.ready
+
+
+async def test_a_plain_success_is_a_row_of_three(host, worker):
+    before_us = time.time_ns() // 1000
+    assert await host.run(worker, "noop") is None
+    fence, started_us, ended_us = host.rows[1]
+    assert fence == 1
+    assert before_us <= started_us <= ended_us <= time.time_ns() // 1000
+    assert not host.marked
+    assert not host.folder(1).exists()
+
+
+async def test_a_list_comes_back_as_lists_in_its_order(host, worker):
+    host.give(worker, "noop", *[(fence, "{}") for fence in range(1, 1001)])
+    await host.until(lambda: len(host.rows) == 1000)
+    assert list(host.rows) == list(range(1, 1001))
+    assert worker.outstanding == 0
+    assert worker.page.done() == 1000
+
+
+async def test_values_travel_as_json_text(host, worker):
+    assert await host.run(worker, "value", '{"n": 3}') == {"outcome": "ok", "result": '{"n":3}'}
+
+
+async def test_a_coroutine_is_awaited(host, worker):
+    assert await host.run(worker, "coroutine") == {"outcome": "ok", "result": '"awaited"'}
+
+
+async def test_what_a_stage_raises_is_its_outcome(host, worker):
+    cases = {
+        "plain": {"outcome": "error", "message": "no good", "retryable": True},
+        "silent": {"outcome": "error", "message": "ValueError"},
+        "surrogate": {"outcome": "error", "message": "?"},
+        "fail": {"outcome": "error", "message": "gave up", "retryable": False, "code": 7},
+        "exit": {"outcome": "error", "message": "the stage called exit (3); return instead, or raise Fail"},
+        "interrupt": {"outcome": "error", "message": "the stage was interrupted (SIGINT)"},
+        "defer": {"outcome": "defer", "message": "later", "delay_s": 90.0, "lane": True},
+        "bad-defer": {"outcome": "error", "retryable": False},
+        "hold": {"outcome": "hold", "message": "look at this"},
+        "na": {"outcome": "not_applicable", "message": "not here"},
+        "warn": {"outcome": "warning", "message": "hm", "result": "5"},
+        "finish": {"outcome": "finish", "message": "enough", "result": "[1]"},
+    }
+    for fence, (kind, expected) in enumerate(cases.items(), 1):
+        detail = await host.run(worker, "raises", json.dumps({"kind": kind}), fence=fence)
+        assert detail.items() >= expected.items(), kind
+
+
+async def test_an_error_keeps_its_traceback_without_the_engines_frames(host, worker):
+    detail = await host.run(worker, "raises", '{"kind": "plain"}')
+    error = json.loads(detail["error"])
+    assert error["type"] == "ValueError"
+    assert error["message"] == "no good"
+    assert "executor_app.py" in error["traceback"]
+    assert "node/executors" not in error["traceback"]
+
+
+async def test_a_value_that_cannot_be_kept_is_an_error_that_no_retry_mends(host, worker):
+    cases = {"big": "70002 bytes", "umlauts": "80002 bytes", "object": "cannot be kept as JSON"}
+    for fence, (kind, said) in enumerate(cases.items(), 1):
+        detail = await host.run(worker, "result", json.dumps({"kind": kind}), fence=fence)
+        assert detail["outcome"] == "error"
+        assert said in detail["message"]
+        assert detail["retryable"] is False
+
+
+async def test_a_stage_that_the_code_no_longer_has_is_held(host, worker):
+    detail = await host.run(worker, "vanished")
+    assert detail["outcome"] == "hold"
+    assert "restart the node" in detail["message"]
+
+
+# --- the handle ------------------------------------------------------------------------------------
+
+
+async def test_the_handle_asks_the_supervisor(host, worker):
+    host.answers = {"get_data": {"a": 1}}
+    detail = await host.run(worker, "handle", '{"p": [1]}', fence=9)
+    assert json.loads(detail["result"]) == {
+        "ids": [9, 9], "fence": 9, "stage": "handle", "data": {"a": 1}, "params": {"p": [1]},
+    }  # fmt: skip
+    assert host.asked[0] == ("put_data", {"target": 9, "name": "a", "value": "1"})
+
+
+async def test_the_handle_may_be_used_by_several_threads(host, worker):
+    host.answers = {"append_data": 1}
+    assert await host.run(worker, "handle_in_threads") is None
+    assert sorted(args["value"] for _, args in host.asked) == [str(n) for n in range(8)]
+
+
+async def test_a_forked_process_may_not_use_the_handle(host, worker):
+    detail = await host.run(worker, "handle_in_fork")
+    assert detail["result"] == "1"
+    assert host.asked == []
+    assert "works only in the process" in host.printed(1, "stderr")
+
+
+async def test_a_refusal_is_raised_in_the_attempt(host, worker):
+    for fence, error in enumerate((Refused("not now; wait"), StaleFence(5, 1), OSError("strange")), 1):
+        host.answers = {"get_data": None, "put_data": error}
+        detail = await host.run(worker, "handle", fence=fence)
+        assert detail["outcome"] == "error"
+        assert detail["message"] == str(error)
+        expected = type(error).__name__ if not isinstance(error, OSError) else "SpinneyError"
+        assert json.loads(detail["error"])["type"] == f"spinney.model.errors.{expected}"
+
+
+async def test_a_taken_lock_ends_the_attempt_as_locked(host, worker):
+    host.answers = {"take_lock": False}
+    detail = await host.run(worker, "takes_lock")
+    assert detail["outcome"] == "locked"
+    assert detail["lock"] == "the place"
+
+
+async def test_work_that_arrives_during_a_request_is_not_lost(host, worker):
+    host.answers = {"get_data": {}, "put_data": ...}
+    host.give(worker, "handle", (1, "{}"))
+    await host.until(lambda: host.asked)
+    host.give(worker, "noop", (2, "{}"))
+    host.answers["put_data"] = None
+    worker.answer(1, None)
+    await host.until(lambda: len(host.rows) == 2)
+
+
+# --- handing back ----------------------------------------------------------------------------------
+
+
+async def test_a_recall_brings_back_what_has_not_begun_and_what_was_kept_back(host, worker, tmp_path):
+    """Given a list whose quick jobs are followed by a long one, when it is recalled, then the rest
+    comes back and the quick ones are reported, while the long one runs on."""
+    await host.until(lambda: worker.ready)
+    go = tmp_path / "go"
+    long = [50, 50, 1, json.dumps({"file": str(go)}), None, 50]
+    quick = [[f, f, 1, "{}", None, f] for f in range(1, 11)]
+    rest = [[f, f, 1, "{}", None, f] for f in range(60, 64)]
+    host.stages[50] = (50, "wait_for")
+    worker.send_run([("sample", "noop", quick), ("sample", "wait_for", [long]), ("sample", "noop", rest[:2])])
+    worker.send_run([("sample", "noop", rest[2:])])
+    await host.until(lambda: worker.page.fence() == 50)
+    worker.recall()
+    await host.until(lambda: len(host.returned) == 2 and len(host.rows) == 10)
+    assert set(host.returned) == {60, 61}
+    assert worker.page.fence() == 50
+
+    go.touch()
+    await host.until(lambda: len(host.returned) == 4 and 50 in host.rows)
+    assert set(host.returned) == {60, 61, 62, 63}
+    assert worker.outstanding == 0
+
+
+async def test_a_recall_is_seen_between_attempts_without_any_signal(host, worker, tmp_path):
+    await host.until(lambda: worker.ready)
+    go = tmp_path / "go"
+    host.give(worker, "wait_for", (1, json.dumps({"file": str(go)})), (2, "{}"), (3, "{}"))
+    await host.until(lambda: worker.page.fence() == 1)
+    worker.page.cells[CELL_RECALL] = 1
+    go.touch()
+    await host.until(lambda: len(host.returned) == 2 and 1 in host.rows)
+    assert await host.run(worker, "noop", fence=4) is None
+
+
+async def test_what_is_sent_after_a_recall_is_run(host, worker):
+    await host.run(worker, "noop", fence=1)
+    worker.recall()
+    assert await host.run(worker, "noop", fence=2) is None
+    assert host.returned == []
+
+
+async def test_quick_rows_behind_which_a_long_attempt_runs_are_fetched(host, worker, tmp_path):
+    go = tmp_path / "go"
+    host.stages[9] = (9, "wait_for")
+    quick = [[f, f, 1, "{}", None, f] for f in range(1, 6)]
+    long = [9, 9, 1, json.dumps({"file": str(go)}), None, 9]
+    worker.send_run([("sample", "noop", quick), ("sample", "wait_for", [long])])
+    await host.until(lambda: len(host.rows) == 5)
+    assert 9 not in host.rows
+    go.touch()
+    await host.until(lambda: 9 in host.rows)
+
+
+async def test_end_finishes_what_was_begun_and_hands_back_the_rest(host, worker, tmp_path):
+    go = tmp_path / "go"
+    host.give(worker, "wait_for", (1, json.dumps({"file": str(go)})), (2, "{}"))
+    await host.until(lambda: worker.page.fence() == 1)
+    worker.end()
+    go.touch()
+    how = await host.ended(worker)
+    assert (how.code, how.running) == (0, ())
+    assert host.detail(1)["result"] == '"seen"'
+    assert host.returned == [2]
+
+
+# --- promises --------------------------------------------------------------------------------------
+
+
+async def test_what_a_stage_wrote_in_its_folder_is_kept(host, worker):
+    detail = await host.run(worker, "writes", fence=1270)
+    assert json.loads(detail["result"]) == str(host.folder(1270))
+    assert (host.folder(1270) / "sub" / "file.txt").read_text() == "kept"
+
+
+@pytest.mark.parametrize("how", ["child", "daemon"])
+async def test_an_attempt_has_ended_when_no_descendant_of_it_is_left(host, worker, tmp_path, how):
+    """Given a stage that leaves a process behind, when its row comes, then that process is gone,
+    and the worker ends with what it still had handed back."""
+    file = tmp_path / "pid"
+    host.give(worker, "leaves", (1, json.dumps({"file": str(file), "how": how})), (2, "{}"))
+    await host.until(lambda: 1 in host.rows)
+    assert not alive(int(file.read_text()))
+    assert host.detail(1) is None
+    how_ended = await host.ended(worker)
+    assert how_ended.code == 0
+    assert host.returned == [2]
+
+
+@pytest.mark.parametrize("how", ["return", "raise"])
+async def test_a_forked_child_that_comes_back_does_not_become_a_second_worker(host, worker, how):
+    detail = await host.run(worker, "fork", json.dumps({"how": how}))
+    assert detail["result"] == '"parent"'
+    assert await host.run(worker, "noop", fence=2) is None
+    assert ("in the child" in host.printed(1, "stderr")) == (how == "raise")
+
+
+async def test_cancelled_turns_true_for_that_attempt(host, worker, tmp_path):
+    file = tmp_path / "begun"
+    host.give(worker, "watch", (1, json.dumps({"file": str(file)})))
+    await host.until(file.exists)
+    worker.request_cancel(1)
+    await host.until(lambda: 1 in host.rows)
+    assert host.detail(1)["result"] == '"heard"'
+
+
+async def test_the_page_tells_what_was_running_when_everything_died(host, worker, tmp_path):
+    host.give(worker, "dies", (7, '{"how": "kill"}'), (8, "{}"))
+    how = await host.ended(worker)
+    assert [line.fence for line in how.running] == [7]
+    assert list(read_running(tmp_path / "w0.page")) == [7]
+
+
+async def test_it_ends_with_its_supervisor(tmp_path):
+    """Given a supervisor that is killed, when nobody else does anything, then its worker is gone."""
+    code = (
+        "import asyncio, pathlib, sys\n"
+        "from executor_fixtures import host_in\n"
+        "async def main():\n"
+        "    async with host_in(pathlib.Path(sys.argv[1])) as host:\n"
+        "        worker = host.start()\n"
+        "        await host.until(lambda: worker.ready)\n"
+        "        print(worker.pid, flush=True)\n"
+        "        await asyncio.sleep(600)\n"
+        "asyncio.run(main())\n"
+    )
+    env = os.environ | {"PYTHONPATH": str(HERE)}
+    supervisor = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", code, str(tmp_path), stdout=asyncio.subprocess.PIPE, env=env
+    )
+    assert supervisor.stdout is not None
+    worker = int(await supervisor.stdout.readline())
+    assert alive(worker)
+    supervisor.send_signal(signal.SIGKILL)
+    await supervisor.wait()
+    async with asyncio.timeout(10):
+        while alive(worker):  # noqa: ASYNC110 - another process's end, told by no event
+            await asyncio.sleep(0.01)
+
+
+async def test_user_code_sees_nothing_of_the_handover(host, worker):
+    detail = await host.run(worker, "environment")
+    assert not any(name.startswith("SPINNEY_WORKER") for name in json.loads(detail["result"]))
+
+
+def test_a_worker_imports_no_database_and_no_command_line():
+    code = (
+        "import sys; import spinney.node.executors.worker, spinney.node.executors.serial, "
+        "spinney.node.executors.many, spinney.app; print(sorted(m for m in sys.modules "
+        "if m in ('sqlalchemy', 'alembic', 'typer', 'rich')))"
+    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert found.strip() == "[]"
