@@ -1,0 +1,127 @@
+"""Which names and paths are admitted, and how a file is opened without leaving its root.
+
+A path is checked where it enters: when a folder is read, when a manifest is read. It is checked
+once more by the kernel when the file is opened, component by component and following no symbolic
+link, so that a link set in between leads nowhere.
+
+What cannot be written into a BagIt manifest (a name that is not UTF-8) is refused by name. Any
+other character survives: blanks, line breaks, percent signs, quotes, what is not printable.
+"""
+
+import errno
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+COMPONENT_MAX_BYTES = 255
+DEPTH_MAX = 200
+"""Folders within folders; what removes trees does so by recursion."""
+
+
+class NotAdmitted(Exception):
+    """A name, path or file may not enter; the message names it and says what to mend."""
+
+
+def shown(name: str) -> str:
+    """``name`` as people may see it on one line: what is not printable is escaped."""
+    plain = name.encode("utf-8", "backslashreplace").decode()
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in plain)
+
+
+def component(name: str) -> str:
+    """Return ``name`` when it may be one component of a path; else raise NotAdmitted."""
+    if name in ("", ".", ".."):
+        raise NotAdmitted(f"{shown(name)!r} is no name of a file; paths go downward only, so mend it")
+    if "/" in name or "\0" in name:
+        raise NotAdmitted(f"'{shown(name)}' has a '/' or a NUL in it; give a plain name")
+    try:
+        size = len(name.encode())
+    except UnicodeEncodeError:
+        raise NotAdmitted(
+            f"the name '{shown(name)}' is not UTF-8, and a bag's manifest could not tell it; "
+            f"rename the file and retry"
+        ) from None
+    if size > COMPONENT_MAX_BYTES:
+        raise NotAdmitted(
+            f"the name '{shown(name[:40])}…' is longer than {COMPONENT_MAX_BYTES} bytes; shorten it"
+        )
+    return name
+
+
+def relative(path: str) -> str:
+    """Return ``path`` when it is relative and leads downward only; else raise NotAdmitted."""
+    if path.startswith("/"):
+        raise NotAdmitted(f"'{shown(path)}' is absolute; give a path within the object")
+    if path.count("/") > DEPTH_MAX:
+        raise NotAdmitted(f"'{shown(path[:60])}…' lies more than {DEPTH_MAX} folders deep; flatten it")
+    for part in path.split("/"):
+        try:
+            component(part)
+        except NotAdmitted as error:
+            raise NotAdmitted(f"path '{shown(path)}': {error}") from None
+    return path
+
+
+def folder(text: str, what: str) -> Path:
+    """The real path of an existing folder, all links resolved; else raise NotAdmitted."""
+    path = Path(text)
+    if not path.is_absolute():
+        raise NotAdmitted(f"the {what} '{shown(text)}' is not absolute; give the whole path")
+    try:
+        real = path.resolve(strict=True)
+    except (OSError, RuntimeError) as error:
+        raise NotAdmitted(f"the {what} '{shown(text)}' cannot be reached ({error}); mend the path") from None
+    if not real.is_dir():
+        raise NotAdmitted(f"the {what} '{shown(text)}' is no folder; give one")
+    return real
+
+
+def apart(one: Path, other: Path, what: str) -> None:
+    """Raise NotAdmitted when one of two folders lies within the other."""
+    if one == other or one in other.parents or other in one.parents:
+        raise NotAdmitted(
+            f"{what}: '{shown(str(one))}' and '{shown(str(other))}' lie within each other, so that "
+            f"what is written would be read again; choose folders apart"
+        )
+
+
+@contextmanager
+def opened_beneath(root: Path, path: str) -> Iterator[BinaryIO]:
+    """The regular file at ``path`` below ``root``, open for reading; no link is followed on the way.
+
+    Raises NotAdmitted for a link, a special file or one that is not there; OSError when the system
+    fails.
+    """
+    try:
+        handle = _descend(root, path.split("/"))
+    except OSError as error:
+        raise _admission(path, error) from None
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise NotAdmitted(f"'{shown(path)}' is no regular file; put a regular file there")
+    with os.fdopen(handle, "rb", buffering=0) as file:
+        yield file
+
+
+def _admission(path: str, error: OSError) -> Exception:
+    if error.errno in (errno.ELOOP, errno.ENOTDIR):
+        return NotAdmitted(f"'{shown(path)}' leads through a symbolic link; put the file itself there")
+    if error.errno == errno.ENOENT:
+        return NotAdmitted(f"'{shown(path)}' is not there (any more); put it back and retry")
+    return error
+
+
+def _descend(root: Path, parts: list[str]) -> int:
+    at = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        for part in parts[:-1]:
+            deeper = os.open(part, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=at)
+            os.close(at)
+            at = deeper
+        # O_NONBLOCK: a named pipe without a writer must not hold the stage up before it is refused.
+        return os.open(parts[-1], os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=at)
+    finally:
+        os.close(at)

@@ -1,0 +1,96 @@
+"""``logs``: what the attempts of a job wrote to stdout and stderr, also while they run."""
+
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from spinney.cli.arguments import JobArgument, StoreOption
+from spinney.cli.session import opened, where
+from spinney.model import folders
+from spinney.model.errors import UsageError
+from spinney.model.jobs import Attempt
+from spinney.model.states import SETTLED
+
+if TYPE_CHECKING:
+    from spinney.stores.contract import Store
+
+LOOK_S = 0.2
+CHUNK_BYTES = 1 << 20
+
+
+def add_to(app: typer.Typer) -> None:
+    app.command()(logs)
+
+
+def logs(
+    job: JobArgument,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on until the job has settled.")] = False,
+    stderr: Annotated[bool, typer.Option("--stderr", help="Only stderr.")] = False,
+    stdout: Annotated[bool, typer.Option("--stdout", help="Only stdout.")] = False,
+    attempt: Annotated[
+        int | None, typer.Option(help="Only this attempt, by its number in 'spinney show'.", show_default=False)
+    ] = None,
+    store: StoreOption = None,
+) -> None:
+    """Print what a job's attempts wrote, oldest first."""
+    names = [name for name, only in (("stdout", stdout), ("stderr", stderr)) if only] or ["stdout", "stderr"]
+    place = where(store).folders / folders.relative(job) / ".spinney"
+    with opened(store) as s:
+        reader = _Reader(place, names, titles=attempt is None)
+        while True:
+            settled = s.job(job).state in SETTLED
+            reader.print_new(_attempts(s, job, attempt))
+            if settled or not follow:
+                break
+            time.sleep(LOOK_S)
+    if not reader.printed:
+        typer.echo(f"spinney: job {job} has written nothing{'' if settled else ' yet'}", err=True)
+
+
+def _attempts(store: "Store", job: int, wanted: int | None) -> list[Attempt]:
+    found = store.attempts(job)
+    if wanted is None:
+        return found
+    chosen = [a for a in found if a.fence == wanted]
+    if not chosen:
+        raise UsageError(f"job {job} has no attempt {wanted}; 'spinney show {job}' lists them")
+    return chosen
+
+
+class _Reader:
+    """Prints files from where it stopped the last time."""
+
+    def __init__(self, place: Path, streams: list[str], *, titles: bool) -> None:
+        self._place, self._streams, self._titles = place, streams, titles
+        self._at: dict[str, int] = {}
+        self._title = ""
+        self.printed = False
+
+    def print_new(self, attempts: list[Attempt]) -> None:
+        for attempt in attempts:
+            for stream in self._streams:
+                name = f"{attempt.stage}.{attempt.fence}.{stream}"
+                for chunk in self._new(name):
+                    self._print(f"== {attempt.stage}, attempt {attempt.fence}, {stream} ==\n", chunk)
+        sys.stdout.flush()
+
+    def _new(self, name: str) -> Iterator[bytes]:
+        try:
+            with (self._place / name).open("rb") as file:
+                file.seek(self._at.get(name, 0))
+                while chunk := file.read(CHUNK_BYTES):
+                    yield chunk
+                self._at[name] = file.tell()
+        except FileNotFoundError:
+            return
+
+    def _print(self, title: str, chunk: bytes) -> None:
+        if self._titles and title != self._title:
+            sys.stdout.write(title)
+            sys.stdout.flush()
+        self._title, self.printed = title, True
+        sys.stdout.buffer.write(chunk)

@@ -1,0 +1,80 @@
+"""``init`` and ``node``: a store, and what works on it."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from spinney.cli import showing
+from spinney.cli.arguments import JsonOption, StoreOption
+from spinney.cli.session import opened, where
+from spinney.model.errors import UsageError
+
+
+def add_to(app: typer.Typer) -> None:
+    app.command()(init)
+    app.command()(node)
+
+
+def init(json: JsonOption = False, store: StoreOption = None) -> None:
+    """Make the store and its folder root, or bring an existing store up to date."""
+    from spinney.node import folders
+
+    here = where(store)
+    with opened(store) as s:
+        s.create()
+        facts = dict(s.facts())
+    folders.write_token(here.folders, facts["folder_token"])
+    facts |= {"store": here.store, "folders": str(here.folders)}
+    if json:
+        showing.as_json(facts)
+        return
+    out = showing.console()
+    for name in ("store", "folders", *sorted(facts.keys() - {"store", "folders"})):
+        out.print(f"{name.replace('_', ' '):<16} {showing.safe(facts[name])}")
+
+
+def node(
+    app: Annotated[
+        str | None,
+        typer.Argument(help="The application, as module:attribute; else 'app' of spinney.toml.", show_default=False),
+    ] = None,
+    name: Annotated[str | None, typer.Option(help="Its name; else the host's.", show_default=False)] = None,
+    slots: Annotated[
+        int | None, typer.Option(help="How many attempts run at once; else one a CPU.", show_default=False)
+    ] = None,
+    replace: Annotated[bool, typer.Option("--replace", help="Let a running node of this name drain.")] = False,
+    lease: Annotated[
+        float | None, typer.Option(metavar="SECONDS", help="Its lease period; else 15 s.", show_default=False)
+    ] = None,
+    drain: Annotated[
+        float | None,
+        typer.Option(metavar="SECONDS", help="What runs may finish so long on SIGTERM; else 60 s.", show_default=False),
+    ] = None,
+    run_dir: Annotated[
+        Path | None, typer.Option(help="Locks and sockets of this host's nodes; else beside the database file.")
+    ] = None,
+    log_level: Annotated[str, typer.Option(help="debug, info, warning or error.")] = "info",
+    store: StoreOption = None,
+) -> None:
+    """Run a node: it takes jobs from the store and runs their stages until it gets SIGTERM."""
+    from spinney.node.run import run_node
+    from spinney.node.settings import NodeSettings
+
+    here = where(store)
+    application = app or here.app
+    if application is None:
+        raise UsageError("no application is named; write 'spinney node module:app', or set app in spinney.toml")
+    given = {
+        "name": name, "slots": slots, "lease_period_s": lease, "drain_limit_s": drain,
+        "run_dir": None if run_dir is None else str(run_dir.absolute()),
+    }  # fmt: skip
+    settings = NodeSettings(
+        store=here.store,
+        folders=str(here.folders),
+        app=application,
+        replace=replace,
+        log_level=log_level,
+        **{key: value for key, value in given.items() if value is not None},  # type: ignore[arg-type]
+    )
+    raise typer.Exit(run_node(settings))

@@ -1,0 +1,128 @@
+"""How things are shown: tables and lines for people, JSON for programs.
+
+What users wrote (names, messages) may hold anything; it is printed with its control characters
+escaped, so that no message can move a terminal's cursor.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import fields, is_dataclass
+from datetime import datetime
+from enum import Enum
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from spinney.model.jobs import Job
+
+_COLOURS = {
+    "running": "cyan", "claimed": "cyan", "completed": "green", "failed": "red", "orphaned": "red",
+    "cancelled": "yellow", "held": "yellow", "waiting": "blue", "scheduled": "blue",
+}  # fmt: skip
+_PIECE = 16_384
+_WIDE = 100_000
+"""Columns of an output that is no terminal: nothing is cut where a program may read."""
+
+
+def console() -> "Console":
+    """For people; as wide as the terminal, unbounded where there is none."""
+    from rich.console import Console
+
+    plain = Console(markup=False, highlight=False, soft_wrap=False)
+    return plain if plain.is_terminal else Console(markup=False, highlight=False, width=_WIDE)
+
+
+def as_json(value: Any) -> None:
+    """Print JSON values, dataclasses among them."""
+    import sys
+
+    import orjson
+
+    text = orjson.dumps(value, default=_plain, option=orjson.OPT_INDENT_2 | orjson.OPT_NON_STR_KEYS).decode() + "\n"
+    # In pieces: where Python runs unbuffered, it drops what one write to a pipe leaves over.
+    for start in range(0, len(text), _PIECE):
+        sys.stdout.write(text[start : start + _PIECE])
+
+
+def _plain(value: Any) -> Any:
+    if is_dataclass(value) and not isinstance(value, type):
+        return {f.name: getattr(value, f.name) for f in fields(value)}
+    if isinstance(value, Enum):
+        return value.value
+    if hasattr(value, "items"):
+        return dict(value)
+    if isinstance(value, Iterable):
+        return list(value)
+    raise TypeError(f"{type(value).__name__} has no JSON form")
+
+
+def table(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+    """Print rows under their headings."""
+    from rich.table import Table
+    from rich.text import Text
+
+    made = Table(*columns, box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    for row in rows:
+        made.add_row(*(Text(c, style=_COLOURS.get(c.split(" ")[0], "")) for c in map(cell, row)))
+    console().print(made)
+
+
+def cell(value: Any) -> str:
+    """A value on one line."""
+    return "" if value is None else safe(str(value))
+
+
+def safe(text: str) -> str:
+    """``text`` on one line, with what is not printable escaped."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape", "backslashreplace").decode() for c in text)
+
+
+def safe_lines(text: str) -> str:
+    """The same, with line breaks and tabs kept."""
+    return "\n".join("\t".join(safe(part) for part in line.split("\t")) for line in text.split("\n"))
+
+
+def moment(at_us: int | None) -> str:
+    """A time in the local zone."""
+    if not at_us:
+        return ""
+    return datetime.fromtimestamp(at_us / 1e6).astimezone().strftime("%Y-%m-%d %H:%M:%S")
+
+
+def span(from_us: int | None, to_us: int | None) -> str:
+    """How long something took."""
+    if not from_us or not to_us:
+        return ""
+    seconds = (to_us - from_us) / 1e6
+    if seconds < 60:
+        return f"{seconds:.3g} s"
+    minutes, left = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes:02d} min" if hours else f"{minutes} min {left:02d} s"
+
+
+def standing(job: "Job") -> str:
+    """Its state, with what makes it particular: ``waiting (children)``, ``running (cancelling) 40 %``."""
+    notes = []
+    if job.waits_for:
+        notes.append(job.waits_for)
+    if job.cancelling:
+        notes.append("cancelling")
+    if job.warnings:
+        notes.append("1 warning" if job.warnings == 1 else f"{job.warnings} warnings")
+    done = f" {job.progress:.0%}" if job.progress is not None and job.state == "running" else ""
+    said = f" ({', '.join(notes)})" if notes else ""
+    return f"{job.state}{said}{done}"
+
+
+def saying(job: "Job") -> str:
+    """What there is to say on where it stands."""
+    return (job.progress_message if job.state == "running" else None) or job.message or ""
+
+
+def short(value: Any, limit: int = 60) -> str:
+    """A JSON value on one line, cut when it is long."""
+    import orjson
+
+    text = orjson.dumps(value, default=_plain).decode()
+    return text if len(text) <= limit else f"{text[: limit - 1]}…"

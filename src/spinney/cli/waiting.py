@@ -1,0 +1,164 @@
+"""Waiting for jobs to settle, with a live picture on a terminal and plain lines elsewhere."""
+
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Protocol
+
+from spinney.cli import showing
+from spinney.model.jobs import Filter, Job
+from spinney.model.states import SETTLED, State
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from spinney.stores.contract import Store
+
+LOOK_S = 0.1
+LINE_EVERY_S = 2.0
+SHOWN_RUNNING = 6
+SHOWN_ENDS = 20
+COUNTED_TREES = 20
+"""Of more jobs than this only they themselves are counted, not what is below them."""
+LOOKED_AT = 500
+"""Jobs read from the store at one look."""
+
+
+class Picture(Protocol):
+    """Where progress is shown."""
+
+    def update(self, counts: Mapping[str, int], running: Sequence[Job], *, last: bool) -> None: ...
+
+
+def wait_for(store: "Store", jobs: Sequence[int]) -> bool:
+    """Wait until all have settled; tells how they ended, and returns whether all completed."""
+    out = showing.console()
+    line = _Line(store, jobs)
+    with _picture(out) as picture:
+        while True:
+            # Looked at first: what is counted after it is at least as new.
+            settled = line.look()
+            counts, running = _below(store, line.last) if len(jobs) <= COUNTED_TREES else (line.counts(), [])
+            picture.update(counts, running, last=settled)
+            if settled:
+                break
+            time.sleep(LOOK_S)
+    for job in line.last[:SHOWN_ENDS]:
+        said = f": {showing.safe(showing.saying(job))}" if showing.saying(job) else ""
+        out.print(f"job {job.id} {job.type} {showing.standing(job)}{said}")
+    return line.all_completed
+
+
+class _Line:
+    """The jobs waited for, looked at in their order, so that a long list costs little."""
+
+    def __init__(self, store: "Store", jobs: Sequence[int]) -> None:
+        self._store, self._jobs, self._at = store, jobs, 0
+        self._ended: Counter[str] = Counter()
+        self.last: list[Job] = []
+        """As last seen; of a long list only what did not complete."""
+
+    def look(self) -> bool:
+        """Whether all have settled."""
+        if len(self._jobs) <= COUNTED_TREES:
+            self.last = [self._store.job(j) for j in self._jobs]
+            self._ended = Counter(j.state for j in self.last if j.state in SETTLED)
+            return sum(self._ended.values()) == len(self._jobs)
+        for number in self._jobs[self._at : self._at + LOOKED_AT]:
+            job = self._store.job(number)
+            if job.state not in SETTLED:
+                return False
+            self._at += 1
+            self._ended[job.state] += 1
+            if job.state is not State.COMPLETED:
+                self.last.append(job)
+        return self._at == len(self._jobs)
+
+    def counts(self) -> dict[str, int]:
+        return {**self._ended, "open": len(self._jobs) - self._at}
+
+    @property
+    def all_completed(self) -> bool:
+        return self._ended[State.COMPLETED] == len(self._jobs)
+
+
+def _below(store: "Store", jobs: Sequence[Job]) -> tuple[dict[str, int], list[Job]]:
+    """How many of the jobs and of those below them stand in each state, and some that run."""
+    counts: Counter[str] = Counter(j.state for j in jobs)
+    running = [j for j in jobs if j.state is State.RUNNING]
+    for job in jobs:
+        counts.update(store.counts(Filter(below=job.lineage)))
+        if job.state not in SETTLED and len(running) < SHOWN_RUNNING:
+            which = Filter(below=job.lineage, states=(State.RUNNING, State.CLAIMED))
+            running += store.jobs(which, limit=SHOWN_RUNNING - len(running))
+    return dict(counts), running
+
+
+@contextmanager
+def _picture(out: "Console") -> Iterator[Picture]:
+    if not out.is_terminal:
+        yield _Lines(out)
+        return
+    from rich.live import Live
+
+    with Live(console=out, refresh_per_second=10, transient=True) as live:
+        yield _Live(live)
+
+
+def summary(counts: Mapping[str, int]) -> str:
+    """``62 of 205 settled: 61 completed, 1 failed; 2 running, 141 pending``."""
+    whole = {state: n for state, n in counts.items() if n and state != State.DELETED}
+    ended = {state: n for state, n in whole.items() if state in SETTLED}
+    open_ = {state: n for state, n in whole.items() if state not in SETTLED}
+    return (
+        f"{sum(ended.values()):,} of {sum(whole.values()):,} settled"
+        + (f": {_listed(ended)}" if ended else "")
+        + (f"; {_listed(open_)}" if open_ else "")
+    )
+
+
+def _listed(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{n:,} {state}" for state, n in counts.items())
+
+
+class _Lines:
+    """A line when something changed, at most every two seconds."""
+
+    def __init__(self, out: "Console") -> None:
+        self._out, self._said, self._at = out, "", float("-inf")
+
+    def update(self, counts: Mapping[str, int], running: Sequence[Job], *, last: bool) -> None:
+        text, now = summary(counts), time.monotonic()
+        if text != self._said and (last or now - self._at >= LINE_EVERY_S):
+            self._out.print(text)
+            self._said, self._at = text, now
+
+
+class _Live:
+    """A bar, the counts, and what runs now."""
+
+    def __init__(self, live: object) -> None:
+        from rich.live import Live
+
+        assert isinstance(live, Live)
+        self._live = live
+
+    def update(self, counts: Mapping[str, int], running: Sequence[Job], *, last: bool) -> None:
+        from rich.console import Group
+        from rich.padding import Padding
+        from rich.progress_bar import ProgressBar
+        from rich.text import Text
+
+        whole = sum(n for state, n in counts.items() if state != State.DELETED)
+        ended = sum(n for state, n in counts.items() if state in SETTLED and state != State.DELETED)
+        lines = [Text(_running_line(job), style="dim", no_wrap=True, overflow="ellipsis") for job in running]
+        bar = ProgressBar(total=max(1, whole), completed=ended, width=60)
+        # The padding ends the bar's line, which it does not do itself.
+        self._live.update(Group(Padding(bar), Text(summary(counts)), *lines))
+
+
+def _running_line(job: Job) -> str:
+    done = f" {job.progress:.0%}" if job.progress is not None else ""
+    said = f" {job.progress_message}" if job.progress_message else f" {showing.short(job.params)}"
+    return showing.safe(f"  {job.id} {job.type} {job.stage}{done}{said}")

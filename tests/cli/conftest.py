@@ -1,0 +1,53 @@
+"""Folders with and without a store, and with a node at work."""
+
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from .shell import Shell, furnish
+
+
+@pytest.fixture
+def bare(tmp_path: Path) -> Shell:
+    """A folder without a store."""
+    return Shell(tmp_path)
+
+
+@pytest.fixture
+def shell(tmp_path: Path) -> Shell:
+    """A folder with a store that knows the types of ``jobs.py``; nothing runs."""
+    return furnish(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def untouched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
+    """The same for all tests of a module that must not store anything; looked at in the end."""
+    shell = furnish(tmp_path_factory.mktemp("untouched"))
+    yield shell
+    assert shell.ok("list", "--json") == "[]\n"
+
+
+@pytest.fixture(scope="module")
+def working(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
+    """A store, and a node at work, for all tests of a module."""
+    shell = furnish(tmp_path_factory.mktemp("working"))
+    node = shell.start("node", "jobs:app", "--name", "n1", "--slots", "2")
+    yield shell
+    node.terminate()
+    _, err = node.communicate(timeout=30)
+    assert node.returncode == 0, err
+
+
+@pytest.fixture
+def until_true() -> Callable[[Callable[[], object]], None]:
+    """Wait for a condition, with a deadline."""
+
+    def wait(condition: Callable[[], object], patience_s: float = 20.0) -> None:
+        deadline = time.monotonic() + patience_s
+        while not condition():
+            assert time.monotonic() < deadline, "it did not come true in time"
+            time.sleep(0.02)
+
+    return wait

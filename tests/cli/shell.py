@@ -1,0 +1,143 @@
+"""A command line in a folder of its own, as a user has it."""
+
+import contextlib
+import io
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from unittest import mock
+
+from spinney.app import Spinney, load_app
+from spinney.cli import main
+from spinney.node import folders
+from spinney.stores.sql import open_store
+
+JOBS = '''
+import sys
+import time
+from pathlib import Path
+
+from spinney import Fail, Job, Spinney
+
+app = Spinney()
+
+@app.job
+def double(n: int, name: str = "") -> int:
+    return 2 * n
+
+@app.job
+def tell(text: str) -> None:
+    print(text)
+    print("to stderr", file=sys.stderr)
+
+@app.job
+def fragile(flag: Path) -> str:
+    if not flag.exists():
+        raise ValueError("the flag is not up")
+    return "mended"
+
+@app.job
+def until(flag: Path, job: Job) -> None:
+    print("started", flush=True)
+    while not flag.exists():
+        job.check_cancelled()
+        time.sleep(0.01)
+    print("done", flush=True)
+
+pipeline = app.pipeline("steps")
+
+@pipeline.stage
+def first(flag: Path) -> int:
+    return 1
+
+@pipeline.stage
+def second(job: Job, flag: Path) -> int:
+    if not flag.exists():
+        raise Fail("no flag", retryable=False)
+    return job.results["first"] + 1
+
+@app.job
+def parent(n: int, job: Job) -> None:
+    job.spawn_many(double, [{"n": i} for i in range(n)])
+
+app.program("missing", ["no-such-program-anywhere"])
+'''
+
+
+@dataclass(frozen=True)
+class Shell:
+    """A folder, and ``spinney`` in it."""
+
+    folder: Path
+
+    def start(self, *words: str) -> "subprocess.Popen[str]":
+        """A process of its own."""
+        return subprocess.Popen(
+            [sys.executable, "-m", "spinney", *words], cwd=self.folder, text=True,
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=self.environment(),
+        )  # fmt: skip
+
+    def run(self, *words: str, stdin: str = "") -> "subprocess.CompletedProcess[str]":
+        """A process of its own, to its end."""
+        process = self.start(*words)
+        out, err = process.communicate(stdin, timeout=60)
+        return subprocess.CompletedProcess(words, process.returncode, out, err)
+
+    def call(self, *words: str, **more: str) -> "subprocess.CompletedProcess[str]":
+        """The same without the half second that starting Python takes: all that ``main`` does, but in
+        this process."""
+        out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True) for _ in range(2))
+        with (
+            contextlib.chdir(self.folder),
+            mock.patch.dict(os.environ, self.environment(**more), clear=True),
+            contextlib.redirect_stdout(out),
+            contextlib.redirect_stderr(err),
+        ):
+            code = main.run(list(words))
+        told = [stream.buffer.getvalue().decode() for stream in (out, err)]  # type: ignore[attr-defined]
+        return subprocess.CompletedProcess(words, code, *told)
+
+    def ok(self, *words: str, **more: str) -> str:
+        """What it printed; the command must succeed."""
+        done = self.call(*words, **more)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def refused(self, code: int, *words: str, **more: str) -> str:
+        """The sentence on stderr; the command must end with that code, one sentence and no traceback."""
+        done = self.call(*words, **more)
+        assert done.returncode == code, (done.returncode, done.stdout, done.stderr)
+        sentence = done.stderr
+        assert sentence.startswith("spinney: "), sentence
+        assert sentence.count("\n") == 1, sentence
+        assert "Traceback" not in sentence
+        return sentence
+
+    def environment(self, **more: str) -> dict[str, str]:
+        kept = {k: v for k, v in os.environ.items() if not k.startswith("SPINNEY_")}
+        return kept | {"COLUMNS": "200", "TERM": "dumb"} | more
+
+
+def jobs_app(folder: Path) -> Spinney:
+    """The application of ``jobs.py`` in that folder, loaded afresh."""
+    sys.modules.pop("jobs", None)
+    sys.path.insert(0, str(folder))
+    try:
+        return load_app("jobs:app")
+    finally:
+        sys.path.remove(str(folder))
+        sys.modules.pop("jobs", None)
+
+
+def furnish(folder: Path) -> Shell:
+    """Make a store in ``folder`` that knows the types of ``jobs.py``; what ``init`` and a node do."""
+    (folder / "jobs.py").write_text(JOBS)
+    app = jobs_app(folder)
+    store = open_store(f"sqlite:///{folder}/spinney.db")
+    store.create()
+    store.register([t.spec for t in app.types.values()], app.queues)
+    folders.write_token(folder / "spinney.folders", store.facts()["folder_token"])
+    store.close()
+    return Shell(folder)

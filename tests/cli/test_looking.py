@@ -1,0 +1,156 @@
+"""What stands in a store, seen without a node."""
+
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+
+from .shell import Shell
+
+
+def test_init_tells_the_facts_and_may_be_repeated(bare: Shell) -> None:
+    told = bare.ok("init")
+    again = json.loads(bare.ok("init", "--json"))
+
+    assert "SQLite" in told
+    assert again["version"] in told
+    assert again["folders"] == str(bare.folder / "spinney.folders")
+    assert (bare.folder / "spinney.db").stat().st_mode & 0o777 == 0o600
+
+
+def test_the_store_comes_from_option_environment_or_file(bare: Shell) -> None:
+    bare.ok("init", "--store", "sqlite:///a.db")
+    (bare.folder / "spinney.toml").write_text('[spinney]\nstore = "sqlite:///missing.db"\n')
+
+    bare.ok("list", "--store", "sqlite:///a.db")
+    bare.ok("list", SPINNEY_STORE="sqlite:///a.db")
+    assert "missing.db" in bare.refused(1, "list")
+
+
+def test_parameters_come_as_words_and_as_json(shell: Shell) -> None:
+    (shell.folder / "params.json").write_text('{"n": 1, "name": "from the file"}')
+
+    shell.ok("submit", "double", "--json", "params.json", "-p", "n=7")
+    shell.ok("submit", "double", "-p", "n=8", "-p", "name=5")
+    done = shell.run("submit", "double", "--json", "-", stdin='{"n": 9}')
+
+    assert done.stdout == "3\n"
+    params = [json.loads(shell.ok("show", n, "--json"))["job"]["params"] for n in ("1", "2", "3")]
+    assert params == [{"n": 7, "name": "from the file"}, {"n": 8, "name": "5"}, {"n": 9}]
+
+
+def test_a_file_of_jobs_is_submitted_as_one(shell: Shell) -> None:
+    jobs = ({"type": "double", "params": {"n": 1}}, {"type": "tell", "params": {"text": "x"}})
+    lines = "".join(json.dumps(job) + "\n" for job in jobs)
+
+    done = shell.run("submit", "--jobs", "-", stdin=lines)
+
+    assert done.stdout == "1\n2\n"
+    assert [j["type"] for j in json.loads(shell.ok("list", "--json"))] == ["tell", "double"]
+
+
+def test_options_are_kept(shell: Shell) -> None:
+    shell.ok("submit", "double", "-p", "n=1")
+    shell.ok("submit", "double", "-p", "n=2", "--queue", "slow", "--priority", "3", "--collection", "c",
+             "--submitter", "me", "--share", "s", "--key", "k", "--needs", "1")  # fmt: skip
+    shell.ok("submit", "double", "-p", "n=3", "--at", "2999-01-01T00:00")
+
+    job = json.loads(shell.ok("show", "2", "--json"))["job"]
+    wanted = {"queue": "slow", "priority": 3, "collection": "c", "submitter": "me", "share": "s", "key": "k"}
+    assert {k: job[k] for k in wanted} == wanted
+    assert (job["state"], job["waits_for"]) == ("waiting", "needs")
+    assert "waiting (needs)" in shell.ok("show", "2")
+    assert json.loads(shell.ok("show", "3", "--json"))["job"]["state"] == "scheduled"
+
+
+def test_a_job_that_no_node_can_run_says_so(shell: Shell) -> None:
+    shell.ok("submit", "double", "-p", "n=1")
+
+    told = "no node is running; start one with 'spinney node'"
+    assert told in shell.ok("show", "1")
+    assert told in shell.ok("list")
+    assert json.loads(shell.ok("show", "1", "--json"))["note"] == told
+
+
+def test_lists_are_filtered_and_counted(shell: Shell) -> None:
+    for n in range(3):
+        shell.ok("submit", "double", "-p", f"n={n}", "--collection", f"c{n % 2}")
+    shell.ok("submit", "tell", "-p", "text=x", "--at", "2999-01-01")
+
+    def numbers(*words: str) -> list[int]:
+        return [j["id"] for j in json.loads(shell.ok("list", "--json", *words))]
+
+    assert numbers() == [4, 3, 2, 1]
+    assert numbers("--oldest", "--limit", "2") == [1, 2]
+    assert numbers("--oldest", "--after", "2") == [3, 4]
+    assert numbers("--type", "tell") == [4]
+    assert numbers("--state", "pending", "--collection", "c0") == [3, 1]
+    assert json.loads(shell.ok("list", "--count", "--json", "--type", "double"))["pending"] == 3
+    assert "scheduled" in shell.ok("list")
+
+
+def test_what_users_wrote_cannot_move_the_cursor(shell: Shell) -> None:
+    shell.ok("submit", "double", "-p", "n=1")
+    shell.ok("cancel", "1", "--reason", "red \x1b[31m and\nnew line")
+
+    shown = shell.ok("list") + shell.ok("show", "1")
+
+    assert "\x1b" not in shown
+    assert "\\x1b[31m and\\nnew line" in shown
+
+
+def test_cancel_says_what_it_did(shell: Shell) -> None:
+    shell.ok("submit", "double", "-p", "n=1")
+
+    assert "job 1 is cancelled" in shell.ok("cancel", "1", "--by", "ann")
+    shown = shell.ok("show", "1")
+    assert "cancelled" in shown
+    assert "retry, rerun, delete" in shown
+
+
+def test_deleting_leaves_a_tombstone(shell: Shell) -> None:
+    shell.ok("submit", "double", "-p", "n=1")
+    shell.ok("cancel", "1")
+
+    shell.ok("delete", "1")
+
+    assert json.loads(shell.ok("show", "1", "--json"))["job"]["state"] == "deleted"
+
+
+def test_a_reader_that_leaves_early_is_no_error(shell: Shell) -> None:
+    lines = "".join(f'{{"n": {n}}}\n' for n in range(3000))
+    assert shell.run("submit", "double", "--jobs", "-", stdin=lines).stdout.endswith("\n3000\n")
+    spinney = subprocess.Popen(
+        [sys.executable, "-m", "spinney", "list", "--json", "--limit", "3000"], cwd=shell.folder,
+        env=shell.environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    assert spinney.stdout is not None
+    assert spinney.stderr is not None
+
+    spinney.stdout.readline()
+    spinney.stdout.close()
+
+    assert spinney.stderr.read() == b""
+    assert spinney.wait(20) == 1
+
+
+def test_ctrl_c_ends_a_wait_quietly(shell: Shell, until_true: Callable[[Callable[[], object]], None]) -> None:
+    shell.ok("submit", "double", "-p", "n=1")
+    waiting = shell.start("wait", "1")
+    assert waiting.stdout is not None
+    assert "1 pending" in waiting.stdout.readline()
+
+    waiting.send_signal(signal.SIGINT)
+
+    _, err = waiting.communicate(timeout=20)
+    assert (waiting.returncode, err) == (130, "")
+
+
+def test_help_names_every_command(bare: Shell) -> None:
+    told = bare.ok("--help")
+
+    for command in ("init", "node", "submit", "list", "show", "tree", "wait", "logs", "retry", "rerun",
+                    "release", "cancel", "delete"):  # fmt: skip
+        assert f"  {command} " in told
+    assert bare.ok("--version").startswith("spinney ")

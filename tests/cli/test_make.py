@@ -1,0 +1,52 @@
+"""``make`` on a machine that lacks something, and what its targets call."""
+
+import re
+import subprocess
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.mark.parametrize(
+    ("missing", "said"),
+    [("version_info", "needs Python 3.11"), ("ensurepip", "run 'apt install python3-venv'")],
+)
+def test_what_is_missing_is_named_in_one_sentence(tmp_path: Path, missing: str, said: str) -> None:
+    python = tmp_path / "python"
+    python.write_text(f'#!/bin/sh\ncase "$*" in *{missing}*) exit 1;; esac\n')
+    python.chmod(0o755)
+
+    done = subprocess.run(
+        ["make", f"PYTHON={python}", f"VENV={tmp_path}/venv", "demo"], cwd=ROOT, capture_output=True, text=True
+    )
+
+    assert done.returncode != 0
+    sentence, *rest = done.stderr.splitlines()
+    assert said in sentence
+    assert [line for line in rest if not line.startswith("make")] == []
+    assert not (tmp_path / "venv").exists()
+
+
+def test_ci_calls_make_test_and_nothing_else() -> None:
+    assert (ROOT / ".ci" / "run").read_text() == "#!/usr/bin/env bash\nset -euo pipefail\nmake test\n"
+
+
+def test_every_requirement_is_pinned() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    wanted = project["dependencies"] + project["optional-dependencies"]["test"]
+    pinned = re.findall(r"^([\w.-]+)==", (ROOT / "constraints.txt").read_text(), flags=re.M)
+
+    def plain(name: str) -> str:
+        return re.sub(r"[-_.]+", "-", name).lower()
+
+    names = {plain(re.match(r"[\w.-]+", requirement).group()) for requirement in wanted}  # type: ignore[union-attr]
+    assert names <= {plain(name) for name in pinned}
+
+
+def test_pins_name_no_place() -> None:
+    lines = (ROOT / "constraints.txt").read_text().splitlines()
+
+    assert [line for line in lines if not re.fullmatch(r"[\w.-]+==[\w.+!]+", line)] == []

@@ -1,0 +1,183 @@
+"""What cannot be meant, or is not allowed: one sentence that says what to do, and nothing is stored."""
+
+import json
+import os
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from .shell import Shell
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["frobnicate"], "No such command"),
+        (["show"], "Missing argument"),
+        (["show", "one"], "JOB"),
+        (["show", "0"], "JOB"),
+        (["list", "--limit", "many"], "--limit"),
+        (["list", "--no-such"], "--no-such"),
+        (["list", "--state", "runing"], "did you mean 'running'"),
+        (["submit"], "name a job type"),
+        (["submit", "dubble", "--param", "n=1"], "did you mean 'double'"),
+        (["submit", "double"], "parameter 'n' is missing"),
+        (["submit", "double", "-p", "n=two"], "'n' must be a whole number"),
+        (["submit", "double", "-p", "n=1", "-p", "nam=x"], "did you mean 'name'"),
+        (["submit", "double", "-p", "n"], "--param name=value"),
+        (["submit", "double", "-p", "n=1", "-p", "n=2"], "given twice"),
+        (["submit", "double", "-p", "n=1", "--queue", "../up"], "cannot name a queue"),
+        (["submit", "double", "-p", "n=1", "--priority", "100"], "from 0 (first) to 99 (last)"),
+        (["submit", "double", "-p", "n=1", "--at", "tomorrow"], "--at 'tomorrow' is no time"),
+        (["submit", "double", "-p", "n=1", "--needs", "x"], "--needs 12"),
+        (["submit", "double", "-p", "n=1", "--key", "a\nb"], "cannot be a key"),
+        (["submit", "double", "--json", "gone.json"], "cannot read gone.json"),
+        (["submit", "double", "--json", "jobs.py"], "jobs.py is no JSON"),
+        (["submit", "double", "--jobs", "x", "-p", "n=1"], "leave out --param"),
+        (["node"], "no application is named"),
+        (["node", "jobs.py"], "module:attribute"),
+        (["node", "jobs:app", "--slots", "0"], "slots is 0"),
+        (["node", "jobs:app", "--name", "../n"], "cannot name a node"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused_with_code_2(untouched: Shell, words: list[str], said: str) -> None:
+    assert said in untouched.refused(2, *words)
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        ('{"n": 1}\n{"n": "x"}\n', "line 2"),
+        ('{"n": 1}\nno json\n', "line 2 is no JSON"),
+        ('{"n": 1}\n[]\n', "line 2"),
+    ],
+)
+def test_of_a_list_with_one_bad_line_nothing_is_stored(untouched: Shell, lines: str, said: str) -> None:
+    (untouched.folder / "jobs.jsonl").write_text(lines)
+
+    assert said in untouched.refused(2, "submit", "double", "--jobs", "jobs.jsonl")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["show", "99"], "there is no job 99"),
+        (["tree", "99"], "there is no job 99"),
+        (["logs", "99"], "there is no job 99"),
+        (["retry", "99"], "there is no job 99"),
+        (["cancel", "99"], "there is no job 99"),
+        (["delete", "99"], "there is no job 99"),
+        (["submit", "double", "-p", "n=1", "--needs", "99"], "there is no job 99"),
+    ],
+)
+def test_a_job_that_is_not_there_is_code_1(untouched: Shell, words: list[str], said: str) -> None:
+    assert said in untouched.refused(1, *words)
+
+
+def test_what_the_state_of_a_job_forbids_is_code_1(shell: Shell) -> None:
+    shell.ok("submit", "double", "-p", "n=1", "--key", "k")
+
+    assert "cancel it" in shell.refused(1, "submit", "double", "-p", "n=2", "--key", "k")
+    for verb in ("retry", "rerun", "release", "delete"):
+        shell.refused(1, verb, "1")
+    assert json.loads(shell.ok("show", "1", "--json"))["job"]["state"] == "pending"
+
+
+@pytest.mark.parametrize(
+    ("toml", "said"),
+    [
+        ('[spinney]\nstor = "sqlite:///x.db"\n', "did you mean 'store'"),
+        ("[spinney]\nstore = 5\n", "must be text in quotes"),
+        ("store =", "is no TOML"),
+        ('[spinney]\nstore = "spinney.db"\n', "sqlite:///spinney.db"),
+    ],
+)
+def test_a_configuration_at_fault_is_named(bare: Shell, toml: str, said: str) -> None:
+    (bare.folder / "spinney.toml").write_text(toml)
+
+    assert said in bare.refused(2, "list")
+
+
+def test_a_process_of_its_own_ends_with_the_code(bare: Shell) -> None:
+    usage, state = bare.run("list", "--limit", "x"), bare.run("list")
+
+    assert (usage.returncode, state.returncode) == (2, 1)
+    assert "Traceback" not in usage.stderr + state.stderr
+
+
+def test_where_there_is_no_store_init_is_named(bare: Shell) -> None:
+    assert "spinney init" in bare.refused(1, "list")
+    assert list(bare.folder.iterdir()) == []
+
+
+@pytest.mark.parametrize("words", [["list"], ["init"], ["submit", "double", "-p", "n=1"], ["node", "jobs:app"]])
+def test_a_file_that_is_no_database_is_left_alone(shell: Shell, words: list[str]) -> None:
+    garbage = b"this is no database at all, but a letter" * 100
+    (shell.folder / "letter.db").write_bytes(garbage)
+
+    done = shell.run(*words, "--store", "sqlite:///letter.db")
+
+    assert done.returncode == 1
+    assert "letter.db" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert (shell.folder / "letter.db").read_bytes() == garbage
+
+
+def test_another_programs_database_is_left_alone(bare: Shell) -> None:
+    with sqlite3.connect(bare.folder / "other.db") as db:
+        db.execute("CREATE TABLE mine (a)")
+
+    assert "spinney init" in bare.refused(1, "list", "--store", "sqlite:///other.db")
+
+
+def test_a_folder_that_cannot_be_written_is_named(bare: Shell) -> None:
+    assert "/proc/" in bare.refused(1, "init", "--store", "sqlite:////proc/spinney/spinney.db")
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+def test_a_read_only_folder_is_named(bare: Shell) -> None:
+    bare.folder.chmod(0o500)
+    try:
+        assert "folder" in bare.refused(1, "init")
+    finally:
+        bare.folder.chmod(0o700)
+
+
+def test_folders_of_another_store_are_refused(shell: Shell) -> None:
+    (shell.folder / "spinney.toml").write_text(f'[spinney]\nfolders = "{shell.folder}/spinney.folders"\n')
+
+    assert "another store" in shell.refused(1, "init", "--store", "sqlite:///second.db")
+
+
+@pytest.mark.parametrize(
+    ("target", "said"),
+    [("nowhere:app", "no module 'nowhere'"), ("jobs:ap", "it has: app"), ("broken:app", "ZeroDivisionError")],
+)
+def test_a_node_without_its_application_says_so(shell: Shell, target: str, said: str) -> None:
+    (shell.folder / "broken.py").write_text("1 / 0\n")
+
+    done = shell.run("node", target)
+
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_an_error_of_its_own_leaves_a_traceback_in_a_file(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from spinney.cli import main
+
+    def fail(*_: object, **__: object) -> None:
+        raise RuntimeError("this should not be")
+
+    monkeypatch.setattr(main, "app", fail)
+
+    assert main.run([]) == 1
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1
+    assert "this should not be" in said
+    file = Path(next(word for word in said.split() if word.endswith(".traceback,")).rstrip(","))
+    assert "RuntimeError: this should not be" in file.read_text()
+    file.unlink()

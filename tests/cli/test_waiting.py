@@ -1,0 +1,50 @@
+"""What people see while they wait."""
+
+import io
+from dataclasses import replace
+from pathlib import Path
+
+from rich.console import Console
+from rich.live import Live
+
+from spinney.cli import waiting
+from spinney.cli.session import opened
+from spinney.model.states import State
+
+from .shell import Shell
+
+
+def test_a_summary_counts_what_has_ended_and_what_is_open() -> None:
+    counts = {"completed": 61, "failed": 1, "running": 2, "pending": 1141, "deleted": 5, "held": 0}
+
+    assert waiting.summary(counts) == "62 of 1,205 settled: 61 completed, 1 failed; 2 running, 1,141 pending"
+    assert waiting.summary({"pending": 1}) == "0 of 1 settled; 1 pending"
+
+
+def test_the_live_picture_has_a_bar_the_counts_and_what_runs(shell: Shell) -> None:
+    shell.ok("submit", "double", "-p", "n=1")
+    with opened(f"sqlite:///{shell.folder}/spinney.db") as store:
+        job = replace(store.job(1), state=State.RUNNING, progress=0.5, progress_message="half\x1b[2J")
+    out = io.StringIO()
+    console = Console(file=out, force_terminal=True, width=100, legacy_windows=False)
+
+    with Live(console=console, auto_refresh=False, transient=False) as live:
+        waiting._Live(live).update({"running": 1, "completed": 3}, [job], last=False)
+        live.refresh()
+
+    lines = [line for line in out.getvalue().splitlines() if line.strip()]
+    assert any(line.rstrip().endswith("3 of 4 settled: 3 completed; 1 running") for line in lines)
+    assert "1 double double 50% half\\x1b[2J" in out.getvalue()
+
+
+def test_nothing_is_waited_for_twice(shell: Shell, tmp_path: Path) -> None:
+    lines = "".join(f'{{"n": {n}}}\n' for n in range(waiting.COUNTED_TREES + 1))
+    shell.run("submit", "double", "--jobs", "-", stdin=lines)
+    shell.ok("cancel", "1", "2")
+    with opened(f"sqlite:///{shell.folder}/spinney.db") as store:
+        line = waiting._Line(store, range(1, waiting.COUNTED_TREES + 2))
+
+        assert not line.look()
+        assert line.counts() == {"cancelled": 2, "open": waiting.COUNTED_TREES - 1}
+        assert not line.look()
+        assert line.counts() == {"cancelled": 2, "open": waiting.COUNTED_TREES - 1}
