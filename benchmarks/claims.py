@@ -104,7 +104,8 @@ def _parked(here: Site, state: str, waits_for: str | None) -> None:
     first = _rows(here, state)
     with here.store.database.write() as tx:
         tx.run(
-            _MANY + "insert into parked (job_id, state, since_us, waits_for, priority) select ? + i - 1, ?, 1, ?, 50 from n",
+            _MANY + "insert into parked (job_id, state, since_us, waits_for, priority) "
+            "select ? + i - 1, ?, 1, ?, 50 from n",
             (MILLION, first, state, waits_for),
         )
         if waits_for:

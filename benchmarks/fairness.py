@@ -36,7 +36,8 @@ def _batch_ms(here: Site, app, kind: str, done: int, big: int = 0) -> float:  # 
     while True:
         with here.store.database.read() as connection:
             ((count, begun, ended),) = rows_of(
-                connection, "select count(settled_us), min(created_us), max(settled_us) from jobs where id between ? and ?",
+                connection,
+                "select count(settled_us), min(created_us), max(settled_us) from jobs where id between ? and ?",
                 (first, last),
             )  # fmt: skip
         if count == SMALL:

@@ -278,4 +278,4 @@ def test_the_example_of_the_readme_declares_what_it_says(here: Path) -> None:
 
 
 def test_the_handle_type_is_exported() -> None:
-    assert Job.__module__ == "spinney.job"
+    assert Job.__module__ == "spinney.job.handle"

@@ -11,10 +11,10 @@ import pytest
 
 from spinney import Spinney
 from spinney.control import Control
+from spinney.job.options import Options
 from spinney.model.errors import BadName, BadParameters, NoSuchJob, Refused, UnknownType, UsageError
 from spinney.model.jobs import Filter
 from spinney.model.states import State
-from spinney.options import Options
 from spinney.stores.contract import Store
 
 

@@ -24,8 +24,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack, overload
 
 from spinney.config import Settings, settings
-from spinney.hints import did_you_mean, listed
-from spinney.jobtype import (
+from spinney.jobtype.kinds import (
     FunctionJob,
     JobOptions,
     JobType,
@@ -38,6 +37,7 @@ from spinney.jobtype import (
 from spinney.model.errors import SpinneyError, UnknownType, UsageError
 from spinney.model.states import SETTLED
 from spinney.model.types import QueueSpec
+from spinney.params.hints import did_you_mean, listed
 
 if TYPE_CHECKING:
     from spinney.model.jobs import Job as JobInfo
@@ -289,7 +289,7 @@ def _broken(module_name: str, error: BaseException) -> UsageError:
 
 def _nudge(where: Settings) -> None:
     """Wake the nodes of this host: they look at once instead of at their next poll."""
-    from spinney.node.nudge import nudge_all
+    from spinney.nudge import nudge_all
 
     if where.run_dir is not None:
         nudge_all(where.run_dir)

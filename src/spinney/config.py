@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from spinney.hints import did_you_mean, listed
 from spinney.model.errors import UsageError
+from spinney.model.places import database_file, run_dir
+from spinney.params.hints import did_you_mean, listed
 
 FILE = "spinney.toml"
 ENVIRONMENT = "SPINNEY_STORE"
@@ -33,8 +34,7 @@ class Settings:
     @property
     def run_dir(self) -> Path | None:
         """Where nodes of this host listen for nudges: beside the database file, when there is one."""
-        path = database_file(self.store)
-        return None if path is None else Path(f"{path.absolute()}.run")
+        return run_dir(self.store)
 
 
 def settings(
@@ -51,12 +51,6 @@ def settings(
         raise UsageError(f"{url!r} is no URL of a store; write it as sqlite:///{url or 'spinney.db'}")
     root = folders or table.get("folders") or default_folders(url)
     return Settings(store=url, folders=(directory / root).absolute(), app=table.get("app"))
-
-
-def database_file(store: str) -> Path | None:
-    """The file of a store that is one file (``sqlite:///``), else None."""
-    scheme, found, path = store.partition(":///")
-    return Path(path.partition("?")[0]) if found and path and scheme == "sqlite" else None
 
 
 def default_folders(store: str) -> Path:

@@ -12,15 +12,15 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from spinney.hints import did_you_mean, listed
+from spinney.job.options import Options
 from spinney.model import names
 from spinney.model.errors import UnknownType, UsageError
 from spinney.model.jobs import Submission
 from spinney.model.types import TypeSpec
-from spinney.options import Options
-from spinney.schema import Check, checker
+from spinney.params.hints import did_you_mean, listed
+from spinney.params.schema import Check, checker
+from spinney.params.values import to_text
 from spinney.stores.contract import Store, Submitted, Touched
-from spinney.values import to_text
 
 _NO_OPTIONS = Options()
 _GONE_CHUNK = 100

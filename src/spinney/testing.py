@@ -24,7 +24,7 @@ from spinney.jobtype import JobType
 from spinney.model.errors import UnknownType, UsageError
 from spinney.model.outcomes import Outcome
 from spinney.model.signals import Signal
-from spinney.values import to_text
+from spinney.params.values import to_text
 
 _ROOT_ID, _PARENT_ID, _JOB_ID, _FIRST_CHILD_ID = 1, 2, 3, 4
 

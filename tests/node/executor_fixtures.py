@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from spinney.model.folders import relative
+from spinney.model.places import job_folder
 from spinney.node.executors import proctree
 from spinney.node.executors.child import Child, Exit, Hello
 from spinney.node.output import Pump
@@ -101,7 +101,7 @@ class Host:
         return self.exits[child.name]
 
     def folder(self, job_id: int) -> Path:
-        return self.root / relative(job_id)
+        return self.root / job_folder(job_id)
 
     def locate(self, fence: int) -> Path:
         job_id, stage = self.stages[fence]

@@ -10,7 +10,7 @@ import typer
 
 from spinney.cli.arguments import JobArgument, StoreOption
 from spinney.cli.session import opened, where
-from spinney.model import folders
+from spinney.model import places
 from spinney.model.errors import UsageError
 from spinney.model.jobs import Attempt
 from spinney.model.states import SETTLED
@@ -38,7 +38,7 @@ def logs(
 ) -> None:
     """Print what a job's attempts wrote, oldest first."""
     names = [name for name, only in (("stdout", stdout), ("stderr", stderr)) if only] or ["stdout", "stderr"]
-    place = where(store).folders / folders.relative(job) / ".spinney"
+    place = where(store).folders / places.job_folder(job) / ".spinney"
     with opened(store) as s:
         reader = _Reader(place, names, titles=attempt is None)
         while True:

@@ -121,7 +121,7 @@ def wait(jobs: JobsArgument, store: StoreOption = None) -> None:
 def _states(names: list[str] | None) -> tuple[State, ...] | None:
     if not names:
         return None
-    from spinney.hints import did_you_mean
+    from spinney.params.hints import did_you_mean
 
     known = [str(state) for state in State]
     for name in names:

@@ -36,7 +36,7 @@ def opened(store: str | None) -> Iterator["Store"]:
 def hand(store: str | None, by: str | None = None) -> Iterator["Control"]:
     """The operator's verbs on that store, in somebody's name."""
     from spinney.control import Control
-    from spinney.node.nudge import nudge_all
+    from spinney.nudge import nudge_all
 
     run_dir = where(store).run_dir
     with opened(store) as found:

@@ -15,7 +15,7 @@ from spinney.model.errors import UsageError
 
 if TYPE_CHECKING:
     from spinney.control import Control
-    from spinney.options import Options
+    from spinney.job.options import Options
     from spinney.stores.contract import Submitted
 
 SHOWN_IDS = 20
@@ -55,7 +55,7 @@ def submit(
     store: StoreOption = None,
 ) -> None:
     """Submit a job (or many): all are accepted, or none. Prints their numbers."""
-    from spinney.options import Options
+    from spinney.job.options import Options
 
     options = Options(
         queue=queue, priority=priority, collection=collection, submitter=submitter, share=share, key=key,
@@ -89,7 +89,7 @@ def _submit(
 
 
 def _params(control: "Control", type_: str, words: Sequence[str], json: str | None) -> dict[str, Any]:
-    from spinney.schema import from_words
+    from spinney.params.schema import from_words
 
     whole = {} if json is None else _object(json)
     spec = control.store.types().get(type_)

@@ -14,7 +14,7 @@ import stat
 from pathlib import Path
 
 from spinney.model.errors import StoreUnusable
-from spinney.model.folders import relative
+from spinney.model.places import job_folder
 
 OWN = ".spinney"
 """Where the engine keeps its own files (output, parameters) inside a job's folder."""
@@ -26,7 +26,7 @@ _DIRECTORY_MODE = 0o700
 
 def path(root: Path, job_id: int) -> Path:
     """Where the folder of this job is, or would be."""
-    return root / relative(job_id)
+    return root / job_folder(job_id)
 
 
 def make(root: Path, job_id: int) -> Path:

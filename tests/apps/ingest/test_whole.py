@@ -16,8 +16,8 @@ from spinney.apps.ingest import inventory
 from spinney.apps.ingest.application import app, batches
 from spinney.apps.ingest.audit import audit
 from spinney.control import Control
-from spinney.model import folders
-from spinney.node.nudge import nudge_all
+from spinney.model import places
+from spinney.nudge import nudge_all
 from spinney.stores.sql import open_store
 
 PATIENCE_S = 60
@@ -59,7 +59,7 @@ def test_from_submission_to_report_and_its_update(place: Path, source: Path) -> 
     batch = batches.submit(source=source, archive=archive)
     ended = app.wait(batch, PATIENCE_S)
 
-    folder = place / "spinney.folders" / folders.relative(batch)
+    folder = place / "spinney.folders" / places.job_folder(batch)
     report = json.loads((folder / "report.json").read_text())
     assert ended.state == "failed"
     assert sorted(report["completed"]) == ["line\nbreak", "scans %0A", "single"]
@@ -101,7 +101,7 @@ def test_a_manifest_with_a_wrong_digest(place: Path, source: Path) -> None:
     batch = batches.submit(manifest=manifest, archive=place / "archive")
     app.wait(batch, PATIENCE_S)
 
-    report = json.loads((place / "spinney.folders" / folders.relative(batch) / "report.json").read_text())
+    report = json.loads((place / "spinney.folders" / places.job_folder(batch) / "report.json").read_text())
     assert report["completed"] == ["good"]
     assert report["digests_verified"] == 2
     assert "md5" in report["failures"][0]["message"]
@@ -127,7 +127,7 @@ def test_the_demo_tells_what_it_made(tmp_path: Path, source: Path) -> None:
 
 def test_the_demo_survives_the_death_of_its_node(tmp_path: Path) -> None:
     source = tmp_path / "many"
-    for n in range(60):
+    for n in range(150):
         (source / f"o{n}").mkdir(parents=True)
         (source / f"o{n}" / "file").write_bytes(bytes(300_000))
 
@@ -135,7 +135,7 @@ def test_the_demo_survives_the_death_of_its_node(tmp_path: Path) -> None:
 
     assert done.returncode == 0, done.stdout + done.stderr
     assert "CRASH: killed" in done.stdout
-    assert "completed                      60" in done.stdout
+    assert "completed                     150" in done.stdout
     assert "no recorded stage ran twice, no digest is wrong" in done.stdout
 
 

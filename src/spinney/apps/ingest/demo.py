@@ -38,7 +38,7 @@ MARK = ".spinney-demo"
 CACHES = ["__pycache__", "site-packages", "dist-packages"]
 CRASH_AT = 0.3
 """The share of objects that is done when the node is killed."""
-LOOK_S = 0.02
+LOOK_S = 0.03
 PATIENCE_S = 600.0
 
 
@@ -214,9 +214,9 @@ def _tell(plan: Plan, folder: Path, checked: Audit) -> None:
 
 
 def _job_folder(batch: int) -> Path:
-    from spinney.model import folders
+    from spinney.model import places
 
-    return app.settings.folders / folders.relative(batch)
+    return app.settings.folders / places.job_folder(batch)
 
 
 def _spinney(*words: str) -> list[str]:

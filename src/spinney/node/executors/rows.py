@@ -13,7 +13,7 @@ from spinney.model.errors import SpinneyError
 from spinney.model.outcomes import Outcome
 from spinney.model.signals import Defer, Fail, Finish, Signal, Warn
 from spinney.node.executors import proctree
-from spinney.values import to_text
+from spinney.params.values import to_text
 
 RESULT_BYTES = 64 * 2**10
 """The longest value of a stage, as JSON text."""

@@ -7,8 +7,8 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
-from spinney.model.folders import relative
 from spinney.model.outcomes import PASSED
+from spinney.model.places import job_folder
 from spinney.node.executors.rows import Detail, of_error
 
 OWN = ".spinney"
@@ -44,7 +44,7 @@ def has_folder(root: str, job_id: int) -> bool:
 @functools.lru_cache(maxsize=8)
 def _level(root: str, hundred: int) -> str:
     """The directory of a hundred jobs, which come in a row."""
-    return str(Path(root, relative(hundred * 100)).parent)
+    return str(Path(root, job_folder(hundred * 100)).parent)
 
 
 def sync_folder(root: str, job_id: int, since_us: int) -> None:
@@ -53,7 +53,7 @@ def sync_folder(root: str, job_id: int, since_us: int) -> None:
     What has changed is told by the inode's change time, which nobody can set back: copying and
     unpacking keep old modification times. Raises OSError when the disk refuses.
     """
-    folder = Path(root, relative(job_id))
+    folder = Path(root, job_folder(job_id))
     if not folder.is_dir():
         return
     since_s = since_us / 1e6 - _SLACK_S

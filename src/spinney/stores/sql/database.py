@@ -78,7 +78,7 @@ class Database:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.run_folder = Path(f"{path}.run")
+        self.run_folder = path.with_name(f"{path.name}.run")
         self._writer: sqlite3.Connection | None = None
         self._turnstile: Turnstile | None = None
         self._reader: Connection | None = None

@@ -170,7 +170,8 @@ def _job(row: Any, wishes: Mapping[int, bool]) -> Job:
     wished = job_id in wishes or any(wishes.get(a) for a in ancestors(lineage))
     message = reason or (last_message if shown is State.COMPLETED else None)
     return Job(
-        id=job_id, type=type_, stage=None if shown is State.COMPLETED else stage, state=shown, queue=queue, priority=priority,
+        id=job_id, type=type_, stage=None if shown is State.COMPLETED else stage, state=shown,
+        queue=queue, priority=priority,
         share=share_name or str(share), collection=collection, submitter=submitter, key=key, parent_id=parent_id,
         root_id=root_id, lineage=lineage, params=orjson.loads(params), created_us=created_us,
         started_us=started_us or running_us, settled_us=settled_us, wake_us=wake_us, attempts=attempts_,

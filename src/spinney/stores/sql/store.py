@@ -4,12 +4,11 @@ import random
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
-from urllib.parse import unquote
 
 from spinney.model.errors import UsageError
 from spinney.model.jobs import Attempt, Exchange, Filter, Job, NodeInfo, Record, Submission, Want
+from spinney.model.places import database_file
 from spinney.model.types import QueueSpec, TypeSpec
 from spinney.stores.contract import Removed, Spawned, Submitted, Swept, Touched
 from spinney.stores.sql import attempts, nodes, reading, staging, submitting
@@ -31,10 +30,10 @@ def open_store(url: str) -> "SqlStore":
 
     Nothing is touched before the first use. Raises UsageError for other URLs.
     """
-    prefix = "sqlite:///"
-    if not url.startswith(prefix) or url == prefix:
+    file = database_file(url)
+    if file is None:
         raise UsageError(f"cannot open the store {url!r}; write it as sqlite:///path/to/file.db")
-    return SqlStore(Database(Path(unquote(url.removeprefix(prefix)))))
+    return SqlStore(Database(file))
 
 
 class SqlStore:

@@ -5,12 +5,12 @@ from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from spinney.hints import did_you_mean, listed
 from spinney.model import names
 from spinney.model.errors import UsageError
 from spinney.model.jobs import Submission
 from spinney.model.types import PRIORITIES
-from spinney.values import to_text
+from spinney.params.hints import did_you_mean, listed
+from spinney.params.values import to_text
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 

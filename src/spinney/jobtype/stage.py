@@ -6,13 +6,12 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, TypedDict
 
-from spinney import signature
-from spinney.hints import did_you_mean, listed
 from spinney.model.errors import UsageError
 from spinney.model.outcomes import STAGE_WORDS
 from spinney.model.types import Backoff, Isolation, LockSpec, StageSpec
-from spinney.params import adapter
-from spinney.signature import Signature, is_plain
+from spinney.params import adapter, signature
+from spinney.params.hints import did_you_mean, listed
+from spinney.params.signature import Signature, is_plain
 
 
 class AnyStageOptions(TypedDict, total=False):

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 from spinney import Spinney
 from spinney.job import Assignment, Cancelled, Child, Job, LockTaken
-from spinney.model import folders
+from spinney.job.options import Options, from_json, to_json
+from spinney.model import places
 from spinney.model.errors import BadName, BadParameters, UnknownType, UsageError
 from spinney.model.outcomes import Outcome
 from spinney.model.states import State
-from spinney.options import Options, from_json, to_json
 from spinney.testing import Bench
 
 app = Spinney()
@@ -78,14 +78,14 @@ def test_folders_are_made_when_first_asked_for(tmp_path: Path) -> None:
 
 
 def test_the_path_of_a_folder_is_spread() -> None:
-    assert folders.relative(1270) == "00/00/12/000000001270"
-    assert folders.relative(1_234_567_890) == "1234/56/78/001234567890"
+    assert places.job_folder(1270) == "00/00/12/000000001270"
+    assert places.job_folder(1_234_567_890) == "1234/56/78/001234567890"
 
 
 @given(st.integers(1, 10**12 - 1), st.integers(1, 10**12 - 1))
 def test_no_two_jobs_share_a_folder_and_none_lies_in_another(one: int, other: int) -> None:
     if one != other:
-        a, b = Path(folders.relative(one)), Path(folders.relative(other))
+        a, b = Path(places.job_folder(one)), Path(places.job_folder(other))
         assert a != b
         assert not a.is_relative_to(b)
 

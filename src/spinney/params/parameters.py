@@ -20,8 +20,8 @@ from pydantic_core import PydanticSerializationError
 from spinney.model import locking
 from spinney.model.errors import BadParameters, UsageError
 from spinney.model.signals import Fail
-from spinney.refusals import Fault, Problem, check_locks, refusal
-from spinney.signature import Declared, Signature, is_plain, shown
+from spinney.params.refusals import Fault, Problem, check_locks, refusal
+from spinney.params.signature import Declared, Signature, is_plain, shown
 
 Reader = Callable[[str], dict[str, Any]]
 """Turns a job's parameters as JSON text into keyword arguments."""

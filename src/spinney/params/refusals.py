@@ -8,9 +8,9 @@ from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-from spinney.hints import did_you_mean
 from spinney.model import locking
 from spinney.model.errors import BadName, BadParameters
+from spinney.params.hints import did_you_mean
 
 _SHOWN = 5
 """Problems in one message; a list of fifty helps nobody."""

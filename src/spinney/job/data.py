@@ -4,15 +4,15 @@ from collections.abc import Iterator, MutableMapping
 from pathlib import Path
 from typing import Any
 
-from spinney.model import folders
+from spinney.job.port import Port
 from spinney.model.errors import BadParameters
-from spinney.port import Port
-from spinney.values import to_text
+from spinney.model.places import job_folder
+from spinney.params.values import to_text
 
 
 def folder_of(root: Path, job_id: int) -> Path:
     """A job's folder below the folder root, made when it is not there."""
-    path = root / folders.relative(job_id)
+    path = root / job_folder(job_id)
     path.mkdir(parents=True, exist_ok=True)
     return path
 

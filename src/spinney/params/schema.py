@@ -9,7 +9,7 @@ import orjson
 
 from spinney.model.errors import BadParameters
 from spinney.model.types import TypeSpec
-from spinney.refusals import Fault, Problem, check_locks, property_of, refusal
+from spinney.params.refusals import Fault, Problem, check_locks, property_of, refusal
 
 if TYPE_CHECKING:
     from jsonschema.protocols import Validator

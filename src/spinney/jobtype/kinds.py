@@ -9,13 +9,9 @@ import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol, TypedDict, TypeVar, Unpack, overload
 
-from spinney import signature
-from spinney.job import Job
-from spinney.model.errors import UsageError
-from spinney.model.types import TypeSpec
-from spinney.options import Options
-from spinney.params import Parameters, Reader, reader
-from spinney.stage import (
+from spinney.job.handle import Job
+from spinney.job.options import Options
+from spinney.jobtype.stage import (
     ProgramOptions,
     Stage,
     StageOptions,
@@ -23,6 +19,9 @@ from spinney.stage import (
     program_stage,
     require_known,
 )
+from spinney.model.errors import UsageError
+from spinney.model.types import TypeSpec
+from spinney.params import Parameters, Reader, reader, signature
 
 Rows = Iterable[Mapping[str, Any]]
 """Parameters of many jobs."""

@@ -1,6 +1,6 @@
 """The handle that a stage gets: ``params``, ``data``, ``folder``, ``spawn``, ``lock``, ``progress`` …
 
-What it may ask of the engine, and in which words, is in ``spinney.port``.
+What it may ask of the engine, and in which words, is in ``spinney.job.port``.
 """
 
 import logging
@@ -12,17 +12,17 @@ from typing import Any, NamedTuple, Protocol, final
 
 import orjson
 
-from spinney.jobdata import Data, Relative, folder_of
-from spinney.joblog import stage_logger
+from spinney.job.data import Data, Relative, folder_of
+from spinney.job.log import stage_logger
+from spinney.job.options import Options, to_json
+from spinney.job.port import Assignment, Port
 from spinney.model import names
 from spinney.model.errors import UsageError
 from spinney.model.outcomes import Outcome
 from spinney.model.signals import Signal
 from spinney.model.states import State
-from spinney.options import Options, to_json
-from spinney.port import Assignment, Port
-from spinney.schema import validate_against_schema
-from spinney.values import to_text
+from spinney.params.schema import validate_against_schema
+from spinney.params.values import to_text
 
 __all__ = ["Assignment", "Cancelled", "Child", "Job", "Kind", "LockTaken", "Port"]
 

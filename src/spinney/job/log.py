@@ -4,11 +4,11 @@ import logging
 import sys
 from typing import TextIO
 
-_LOG_ROOT = "spinney.stage"
+_LOG_ROOT = "spinney.jobtype.stage"
 
 
 def stage_logger(type_: str, stage: str) -> logging.Logger:
-    """The logger of this stage. Its level is INFO; set another on ``spinney.stage``."""
+    """The logger of this stage. Its level is INFO; set another on ``spinney.jobtype.stage``."""
     top = logging.getLogger(_LOG_ROOT)
     if not top.handlers:
         handler = _Stderr()

@@ -1,0 +1,10 @@
+"""Parameters of a job type: read from annotations, checked at submission, told by name when wrong.
+
+``signature`` what a function takes · ``parameters`` all that a type takes, with its JSON schema ·
+``schema`` the same check without the code · ``refusals`` the sentences, alike for both · ``hints``
+"did you mean" · ``values`` any kept value as JSON text.
+"""
+
+from spinney.params.parameters import Parameters, Reader, adapter, reader
+
+__all__ = ["Parameters", "Reader", "adapter", "reader"]

@@ -1,0 +1,119 @@
+"""Kill -9 at random points, in a loop: workers, supervisor, guard, and all of them at once.
+
+After each blow nothing of the dead is left, and in the end: no job lost, no recorded stage run
+again, every lease accounted for. ``make chaos`` makes the loop long, ``SPINNEY_CHAOS_ROUNDS`` as long
+as you like; ``SPINNEY_CHAOS_SEED`` repeats one.
+"""
+
+import os
+import random
+import signal
+import time
+from collections import defaultdict
+from collections.abc import Callable
+
+import pytest
+from node_fixtures import House, Node, house, lines, until
+
+from spinney.model.outcomes import PASSED, Outcome
+from spinney.model.states import State
+from spinney.node.instance import MARK
+
+__all__ = ["house"]
+
+ROUNDS = int(os.environ.get("SPINNEY_CHAOS_ROUNDS", "100" if os.environ.get("SPINNEY_LONG") else "3"))
+SEED = int(os.environ.get("SPINNEY_CHAOS_SEED", str(random.randrange(10**6))))
+STAGES = ["first", "second", "third"]
+
+
+def _kill(pids: list[int]) -> None:
+    for pid in pids:
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except ProcessLookupError:
+            continue
+
+
+def _a_worker(node: Node, draw: random.Random) -> None:
+    if workers := node.workers():
+        _kill([draw.choice(workers)])
+
+
+def _the_supervisor(node: Node, draw: random.Random) -> None:
+    _kill([node.supervisor()])
+
+
+def _the_guard(node: Node, draw: random.Random) -> None:
+    _kill([node.pid])
+
+
+def _all_at_once(node: Node, draw: random.Random) -> None:
+    supervisor = node.supervisor()
+    _kill([node.pid, supervisor, *node.workers()])
+
+
+def _is_gone(house: House, node: Node) -> None:
+    """Nothing of a node is left, when its guard or supervisor lived to see to it."""
+    node.wait()
+    until(lambda: not house.living(), f"nothing is left of {node.pid}")
+
+
+def _successor_cleared_up(house: House, dead: Node) -> None:
+    mark = f"{MARK}={dead.name}.{dead.pid}."
+    for pid in house.living():
+        try:
+            environment = open(f"/proc/{pid}/environ").read()  # noqa: SIM115, PTH123 - may be gone
+        except OSError:
+            continue
+        assert mark not in environment, f"process {pid} outlived the start of a successor"
+
+
+@pytest.mark.timeout(60 + 30 * ROUNDS)
+@pytest.mark.parametrize("blow", [_a_worker, _the_supervisor, _the_guard, _all_at_once], ids=lambda b: b.__name__)
+def test_nothing_is_lost_or_run_twice(house: House, blow: Callable[[Node, random.Random], None]) -> None:
+    print(f"SPINNEY_CHAOS_SEED={SEED}")
+    draw = random.Random(f"{SEED}{blow.__name__}")
+    # Given jobs of three stages, some of which leave programs that ignore TERM and detach themselves
+    log, stubborn = house.file("log"), house.file("stubborn")
+    node = house.node(lease_period_s=60.0)
+    ids = house.submit(
+        "stages",
+        *(
+            {"log": str(log), "seconds": draw.choice([0.0, 0.0, 0.01, 0.05]), "stubborn": str(stubborn)}
+            for _ in range(40 + 10 * (ROUNDS - 3))
+        ),
+    )
+    # When somebody is killed, again and again
+    for _ in range(ROUNDS):
+        time.sleep(draw.uniform(0.0, 0.5))
+        blow(node, draw)
+        if blow is _a_worker:
+            continue
+        if blow is _all_at_once:
+            node.wait()
+        else:
+            _is_gone(house, node)
+        dead, node = node, house.node(lease_period_s=60.0)
+        _successor_cleared_up(house, dead)
+    # Then every job completes, and the promises have been kept
+    assert {j.state for j in house.settled(ids, deadline_s=60 + 20 * ROUNDS)} == {State.COMPLETED}
+    node.stop()
+    _no_recorded_stage_ran_again(house, ids)
+    assert not house.living()
+    assert not house.store.nodes(), "a node that has left owns a lease, or never left"
+
+
+def _no_recorded_stage_ran_again(house: House, ids: list[int]) -> None:
+    noted: dict[tuple[int, str], list[int]] = defaultdict(list)
+    for line in lines(house.file("log")):
+        job_id, stage, fence = line.split()
+        noted[(int(job_id), stage)].append(int(fence))
+    for job_id in ids:
+        history = house.attempts(job_id)
+        passed = [a for a in history if a.outcome in PASSED]
+        assert [a.stage for a in passed] == STAGES
+        for attempt in passed:
+            ran = noted[(job_id, attempt.stage)]
+            assert max(ran) == attempt.fence, f"job {job_id} ran {attempt.stage} again after it was recorded"
+            assert len(ran) == len(set(ran)), "one lease ran twice"
+        assert {a.outcome for a in history} <= {*PASSED, Outcome.LOST, Outcome.DIED}
