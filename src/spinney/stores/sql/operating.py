@@ -179,7 +179,8 @@ class Operation:
             stage = next_stage(spec, rows.passed_stages(self.tx, row.id, [s.name for s in spec.stages]))
         self._retake_key(row)
         self.tx.run(
-            "update jobs set stage = ?, attempts = 0, interruptions = 0, settled_us = null, code = null where id = ?",
+            "update jobs set stage = ?, attempts = 0, interruptions = 0, settled_us = null, code = null, "
+            "at_us = null where id = ?",
             (stage, row.id),
         )
         self.ids.append(row.id)
@@ -304,7 +305,7 @@ class Operation:
         start, until = subtree(top.lineage)
         found = self.tx.all(
             "select id from jobs where parent_id is not null and root_id = ? and lineage > ? and lineage < ? "
-            "and state <> 'deleted' order by lineage desc limit ?",
+            f"and state <> 'deleted' and {rows.VISIBLE} order by lineage desc limit ?",
             (top.root_id, start, until, limit),
         )
         for (job_id,) in found:

@@ -179,6 +179,11 @@ class Recorder:
                 (record.started_us, lease.node_id, row.id),
             )
         if record.outcome in PASSED:
+            wish = placing.wished(tx, row)
+            if wish is not None and staging.disown_children(tx, record.fence):
+                # Its children would have to run for it to be done; they are not born any more.
+                c.settle(row, State.CANCELLED, reason=wish, leased=True)
+                return
             staging.publish_children(tx, self.registry, row.id, record.fence, self.now_us)
             self._wake_lane(lane)
             self._passed(row, record, lease, want)

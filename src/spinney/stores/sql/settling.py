@@ -108,14 +108,13 @@ class Consequences:
             return
         still_open, broken = placing.needs_left(tx, row.id)
         if broken is not None:
-            reason = f"job {broken[0]}, which it needs, is {broken[1]}"
-            if row.state not in (State.WAITING, State.PENDING):
-                row = rows.set_state(tx, row, State.WAITING)
-            self.settle(row, State.FAILED, reason=reason, because="needs", leased=leased)
+            self._fail(row, f"job {broken[0]}, which it needs, is {broken[1]}", "needs", leased)
         elif still_open:
             self._stand_aside(row, "needs", "for jobs that it needs", leased)
         elif self.older_children_open(row):
             self._stand_aside(row, "children", "for its subjobs", leased)
+        elif (bad := self._older_bad_child(row)) is not None:
+            self._fail(row, _because_of_child(tx, bad), "children", leased)
         elif self.is_serial(row) and not self._first_in_line(row):
             placing.park(
                 tx, row, State.WAITING, now_us=self.now_us, waits_for="serial",
@@ -136,6 +135,26 @@ class Consequences:
             )
             is not None
         )
+
+    def _older_bad_child(self, row: Row) -> int | None:
+        """A child of an earlier stage past which a strict job must not go, opened again or not."""
+        spec = self.registry.types.get(row.type)
+        if (spec is not None and spec.children != "completed") or placing.bad_child(self.tx, row.id) is None:
+            return None
+        found: int | None = self.tx.value(
+            "select child_id from children_left join jobs on jobs.id = child_id where children_left.parent_id = ? "
+            "and bad = 1 and jobs.birth_stage is not ? limit 1",
+            (row.id, row.stage),
+        )
+        return found
+
+    def _fail(self, row: Row, reason: str, because: str, leased: bool) -> None:
+        """It cannot go on because of others."""
+        if row.state not in (State.WAITING, State.PENDING):
+            row = rows.set_state(self.tx, row, State.WAITING)
+        if row.state is State.PENDING and not leased:
+            row = rows.set_state(self.tx, row, State.WAITING)
+        self.settle(row, State.FAILED, reason=reason, because=because, leased=leased)
 
     def wait_for_children(self, row: Row, *, leased: bool) -> None:
         """Its stage has passed and bore children: it goes on when the last of them has settled."""

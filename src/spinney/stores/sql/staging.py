@@ -80,9 +80,11 @@ def publish_children(tx: Tx, registry: Registry, job_id: int, fence: int, now_us
             tx.run("update staging set published = 1, fence = null where first_id = ?", (first_id,))
 
 
-def disown_children(tx: Tx, fence: int) -> None:
-    """The attempt that spawned them did not pass: they are dropped in steps, and stay hidden."""
+def disown_children(tx: Tx, fence: int) -> bool:
+    """What this attempt spawned is not to be born: it stays hidden and is dropped in steps. False when it
+    spawned nothing."""
     tx.run("update staging set fence = null, parent_id = null, beat_us = 0 where fence = ?", (fence,))
+    return tx.changed() > 0
 
 
 def step(tx: Tx, registry: Registry, now_us: int, limit: int) -> int | None:

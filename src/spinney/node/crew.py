@@ -1,0 +1,331 @@
+"""The workers of a node: started when slots need them, ended when idle, replaced when worn.
+
+A slot that runs ``process`` and ``program`` stages has a warm worker of its own; ``cold`` stages get
+a fresh one each; ``thread`` and ``async`` stages of all slots share one ``--many`` child. A new
+worker may be given work before it is ready: it reads it when it is.
+
+Slots without a worker are offered to the store only while all warm ones are busy, a few at a time:
+work should not wait for a process to start when a warm one is about to be free, and a burst of
+small jobs should not start a worker in every slot.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Coroutine, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+from typing import Any, Protocol
+
+from spinney.model.errors import SpinneyError, UsageError
+from spinney.model.jobs import Record
+from spinney.model.outcomes import Outcome
+from spinney.node.executors.child import Child, Events, Exit, Hello
+from spinney.node.lanes import Lane
+from spinney.node.output import Pump
+from spinney.node.requests import Requests
+from spinney.node.slots import Slot, Task
+
+log = logging.getLogger(__name__)
+
+START_PAUSE_S = 1.0
+"""No worker is started for so long after one could not start."""
+
+
+class Worker:
+    """A child and what it has been given."""
+
+    __slots__ = ("child", "endings", "held", "idle_at", "marked", "name", "ran", "retiring", "slot", "unwritten")
+
+    def __init__(self, name: str, slot: Slot | None) -> None:
+        self.name, self.slot = name, slot
+        """``slot`` is None for the many-worker and for a cold start."""
+        self.child: Child
+        self.held: dict[int, Task] = {}
+        """By fence, in the order given."""
+        self.unwritten: dict[int, Task] = {}
+        """By fence: attempts that have ended, whose output is not in its files yet."""
+        self.endings: dict[int, tuple[Outcome, str]] = {}
+        """By fence: attempts that are being ended, and what is to be recorded of them."""
+        self.marked: set[int] = set()
+        """Fences that the store shows as running."""
+        self.retiring = False
+        """It gets nothing new."""
+        self.ran = 0
+        self.idle_at = time.monotonic()
+
+    @property
+    def usable(self) -> bool:
+        """Ready for work, and to be given more."""
+        return self.child.ready and not self.retiring
+
+    def note_unwritten(self, fence: int) -> None:
+        task = self.held.get(fence)
+        if task is not None:
+            self.unwritten[fence] = task
+
+    def finished(self, attempts: int, now: float) -> None:
+        self.ran += attempts
+        self.idle_at = now
+
+    def retire(self) -> None:
+        """Let it finish what it runs; it hands back the rest and exits."""
+        if not self.retiring:
+            self.retiring = True
+            self.child.end()
+
+
+class Desk(Protocol):
+    """Who is told what workers say."""
+
+    dry: bool
+    """Nothing was claimable when last asked, and nothing has happened since."""
+
+    def done(self, worker: Worker, rows: Sequence[Sequence[Any]]) -> None: ...
+    def back(self, worker: Worker, fences: Sequence[int]) -> None: ...
+    def exited(self, worker: Worker, how: Exit) -> None: ...
+    def record(self, records: Sequence[Record]) -> None: ...
+    def available(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rules:
+    """When workers are replaced and ended."""
+
+    recycle_after_jobs: int
+    memory_bytes: int
+    idle_end_s: float
+    starting_at_once: int
+
+
+class Crew(Events):
+    """All workers. Lives in the event loop; ``spawn`` starts a task whose failure ends the node."""
+
+    def __init__(
+        self,
+        *,
+        rules: Rules,
+        make_child: Callable[..., Child],
+        pump: Callable[[Callable[[int], None]], Pump],
+        pages: Path,
+        logs: Path,
+        locate: Callable[[Task], Path],
+        requests: Requests,
+        spawn: Callable[[Coroutine[Any, Any, Any]], object],
+        on_hello: Callable[[Hello], None],
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._rules, self._make_child = rules, make_child
+        self._pages, self._logs, self._locate = pages, logs, locate
+        self._requests, self._spawn, self._on_hello, self._monotonic = requests, spawn, on_hello, monotonic
+        self._loop = asyncio.get_running_loop()
+        self._pump = pump(self._marked_in_thread)
+        self._numbers = count(1)
+        self._workers: dict[Child, Worker] = {}
+        self._many: Worker | None = None
+        self._waiting: dict[int, tuple[Worker, Record]] = {}
+        """By fence: records that wait for their output to be in its files."""
+        self._early: set[int] = set()
+        """Fences whose output was written before their row came."""
+        self._offers = 0
+        self._no_start_before = 0.0
+        self._buried = asyncio.Event()
+        self.desk: Desk
+        """Set before anything runs."""
+
+    @property
+    def workers(self) -> Sequence[Worker]:
+        return list(self._workers.values())
+
+    # --- who works where ------------------------------------------------------------------
+
+    @property
+    def may_start(self) -> bool:
+        """Whether workers can be started just now."""
+        return self._monotonic() >= self._no_start_before
+
+    def offers(self) -> int:
+        """How many slots without a worker may be offered now."""
+        if not self.may_start:
+            return 0
+        if not any(w.slot is not None and not w.retiring for w in self._workers.values()):
+            return max(1, self._offers)
+        return self._offers
+
+    def worker_for(self, slot: Slot, lane: Lane) -> Worker | None:
+        """The worker that runs an attempt of this lane in this slot; None when there can be none now."""
+        if lane.many:
+            if self._many is None or self._many.retiring:
+                self._many = self._start("many", None, many=True)
+            return self._many
+        if not lane.warm:
+            return self._start("cold", None)
+        if slot.worker is None:
+            self.warm_up(slot)
+            self._offers = max(0, self._offers - 1)
+        worker = slot.worker
+        return None if worker is None or worker.retiring else worker
+
+    def warm_up(self, slot: Slot) -> None:
+        """Start the slot's warm worker."""
+        slot.worker = self._start(f"slot{slot.number}", slot)
+
+    def _start(self, role: str, slot: Slot | None, *, many: bool = False) -> Worker | None:
+        if not self.may_start:
+            return None
+        worker = Worker(f"{role}.{next(self._numbers)}", slot)
+        page, log_file = self._pages / worker.name, self._logs / f"{role}.log"
+        child = self._make_child(name=worker.name, events=self, page=page, log_file=log_file, many=many)
+        try:
+            child.start()
+        except OSError as error:
+            log.error("cannot start a worker: %s; trying again in %g s", error, START_PAUSE_S)
+            self._no_start_before = self._monotonic() + START_PAUSE_S
+            return None
+        worker.child = child
+        self._workers[child] = worker
+        self._pump.add(
+            worker.name,
+            stdout_fd=child.stdout_fd,
+            stderr_fd=child.stderr_fd,
+            page=child.page,
+            token=child.token,
+            locate=lambda fence: self._locate(worker.held.get(fence) or worker.unwritten[fence]),
+            log_file=log_file,
+        )
+        log.debug("started worker %s pid=%d", worker.name, child.pid)
+        return worker
+
+    # --- keeping it in shape --------------------------------------------------------------
+
+    def tick(self, slots: Sequence[Slot]) -> None:
+        """Look after the workers; to be called every so often."""
+        now = self._monotonic()
+        busy = all(slot.held for slot in slots if slot.worker is not None)
+        starting = sum(not w.child.ready for w in self._workers.values())
+        self._offers = max(0, self._rules.starting_at_once - starting) if busy else 0
+        if self._offers and not self.desk.dry and any(slot.worker is None for slot in slots):
+            self.desk.available()
+        warm = sum(w.slot is not None and w.usable for w in self._workers.values())
+        for worker in self.workers:
+            if not worker.usable:
+                continue
+            if self._worn(worker):
+                worker.retire()
+            elif not worker.held and now - worker.idle_at > self._rules.idle_end_s:
+                if worker.slot is not None and warm <= 1:
+                    continue  # one stays warm, so that a newcomer starts at once
+                warm -= worker.slot is not None
+                worker.retire()
+
+    def _worn(self, worker: Worker) -> bool:
+        return worker.ran >= self._rules.recycle_after_jobs or worker.child.rss_bytes > self._rules.memory_bytes
+
+    def end_attempt(self, worker: Worker, grace_s: float) -> None:
+        """End a worker with what it runs; ``exited`` tells what became of it."""
+        worker.retiring = True
+        self._spawn(worker.child.kill_attempt(grace_s))
+
+    async def end_all(self, grace_s: float) -> None:
+        """End every worker; returns when nothing is left of them and all output is written."""
+        for worker in self.workers:
+            worker.retiring = True
+        await asyncio.gather(*(w.child.kill_attempt(grace_s) for w in self.workers))
+        while self._workers:  # their last output is on its way into its files
+            self._buried.clear()
+            await self._buried.wait()
+
+    def close(self) -> None:
+        self._pump.close()
+
+    # --- output ---------------------------------------------------------------------------
+
+    def after_output(self, worker: Worker, record: Record) -> None:
+        """Record this when the attempt's output is in its files."""
+        self._waiting[record.fence] = (worker, record)
+        if worker.child.many:
+            self._pump.end(worker.name, record.fence)
+        if record.fence in self._early:
+            self._marked(record.fence)
+
+    def _marked_in_thread(self, fence: int) -> None:
+        self._loop.call_soon_threadsafe(self._marked, fence)
+
+    def _marked(self, fence: int) -> None:
+        found = self._waiting.pop(fence, None)
+        if found is None:
+            self._early.add(fence)
+            return
+        worker, record = found
+        self._early.discard(fence)
+        worker.unwritten.pop(fence, None)
+        self.desk.record([record])
+
+    # --- what children tell (Events) ------------------------------------------------------
+
+    def hello(self, child: Child, hello: Hello) -> None:
+        worker = self._workers[child]
+        worker.idle_at = self._monotonic()
+        self._on_hello(hello)
+        if hello.error is None:
+            self.desk.available()
+
+    def done(self, child: Child, rows: list[list[Any]]) -> None:
+        worker = self._workers[child]
+        self.desk.done(worker, rows)
+        if worker.slot is None and not child.many:
+            worker.retire()  # a cold start serves once
+
+    def back(self, child: Child, fences: list[int]) -> None:
+        self.desk.back(self._workers[child], fences)
+
+    def ask(self, child: Child, number: int, fence: int, verb: str, args: dict[str, Any]) -> None:
+        self._spawn(self._answer(child, number, fence, verb, args))
+
+    async def _answer(self, child: Child, number: int, fence: int, verb: str, args: dict[str, Any]) -> None:
+        task = self._workers[child].held.get(fence)
+        try:
+            value = await self._requests.serve(task.lease if task else None, fence, verb, args)
+        except SpinneyError as error:
+            log.info("refused %s of attempt %d: %s", verb, fence, error)
+            child.refuse(number, error)
+        except Exception as error:
+            # What one stage asks may not end the node.
+            log.exception("request %s of attempt %d failed", verb, fence)
+            child.refuse(number, UsageError(f"the request {verb!r} failed ({error!r}); the node's log tells more"))
+        else:
+            child.answer(number, value)
+
+    def output(self, child: Child, fence: int, stream: str, text: str) -> None:
+        self._pump.put(child.name, fence, stream, text)
+
+    def exited(self, child: Child, how: Exit) -> None:
+        worker = self._workers[child]
+        worker.retiring = True
+        if not child.ready:
+            self._no_start_before = self._monotonic() + START_PAUSE_S
+            why = f"worker {worker.name} did not become ready: {how}; its log is {child.log_file}"
+            self._on_hello(Hello(pid=child.pid, error=why))
+        # Its attempts count as over only when their output is in its files.
+        self._spawn(self._bury(worker, how, self._pump.remove(worker.name)))
+
+    async def _bury(self, worker: Worker, how: Exit, drained: "Future[None]") -> None:
+        try:
+            await asyncio.wrap_future(drained)
+        except OSError as error:
+            log.error("output of worker %s is cut short: %s", worker.name, error)
+        for fence in list(worker.unwritten):
+            self._marked(fence)
+        self._early.difference_update(worker.held)
+        self.desk.exited(worker, how)
+        del self._workers[worker.child]
+        if worker.slot is not None and worker.slot.worker is worker:
+            worker.slot.worker = None
+        if self._many is worker:
+            self._many = None
+        worker.child.page.close()
+        (self._pages / worker.name).unlink(missing_ok=True)
+        self._buried.set()
+        self.desk.available()

@@ -1,0 +1,48 @@
+"""The time until which a supervisor may go on, written by it and watched by its guard.
+
+Eight bytes of memory that both have mapped: no message can be late, lost or stuck in a full pipe.
+The time is CLOCK_BOOTTIME, which goes on while the machine sleeps, so that a supervisor which wakes
+from a long sleep is ended before it does anything. 0: no lease is held yet, nothing to watch.
+"""
+
+import mmap
+import os
+import struct
+import time
+
+_TIME = struct.Struct("=q")
+
+
+def boot_ns() -> int:
+    """Now, by the clock that deadlines are told in."""
+    return time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+
+
+class Deadline:
+    """One end of the channel; ``make`` it in the guard, ``Deadline(fd)`` in the supervisor."""
+
+    def __init__(self, fd: int) -> None:
+        self.fd = fd
+        self._memory = mmap.mmap(fd, _TIME.size)
+
+    @classmethod
+    def make(cls) -> "Deadline":
+        fd = os.memfd_create("spinney-deadline")
+        os.ftruncate(fd, _TIME.size)
+        return cls(fd)
+
+    def renew(self, until_ns: int) -> None:
+        """The supervisor may go on until then."""
+        _TIME.pack_into(self._memory, 0, until_ns)
+
+    def passed(self, now_ns: int) -> bool:
+        """Whether the time is up."""
+        return self.holds and now_ns > self._until()
+
+    @property
+    def holds(self) -> bool:
+        """Whether the supervisor may hold leases."""
+        return self._until() != 0
+
+    def _until(self) -> int:
+        return int(_TIME.unpack_from(self._memory, 0)[0])

@@ -1,0 +1,86 @@
+"""The heartbeat: a thread and a store connection of its own, which nothing else can hold up.
+
+Each beat that the store has taken renews the guard's deadline. Observers count the lease period
+from the moment at which they see the counter move, which is never before the beat began; so the
+deadline lies a margin short of a lease period behind the *beginning* of the beat, and whatever
+happens, everything below the guard is dead before anybody may call the node dead.
+
+A beat that fails (the disk is full, the database is locked) renews nothing: the node goes on, and
+the guard ends it when the time is up. A beat that the store refuses means that the node has been
+declared dead: everything stops at once.
+"""
+
+import logging
+import threading
+from collections.abc import Callable
+from types import TracebackType
+from typing import Self
+
+from spinney.model.errors import SpinneyError
+from spinney.node.deadline import Deadline, boot_ns
+from spinney.stores.contract import Store
+
+log = logging.getLogger(__name__)
+
+MARGIN = 0.2
+"""The part of the lease period that the guard has for killing."""
+
+
+def good_until_ns(began_ns: int, lease_period_s: float) -> int:
+    """How long (boot clock) a node may go on after a beat, or its joining, that began then."""
+    return began_ns + int(lease_period_s * (1 - MARGIN) * 1e9)
+
+
+class Heartbeat:
+    """``with Heartbeat(...)``: beats until left. ``on_dead`` is called, in its thread, when refused."""
+
+    def __init__(
+        self,
+        open_store: Callable[[], Store],
+        node_id: int,
+        *,
+        deadline: Deadline,
+        lease_period_s: float,
+        beat_s: float,
+        now_us: Callable[[], int],
+        on_dead: Callable[[str], None],
+    ) -> None:
+        self._open_store, self._node_id, self._deadline = open_store, node_id, deadline
+        self._lease_period_s = lease_period_s
+        self._beat_s, self._now_us, self._on_dead = beat_s, now_us, on_dead
+        self._leave = threading.Event()
+
+    def __enter__(self) -> Self:
+        self._thread = threading.Thread(target=self._run, name="heartbeat", daemon=True)
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._leave.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        try:
+            store = self._open_store()
+            try:
+                while not self._leave.is_set() and self._beat(store):
+                    self._leave.wait(self._beat_s)
+            finally:
+                store.close()
+        except Exception as error:  # noqa: BLE001 - a heart that stops for any reason stops the node
+            self._on_dead(f"the heartbeat has stopped: {error}")
+
+    def _beat(self, store: Store) -> bool:
+        began_ns = boot_ns()
+        try:
+            alive = store.beat(self._node_id, now_us=self._now_us())
+        except (SpinneyError, OSError) as error:
+            log.warning("beat failed node=%s: %s", self._node_id, error)
+            return True
+        if alive:
+            self._deadline.renew(good_until_ns(began_ns, self._lease_period_s))
+        else:
+            self._on_dead("another node has declared this one dead; its work goes on elsewhere")
+        return alive

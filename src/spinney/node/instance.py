@@ -1,0 +1,135 @@
+"""One start of a node on this host, and how to tell that it is gone.
+
+An instance is told by ``name.pid.started_us``. Its guard holds an exclusive lock on
+``node-<instance>.lock`` in the run-time directory for as long as it lives; supervisor and workers
+inherit the descriptor, so the lock is free only when every one of them is gone. What users'
+programs start does not inherit descriptors but does inherit the environment: ``SPINNEY_INSTANCE``
+there finds those that outlived even a kill of guard, supervisor and workers at once.
+"""
+
+import contextlib
+import fcntl
+import os
+import signal
+import stat
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from spinney.model.errors import NodeRefused, UsageError
+
+MARK = "SPINNEY_INSTANCE"
+"""Environment variable that everything below a guard bears."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Instance:
+    """A node's start: its name, its guard's pid, and when."""
+
+    name: str
+    pid: int
+    started_us: int
+
+    def __str__(self) -> str:
+        return f"{self.name}.{self.pid}.{self.started_us}"
+
+    def lock_path(self, run_dir: Path) -> Path:
+        return run_dir / f"node-{self}.lock"
+
+
+def boot_id() -> str:
+    """The kernel's boot: processes of another boot of this machine cannot be alive."""
+    return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+
+
+def prepare_run_dir(path: Path) -> None:
+    """Make the run-time directory, for its owner alone; refuse one that others could write to."""
+    try:
+        path.mkdir(mode=0o700, exist_ok=True)
+        found = path.stat()
+    except OSError as error:
+        raise UsageError(
+            f"the run-time directory {path} cannot be made: {error.strerror}; "
+            f"make its parent writable, or move the database to a folder that is"
+        ) from error
+    if found.st_uid != os.geteuid() or stat.S_IMODE(found.st_mode) & 0o022:
+        raise UsageError(
+            f"the run-time directory {path} belongs to somebody else or is writable by others; "
+            f"run as its owner, or make it 0700"
+        )
+
+
+def hold(run_dir: Path, instance: Instance) -> int:
+    """Take the instance's lock; returns the descriptor for children to inherit."""
+    fd = os.open(instance.lock_path(run_dir), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(fd)
+        raise NodeRefused(f"a node {instance} is already there; start this one again") from None
+    return fd
+
+
+def gone(run_dir: Path, instance: Instance) -> bool:
+    """Whether guard, supervisor and workers of an instance of this boot are proven to be gone."""
+    try:
+        fd = os.open(instance.lock_path(run_dir), os.O_RDWR | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return False  # nothing is proven by a file that is not there
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    else:
+        return True
+    finally:
+        os.close(fd)
+
+
+def pages_dir(run_dir: Path, instance: Instance) -> Path:
+    """Where the pages of an instance's workers lie."""
+    return run_dir / f"pages-{instance}"
+
+
+def clear(run_dir: Path, instance: Instance) -> None:
+    """Remove what an instance that is gone, and owns nothing any more, left in the run-time directory."""
+    folder = pages_dir(run_dir, instance)
+    if folder.is_dir():
+        for page in folder.iterdir():
+            page.unlink(missing_ok=True)
+        with contextlib.suppress(FileNotFoundError):  # two may clear up after the same node
+            folder.rmdir()
+    for socket in run_dir.glob(f"nudge-{instance.name}.{instance.pid}.sock"):
+        socket.unlink(missing_ok=True)
+    instance.lock_path(run_dir).unlink(missing_ok=True)
+
+
+def kill_marked(instance: Instance, *, limit_s: float = 10.0) -> int:
+    """KILL every process that bears the mark of ``instance``; returns how many there were.
+
+    Only for an instance that may not act any more. Loops until none is left, because what is being
+    killed may fork; gives up after ``limit_s`` (a process stuck in the kernel dies when it wakes).
+    """
+    killed: set[int] = set()
+    give_up = time.monotonic() + limit_s
+    while found := _marked(f"{MARK}={instance}".encode()):
+        for pid in found:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
+        killed |= found
+        if time.monotonic() > give_up:
+            break
+        time.sleep(0.005)  # a killed process needs a moment to be gone
+    return len(killed)
+
+
+def _marked(mark: bytes) -> set[int]:
+    found = set()
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdigit():
+            continue
+        with contextlib.suppress(OSError):
+            # A zombie's environment is empty, so the dead do not count.
+            if mark in (entry / "environ").read_bytes().split(b"\0"):
+                found.add(int(entry.name))
+    return found

@@ -1,0 +1,72 @@
+"""What the node knows about each lane (a type's stage): how it is run, and how long it takes."""
+
+from collections.abc import Iterable, Mapping
+
+from spinney.model.jobs import LaneWant
+from spinney.model.types import Isolation, StageSpec, TypeSpec
+
+MIN_RUN_US = 10.0
+"""No attempt is taken to be shorter: handing it out and recording it costs about as much."""
+
+_MEMORY = 4
+"""So many attempts of old weigh as much as the same number of new ones."""
+_NEWS = 1.25
+"""A run time is told to the store again when it has changed by this factor."""
+
+
+class Lane:
+    """One lane. Mutable: the recorder adds what it measured."""
+
+    __slots__ = ("ahead", "attempts", "key", "many", "orphan", "run_us", "stage", "total_us", "want", "warm")
+
+    def __init__(self, spec: TypeSpec, stage: StageSpec) -> None:
+        self.key = (spec.name, stage.name)
+        self.stage = stage
+        self.many = stage.isolation in (Isolation.THREAD, Isolation.ASYNC)
+        """It runs beside others in the one child that all slots share."""
+        self.warm = stage.isolation in (Isolation.PROCESS, Isolation.PROGRAM)
+        """It runs in the warm worker of its slot."""
+        self.orphan = spec.on_lost == "orphan"
+        self.ahead = stage.isolation is Isolation.PROCESS and not stage.locks and not self.orphan
+        """Whether its jobs may wait in a worker behind others."""
+        self.run_us: float | None = None
+        """Measured run time; None: none has ended yet."""
+        self.attempts, self.total_us = 0, 0
+        """Measured since the last ``learn``."""
+        self.want = LaneWant(locks=tuple((lock.template, lock.until) for lock in stage.locks))
+
+    def learn(self) -> None:
+        """Take what was measured since the last time into the average."""
+        n = self.attempts
+        if not n:
+            return
+        mean = max(self.total_us / n, MIN_RUN_US)
+        weight = 1.0 if self.run_us is None else n / (n + _MEMORY)
+        self.run_us = mean if self.run_us is None else self.run_us + weight * (mean - self.run_us)
+        self.attempts, self.total_us = 0, 0
+        told = self.want.run_us
+        if self.ahead and (told is None or not told / _NEWS <= self.run_us <= told * _NEWS):
+            self.want = LaneWant(run_us=self.run_us, locks=self.want.locks)
+
+
+class Lanes:
+    """All lanes that this node serves, by (type, stage)."""
+
+    def __init__(self, types: Iterable[TypeSpec]) -> None:
+        self._lanes = {(t.name, s.name): Lane(t, s) for t in types for s in t.stages}
+        self._wants: dict[tuple[str, str], LaneWant] = {}
+        self.need_no_warm_worker = frozenset(key for key, lane in self._lanes.items() if not lane.warm)
+        self.any_orphan = any(lane.orphan for lane in self._lanes.values())
+
+    def get(self, type_: str, stage: str) -> Lane | None:
+        return self._lanes.get((type_, stage))
+
+    def wants(self) -> Mapping[tuple[str, str], LaneWant]:
+        """How the node would serve each lane now."""
+        for key, lane in self._lanes.items():
+            self._wants[key] = lane.want
+        return self._wants
+
+    def all_ahead(self) -> bool:
+        """Whether whatever is given to a slot, more may be given behind it."""
+        return all(lane.want.run_us is not None for lane in self._lanes.values())

@@ -1,0 +1,156 @@
+"""The one loop through which records go out and leases come in.
+
+Whenever records are due or a slot can take work, exactly one exchange is made with the store: all
+that is due in one transaction, and the next claim with it. No timer and no linger: one job alone is
+recorded at once, and while the writer is busy what becomes due gathers for the next transaction.
+
+A record is kept here until the store has taken it. When the database is in trouble (locked by a
+foreign program, the disk full) the same exchange is tried again, with growing pauses, for as long
+as the node lives.
+"""
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+from itertools import islice
+from typing import Protocol
+
+from spinney.model.errors import SpinneyError, StoreUnusable
+from spinney.model.jobs import Exchange, Lease, Record, Want
+from spinney.model.outcomes import Outcome
+from spinney.node.store_thread import StoreThread
+from spinney.stores.contract import Store
+
+log = logging.getLogger(__name__)
+
+_PAUSE_S = 0.05
+_PAUSE_MAX_S = 2.0
+_CANNOT = "what the stage ended with cannot be recorded"
+
+
+class Desk(Protocol):
+    """Who wants work and gets it."""
+
+    def want(self) -> Want | None:
+        """What could be taken on now. Without slots: stages may be kept; None: not even that."""
+
+    async def take(self, leases: Sequence[Lease]) -> None:
+        """Hand out new leases."""
+
+    def answered(self, want: Want | None, answer: Exchange) -> None:
+        """An exchange has been made, its leases are handed out."""
+
+
+class Recorder:
+    """Collects records and exchanges them for work. Lives in the event loop; ``run`` is its task."""
+
+    def __init__(
+        self,
+        db: StoreThread,
+        desk: Desk,
+        *,
+        batch: int,
+        now_us: Callable[[], int],
+        pause: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        self._db, self._desk, self._batch = db, desk, batch
+        self._now_us, self._pause = now_us, pause
+        self._due: deque[Record] = deque()
+        self._wake = asyncio.Event()
+        self._asked = False
+        self._idle = asyncio.Event()
+        self.recorded = 0
+        """How many records the store has taken."""
+
+    def add(self, records: Sequence[Record]) -> None:
+        """These are to be recorded."""
+        self._due.extend(records)
+        self._wake.set()
+
+    def ask(self) -> None:
+        """Something may have become claimable, or a slot can take more."""
+        self._asked = True
+        self._wake.set()
+
+    async def flushed(self) -> None:
+        """Wait until everything that was added is recorded."""
+        while self._due:
+            self._idle.clear()
+            await self._idle.wait()
+
+    async def run(self) -> None:
+        """Exchange, for ever."""
+        while True:
+            await self._wake.wait()
+            self._wake.clear()
+            while self._due or self._asked:
+                self._asked = False
+                await self._once()
+
+    async def _once(self) -> None:
+        want = self._desk.want()
+        due = self._due
+        records = list(islice(due, self._batch))
+        if not records and (want is None or not want.slots):
+            return
+        answer = await self._exchange(records, want)
+        for _ in records:
+            due.popleft()
+        self.recorded += len(records)
+        if not due:
+            self._idle.set()
+        for late in answer.refused:
+            log.warning(
+                "refused late record job=%d fence=%d outcome=%s: its lease was gone",
+                late.job_id, late.fence, late.outcome,
+            )  # fmt: skip
+        await self._desk.take(answer.leases)
+        self._desk.answered(want, answer)
+
+    async def _exchange(self, records: list[Record], want: Want | None) -> Exchange:
+        pause_s = _PAUSE_S
+        while True:
+            exchange = partial(_exchange, records=records, want=want, now_us=self._now_us())
+            try:
+                return await self._db.call(exchange)
+            except StoreUnusable as error:
+                # The want is dropped: by the time the store answers again its slots may be gone.
+                log.error("cannot record yet, %d records held back: %s", len(records), error)
+                want = None
+                await self._pause(pause_s)
+                pause_s = min(2 * pause_s, _PAUSE_MAX_S)
+            except SpinneyError:
+                raise
+            except Exception as error:
+                if not any(record.outcome is not Outcome.RETURNED for record in records):
+                    raise
+                log.exception("%d records cannot be recorded together", len(records))
+                return await self._one_by_one(records, error)
+
+    async def _one_by_one(self, records: list[Record], error: Exception) -> Exchange:
+        """Something in one of them is more than the store can take (a delay of a million years): that
+        job fails for it, and the others do not notice."""
+        if len(records) == 1:
+            return await self._exchange([_without_its_words(records[0], error)], None)
+        answers = [await self._exchange([record], None) for record in records]
+        return Exchange(
+            leases=[lease for answer in answers for lease in answer.leases],
+            refused=[late for answer in answers for late in answer.refused],
+            starved=True,
+        )
+
+
+def _without_its_words(record: Record, error: Exception) -> Record:
+    if record.message is not None and record.message.startswith(_CANNOT):
+        raise error  # it was not the record: the store itself is broken
+    message = f"{_CANNOT}: {error!r}; return or raise something smaller"
+    return Record(
+        record.job_id, record.fence, Outcome.ERROR, record.started_us, record.ended_us,
+        message=message, retryable=False,
+    )  # fmt: skip
+
+
+def _exchange(store: Store, *, records: list[Record], want: Want | None, now_us: int) -> Exchange:
+    return store.exchange(records, want, now_us=now_us)

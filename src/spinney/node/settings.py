@@ -1,0 +1,119 @@
+"""What a node is told when it starts. Checked here, once, with sentences that say what to do."""
+
+import json
+import os
+import re
+import socket
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from spinney.model import names
+from spinney.model.errors import UsageError
+from spinney.model.places import run_dir
+
+_APP = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
+_LEVELS = ("debug", "info", "warning", "error")
+
+
+def _host_name() -> str:
+    return re.sub(r"[^A-Za-z0-9_.-]", "-", socket.gethostname()).lstrip(".-") or "node"
+
+
+def _cpus() -> int:
+    return len(os.sched_getaffinity(0))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeSettings:
+    """Everything a node needs to know; what is not given has a good default."""
+
+    store: str
+    """URL of the store, as ``sqlite:////var/lib/spinney/spinney.db``."""
+    app: str
+    """``module:attribute`` of the Spinney application whose stages run here."""
+    name: str = field(default_factory=_host_name)
+    slots: int = field(default_factory=_cpus)
+    """How many attempts run here at once, over all queues."""
+    folders: str
+    """The folder root: where jobs have their folders."""
+    run_dir: str | None = None
+    """Locks, pages and sockets of this host's nodes; None: ``<database file>.run``."""
+    replace: bool = False
+    """Take over from a node of the same name that is alive: it drains while this one claims."""
+    lease_period_s: float = 15.0
+    """A node that has not beaten for so long is dead; its guard has killed everything before."""
+    beat_s: float = 1.0
+    """Seconds between heartbeats."""
+    poll_s: float = 0.2
+    """Seconds between looks at the store behind the nudges."""
+    tick_s: float = 0.1
+    """Seconds between looks at what runs: time limits, wishes, memory."""
+    drain_limit_s: float = 60.0
+    """What still runs so long after a drain began is ended and handed back."""
+    lookahead_s: float = 0.1
+    """How far ahead a slot is given work, by measured run times."""
+    lookahead_jobs: int = 600
+    """The most that is given ahead to one slot."""
+    list_size: int = 200
+    """The most jobs that travel to a worker in one message."""
+    batch_records: int = 600
+    """The most records that one transaction takes."""
+    recycle_after_jobs: int = 1_000_000
+    """A worker that ran so many attempts is replaced."""
+    worker_memory_bytes: int = 2 * 1024**3
+    """A worker that holds more between attempts is replaced."""
+    idle_end_s: float = 60.0
+    """A worker without work for so long is ended; one stays warm."""
+    output_bytes: int = 10 * 1024**2
+    """The most output of one attempt that is kept."""
+    log_level: str = "info"
+
+    def __post_init__(self) -> None:
+        names.name("node", self.name)
+        if not _APP.fullmatch(self.app):
+            raise UsageError(
+                f"{self.app!r} names no application; write it as module:attribute, for example jobs:app"
+            )
+        for setting in _AT_LEAST_ONE:
+            if getattr(self, setting) < 1:
+                raise UsageError(f"{setting} is {getattr(self, setting)}; it must be 1 or more")
+        for setting in _POSITIVE:
+            if getattr(self, setting) <= 0:
+                raise UsageError(f"{setting} is {getattr(self, setting)}; it must be more than 0")
+        if self.drain_limit_s < 0:
+            raise UsageError(f"drain_limit_s is {self.drain_limit_s}; it must be 0 or more")
+        if self.lease_period_s < 3 * self.beat_s:
+            raise UsageError(
+                f"lease_period_s is {self.lease_period_s} with a heartbeat every {self.beat_s} s; "
+                f"make it at least three heartbeats"
+            )
+        if self.log_level not in _LEVELS:
+            raise UsageError(f"log_level is {self.log_level!r}; use one of {', '.join(_LEVELS)}")
+
+    def run_path(self) -> Path:
+        """The run-time directory: as set, else beside the database file."""
+        if self.run_dir is not None:
+            return Path(self.run_dir)
+        found = run_dir(self.store)
+        if found is None:
+            raise UsageError(
+                f"the store {self.store.partition('://')[0]!r} has no file to put the run-time directory "
+                f"beside; set run_dir to a directory on a local disk"
+            )
+        return found
+
+    def to_json(self) -> str:
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> "NodeSettings":
+        value: dict[str, Any] = json.loads(text)
+        return cls(**value)
+
+
+_AT_LEAST_ONE = (
+    "slots", "lookahead_jobs", "list_size", "batch_records", "recycle_after_jobs",
+    "worker_memory_bytes", "output_bytes",
+)  # fmt: skip
+_POSITIVE = ("lease_period_s", "beat_s", "poll_s", "tick_s", "lookahead_s", "idle_end_s")

@@ -1,0 +1,99 @@
+"""The slots of a node: what each holds, and what each may be given. No I/O, no clock of its own."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from spinney.model.jobs import Lease, SlotWant
+
+if TYPE_CHECKING:
+    from spinney.node.crew import Worker
+    from spinney.node.lanes import Lane
+
+
+class Task(NamedTuple):
+    """A lease that this node holds, and where it stands. A plain tuple: thousands a second."""
+
+    lease: Lease
+    lane: "Lane"
+    slot: "Slot"
+    expected_us: float
+    """Run time that was expected when it was given to the slot."""
+
+
+class Slot:
+    """A place for one attempt at a time, with those waiting behind it."""
+
+    __slots__ = ("closed", "expected_us", "held", "moved_at", "number", "recalled_at", "worker")
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.worker: Worker | None = None
+        """Its warm worker, when it has one."""
+        self.held = 0
+        """Leases in it: one runs, the others stand behind it in its worker."""
+        self.expected_us = 0.0
+        """Expected run time of what it holds."""
+        self.closed = False
+        """It holds something behind which nothing may stand."""
+        self.moved_at = 0.0
+        """When it was last given something or got something done (monotonic, s)."""
+        self.recalled_at = 0.0
+        """When its backlog was last asked back (monotonic, s)."""
+
+    @property
+    def warm(self) -> bool:
+        """Whether its worker can take work at once."""
+        return self.worker is not None and self.worker.usable
+
+    def put(self, lane: "Lane", now: float) -> None:
+        """It is being given jobs of this lane."""
+        self.moved_at = now
+        if not lane.ahead:
+            self.closed = True
+
+    def emptied(self) -> None:
+        """Its last lease is gone."""
+        self.held, self.expected_us, self.closed = 0, 0.0, False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ahead:
+    """How far ahead slots are given work."""
+
+    run_us: float
+    jobs: int
+    list_size: int
+
+    def want(self, slot: Slot, now: float, *, whole: bool) -> SlotWant | None:
+        """What a slot with a warm worker may be given now; None: nothing.
+
+        A free one gets a first job, and the others with it when all lanes allow it (``whole``). One
+        that holds work asks again when half of its time and a list's worth of jobs are used up: so
+        its worker never starves, and requests stay lists. What stands behind an attempt that takes
+        longer than the look-ahead would wait for nothing, so that slot is given nothing.
+        """
+        if slot.held == 0:
+            return SlotWant(slot.number, self.jobs if whole else 1, self.run_us, True)
+        if slot.closed or now - slot.moved_at > self.run_us / 1e6:
+            return None
+        jobs, budget_us = self.jobs - slot.held, self.run_us - slot.expected_us
+        if jobs < min(self.list_size, self.jobs) or budget_us < self.run_us / 2:
+            return None
+        return SlotWant(slot.number, jobs, budget_us, False)
+
+
+def cold_want(slot: Slot) -> SlotWant:
+    """What a free slot without a warm worker may be given: one job."""
+    return SlotWant(slot.number, 1, 0.0, True)
+
+
+def backlogged(slots: Iterable[Slot], *, least_us: float, now: float, pause_s: float) -> list[Slot]:
+    """Slots with at least so much expected work behind what runs, and not asked for it just now."""
+    return [
+        slot
+        for slot in slots
+        if slot.held > 1
+        and slot.expected_us * (slot.held - 1) / slot.held >= least_us
+        and now - slot.recalled_at >= pause_s
+    ]

@@ -1,0 +1,99 @@
+"""One thread that owns one store: everything the event loop wants of it goes through ``call``.
+
+A store is synchronous and belongs to one thread at a time. Calls are served in the order asked. A
+thread that dies (its store broke in a way that no call explains) fails every call from then on, so
+that nothing waits for it for ever: the supervisor ends and the guard clears up.
+"""
+
+import asyncio
+import queue
+import threading
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from spinney.model.errors import SpinneyError
+from spinney.stores.contract import Store
+
+T = TypeVar("T")
+
+
+class StoreThreadEnded(SpinneyError):
+    """A thread that owned a store has died, which ends the node; start it again."""
+
+
+class StoreThread:
+    """``async with StoreThread(name, open_store) as db: await db.call(lambda store: ...)``."""
+
+    def __init__(self, name: str, open_store: Callable[[], Store]) -> None:
+        self._name, self._open_store = name, open_store
+        self._calls: queue.SimpleQueue[tuple[Callable[[Store], Any], asyncio.Future[Any]] | None]
+        self._calls = queue.SimpleQueue()
+        self._dead: StoreThreadEnded | None = None
+
+    async def __aenter__(self) -> Self:
+        self._loop = asyncio.get_running_loop()
+        opened: asyncio.Future[None] = self._loop.create_future()
+        self._thread = threading.Thread(target=self._serve, args=(opened,), name=self._name, daemon=True)
+        self._thread.start()
+        await opened
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._calls.put(None)
+        await asyncio.to_thread(self._thread.join)
+
+    async def call(self, verb: Callable[[Store], T]) -> T:
+        """What ``verb`` returns or raises, run in the store's thread."""
+        if self._dead is not None:
+            raise self._dead
+        answer: asyncio.Future[T] = self._loop.create_future()
+        self._calls.put((verb, answer))
+        return await answer
+
+    def _serve(self, opened: asyncio.Future[None]) -> None:
+        try:
+            store = self._open_store()
+        except BaseException as error:  # noqa: BLE001 - handed to whoever waits for the thread
+            self._settle(opened, None, error)
+            return
+        self._settle(opened, None, None)
+        try:
+            while (item := self._calls.get()) is not None:
+                verb, answer = item
+                try:
+                    value = verb(store)
+                except Exception as error:  # noqa: BLE001 - handed to the caller
+                    self._settle(answer, None, error)
+                else:
+                    self._settle(answer, value, None)
+        except BaseException as error:  # noqa: BLE001 - the thread ends; callers are told
+            # In the loop's own thread, so that no call slips in between the look and the end.
+            self._loop.call_soon_threadsafe(self._abandon, answer, error)
+        finally:
+            store.close()
+
+    def _abandon(self, answer: asyncio.Future[Any], error: BaseException) -> None:
+        self._dead = StoreThreadEnded(f"the {self._name} thread has ended: {error!r}; start the node again")
+        self._dead.__cause__ = error
+        _set(answer, None, self._dead)
+        while not self._calls.empty():
+            if (item := self._calls.get()) is not None:
+                _set(item[1], None, self._dead)
+
+    def _settle(self, answer: asyncio.Future[Any], value: Any, error: BaseException | None) -> None:
+        try:
+            self._loop.call_soon_threadsafe(_set, answer, value, error)
+        except RuntimeError:
+            return  # the loop has closed: nobody waits for it any more
+
+
+def _set(answer: asyncio.Future[Any], value: Any, error: BaseException | None) -> None:
+    if answer.done():
+        return  # its caller was cancelled
+    if error is None:
+        answer.set_result(value)
+    else:
+        answer.set_exception(error)

@@ -1,0 +1,340 @@
+"""The supervisor: claims, hands out, records, recovers. It never runs or imports user code.
+
+Start: the first worker loads the application and tells its job types, which are registered; then
+the node makes sure that nobody else bears its name, joins, and works. Loops run in one task group:
+if one of them fails, the node ends, and the guard clears up.
+
+End: at the first TERM it drains (claims nothing, gets back what has not begun, lets what runs
+finish up to a limit, then ends it and hands it back), at the second everything is ended at once.
+What cannot be handed back because the database does not answer is taken back by whoever comes next.
+"""
+
+import asyncio
+import importlib.metadata
+import logging
+import os
+import signal
+import socket
+import time
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from spinney import nudge
+from spinney.model.errors import StoreUnusable, UsageError
+from spinney.model.jobs import NodeInfo
+from spinney.node import folders, instance
+from spinney.node.crew import Crew, Rules
+from spinney.node.deadline import Deadline, boot_ns
+from spinney.node.desk import Desk, handed_back
+from spinney.node.executors.child import Child, Hello
+from spinney.node.heartbeat import Heartbeat, good_until_ns
+from spinney.node.housekeeping import Housekeeping
+from spinney.node.instance import Instance
+from spinney.node.lanes import Lanes
+from spinney.node.limits import Limits
+from spinney.node.output import Pump
+from spinney.node.recorder import Recorder
+from spinney.node.recovery import Here
+from spinney.node.requests import Requests
+from spinney.node.settings import NodeSettings
+from spinney.node.slots import Ahead, Slot, Task
+from spinney.node.store_thread import StoreThread
+from spinney.node.takeover import clear_the_way, door
+from spinney.stores.contract import Store
+
+log = logging.getLogger(__name__)
+
+DRAIN_GRACE_S = 5.0
+"""Between TERM and KILL for what still runs when a drain has reached its limit."""
+_LOOK_S = 0.02
+
+
+def wall_us() -> int:
+    """Now, in microseconds since 1970 UTC."""
+    return time.time_ns() // 1000
+
+
+class Supervisor:
+    """One run of a node. ``await run()`` returns its exit code."""
+
+    def __init__(
+        self,
+        settings: NodeSettings,
+        own: Instance,
+        *,
+        lock_fd: int,
+        deadline: Deadline,
+        open_store: Callable[[], Store],
+        on_dead: Callable[[str], None],
+        make_child: Callable[..., Child] = Child,
+        now_us: Callable[[], int] = wall_us,
+    ) -> None:
+        """``on_dead`` is called, in some thread, when the node has lost its leases: it must end
+        everything at once and not return."""
+        self._settings, self._own, self._lock_fd, self._deadline = settings, own, lock_fd, deadline
+        self._open_store, self._on_dead = open_store, on_dead
+        self._make_child, self._now_us = make_child, now_us
+        self._run_dir, self._root = settings.run_path(), Path(settings.folders)
+        self._here = Here(host=socket.gethostname(), boot_id=instance.boot_id(), run_dir=self._run_dir)
+        self._known: set[int] = set()
+        self._terms = 0
+        self._term = asyncio.Event()
+        self._hurry = asyncio.Event()
+        self._look_for_wishes = True
+
+    async def run(self) -> int:
+        """Work until told to end."""
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, self._on_term)
+        async with AsyncExitStack() as stack:
+            self._writer = await stack.enter_async_context(StoreThread("writer", self._open_store))
+            self._reader = await stack.enter_async_context(StoreThread("reader", self._open_store))
+            facts = await self._reader.call(lambda store: store.facts())
+            folders.check_token(self._root, facts["folder_token"])
+            async with asyncio.TaskGroup() as group:
+                self._build(group.create_task)
+                stack.callback(self._crew.close)
+                work = group.create_task(self._work())
+                leave = group.create_task(self._term.wait())
+                await asyncio.wait((work, leave), return_when=asyncio.FIRST_COMPLETED)
+                if not self._joined.is_set():
+                    work.cancel()  # told to end before it had begun
+                await asyncio.gather(work, return_exceptions=True)
+                leave.cancel()
+            if not work.cancelled() and (error := work.exception()) is not None:
+                raise error
+        return 0 if self._terms < 2 else 1
+
+    def _build(self, spawn: Callable[[Coroutine[Any, Any, Any]], object]) -> None:
+        """Make the parts and tie them together."""
+        settings = self._settings
+        pages, logs = instance.pages_dir(self._run_dir, self._own), self._run_dir / f"logs-{settings.name}"
+        for folder in (pages, logs):
+            folder.mkdir(mode=0o700, exist_ok=True)
+        self._spawn = spawn
+        self._joined = asyncio.Event()
+        self._first_hello: asyncio.Future[Hello] = asyncio.get_running_loop().create_future()
+        self._slots = [Slot(n) for n in range(settings.slots)]
+        requests = Requests(self._writer, self._reader, now_us=self._now_us, on_born=self._claimable)
+        self._crew = Crew(
+            rules=Rules(
+                recycle_after_jobs=settings.recycle_after_jobs,
+                memory_bytes=settings.worker_memory_bytes,
+                idle_end_s=settings.idle_end_s,
+                starting_at_once=max(2, len(os.sched_getaffinity(0))),
+            ),
+            make_child=self._child,
+            pump=lambda marked: Pump(marked, head_bytes=settings.output_bytes),
+            pages=pages,
+            logs=logs,
+            locate=self._output_of,
+            requests=requests,
+            spawn=spawn,
+            on_hello=self._on_hello,
+        )
+        self._desk = Desk(
+            slots=self._slots,
+            crew=self._crew,
+            ahead=Ahead(
+                run_us=settings.lookahead_s * 1e6, jobs=settings.lookahead_jobs, list_size=settings.list_size
+            ),
+            mark_started=self._mark_started,
+            on_wake=self._on_wake,
+        )
+        self._crew.desk = self._desk
+        self._recorder = Recorder(
+            self._writer, self._desk, batch=settings.batch_records, now_us=self._now_us
+        )
+        self._desk.sink = self._recorder
+        self._limits = Limits(
+            self._crew,
+            show=lambda fences: spawn(self._mark_started(fences)),
+            recall=lambda slot: self._desk.recall([slot]),
+            long_s=settings.lookahead_s,
+        )
+
+    # --- start, work, end -----------------------------------------------------------------
+
+    async def _work(self) -> None:
+        try:
+            self._crew.warm_up(self._slots[0])
+            hello = await self._first_hello
+            if hello.error is not None:
+                raise UsageError(hello.error)
+            await self._writer.call(lambda store: store.register(hello.types, hello.queues))
+            async with self._membership(hello) as node_id:
+                loops = self._loops(node_id)
+                self._desk.enter(node_id, Lanes(hello.types))
+                self._joined.set()
+                log.info("node %s works slots=%d types=%d", self._own, len(self._slots), len(hello.types))
+                tasks = [asyncio.ensure_future(loop) for loop in loops]
+                try:
+                    await _while_alive(tasks, self._term.wait())
+                    await _while_alive(tasks, self._drain(node_id))
+                finally:
+                    for task in tasks:
+                        task.cancel()
+        finally:
+            await self._crew.end_all(0.0)
+
+    @asynccontextmanager
+    async def _membership(self, hello: Hello) -> AsyncIterator[int]:
+        """Be a node: joined, beating, to be nudged."""
+        settings = self._settings
+        node = NodeInfo(
+            id=0, name=settings.name, boot_id=self._here.boot_id, host=self._here.host, pid=self._own.pid,
+            slots=settings.slots, state="active", beat=0, started_us=self._own.started_us,
+            seen_us=self._own.started_us, version=importlib.metadata.version("spinney"),
+            types=tuple(t.name for t in hello.types),
+        )  # fmt: skip
+        async with door(self._run_dir, settings.name):
+            await clear_the_way(
+                self._writer, self._here, name=settings.name, replace=settings.replace,
+                lease_period_s=settings.lease_period_s, now_us=self._now_us,
+            )  # fmt: skip
+            # From before it joins: a guard that ends it clears its traces only when nothing is held.
+            self._deadline.renew(good_until_ns(boot_ns(), settings.lease_period_s))
+            now_us = self._now_us()
+            node_id = await self._writer.call(lambda store: store.join(node, now_us=now_us))
+        heartbeat = Heartbeat(
+            self._open_store, node_id, deadline=self._deadline, lease_period_s=settings.lease_period_s,
+            beat_s=settings.beat_s, now_us=self._now_us, on_dead=self._on_dead,
+        )  # fmt: skip
+        socket_name = nudge.socket_name(settings.name, self._own.pid)
+        with heartbeat:
+            async with nudge.nudged(self._run_dir, socket_name, self._on_nudge):
+                yield node_id
+        # Only now that it beats no more: a beat of a node that has left would be refused.
+        left_us = self._now_us()
+        await self._writer.call(lambda store: store.update_node(node_id, state="left", now_us=left_us))
+        self._deadline.renew(0)  # nothing is leased any more, nothing can come too late
+        nudge.nudge_all(self._run_dir)
+        log.info("node %s has left, recorded=%d", self._own, self._recorder.recorded)
+
+    def _loops(self, node_id: int) -> list[Coroutine[Any, Any, None]]:
+        self._housekeeping = Housekeeping(
+            self._writer, self._reader, node_id=node_id, here=self._here, folder_root=self._root,
+            lease_period_s=self._settings.lease_period_s, now_us=self._now_us, on_claimable=self._claimable,
+        )  # fmt: skip
+        return [self._recorder.run(), self._poll(), self._tick(node_id), self._housekeeping.run()]
+
+    async def _drain(self, node_id: int) -> None:
+        log.info("draining: %d leases", self._desk.held())
+        self._desk.draining = True
+        now_us = self._now_us()
+        await self._writer.call(lambda store: store.update_node(node_id, state="draining", now_us=now_us))
+        for worker in self._crew.workers:
+            worker.child.recall()
+        give_up = time.monotonic() + self._settings.drain_limit_s
+        while self._desk.held() and time.monotonic() < give_up and not self._hurry.is_set():  # noqa: ASYNC110
+            await asyncio.sleep(_LOOK_S)
+        for worker in self._crew.workers:
+            for fence, task in worker.held.items():
+                worker.endings.setdefault(fence, handed_back(task.lane, "its node was stopped"))
+        await self._end_workers()
+        await self._recorder.flushed()
+
+    async def _end_workers(self) -> None:
+        ended = asyncio.ensure_future(self._crew.end_all(DRAIN_GRACE_S))
+        hurry = asyncio.ensure_future(self._hurry.wait())
+        await asyncio.wait((ended, hurry), return_when=asyncio.FIRST_COMPLETED)
+        hurry.cancel()
+        if not ended.done():
+            await self._crew.end_all(0.0)
+        await ended
+
+    # --- loops ----------------------------------------------------------------------------
+
+    async def _poll(self) -> None:
+        """Behind the nudges: has anybody committed?"""
+        seen = -1
+        while True:
+            try:
+                signature = await self._reader.call(lambda store: store.signature())
+            except StoreUnusable as error:
+                log.error("cannot look at the store: %s", error)
+            else:
+                if signature != seen:
+                    seen, self._look_for_wishes = signature, True
+                    self._claimable()
+            await asyncio.sleep(self._settings.poll_s)
+
+    async def _tick(self, node_id: int) -> None:
+        while True:
+            self._limits.tick()
+            self._crew.tick(self._slots)
+            if self._look_for_wishes and self._desk.held():
+                self._look_for_wishes = False
+                await self._wishes(node_id)
+            await asyncio.sleep(self._settings.tick_s)
+
+    async def _wishes(self, node_id: int) -> None:
+        try:
+            wished = await self._reader.call(lambda store: store.wishes(node_id))
+        except StoreUnusable as error:
+            log.error("cannot look for cancel wishes: %s", error)
+            return
+        if wished:
+            self._look_for_wishes = True  # until they have ended
+            self._limits.wishes(wished)
+
+    # --- what happens ---------------------------------------------------------------------
+
+    def _on_term(self) -> None:
+        self._terms += 1
+        self._term.set()
+        if self._terms > 1:
+            self._hurry.set()
+
+    def _on_nudge(self) -> None:
+        self._look_for_wishes = True
+        self._desk.newcomers()
+
+    def _claimable(self) -> None:
+        self._desk.claimable()
+
+    def _on_wake(self, wake_us: int) -> None:
+        self._housekeeping.due(wake_us)
+
+    def _on_hello(self, hello: Hello) -> None:
+        if not self._first_hello.done():
+            self._first_hello.set_result(hello)
+        elif hello.error is not None:
+            log.error("a further worker cannot serve: %s", hello.error)
+
+    async def _mark_started(self, fences: Sequence[int]) -> bool:
+        now_us = self._now_us()
+        try:
+            await self._writer.call(lambda store: store.started(fences, now_us=now_us))
+        except StoreUnusable as error:
+            log.error("cannot show %d attempts as running: %s", len(fences), error)
+            return False
+        return True
+
+    def _child(self, **particular: Any) -> Child:
+        return self._make_child(
+            app=self._settings.app,
+            folder_root=self._root,
+            known=self._known,
+            node=self._settings.name,
+            lock_fd=self._lock_fd,
+            **particular,
+        )
+
+    def _output_of(self, task: Task) -> Path:
+        lease = task.lease
+        return folders.path(self._root, lease.job_id) / folders.OWN / f"{lease.stage}.{lease.fence}"
+
+
+async def _while_alive(loops: Sequence["asyncio.Task[None]"], what: Coroutine[Any, Any, Any]) -> None:
+    """Wait for ``what``. Raises at once what a loop raised: loops end only by failing."""
+    wanted = asyncio.ensure_future(what)
+    try:
+        await asyncio.wait([wanted, *loops], return_when=asyncio.FIRST_COMPLETED)
+        for loop in loops:
+            if loop.done():
+                loop.result()
+        await wanted
+    finally:
+        wanted.cancel()

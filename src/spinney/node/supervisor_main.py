@@ -1,0 +1,91 @@
+"""The supervisor's process: ``python -m spinney.node.supervisor_main FD``, started by the guard.
+
+``FD`` is a memory file with everything it must know. It is a child subreaper like the guard, and
+watches the guard in turn: a thread of its own waits for the end of a pipe whose other end only the
+guard holds. When the guard is gone, or the node is declared dead, everything below is killed and
+the process ends, whatever the event loop is doing.
+"""
+
+import asyncio
+import json
+import logging
+import os
+import sys
+import threading
+
+from spinney.model.errors import SpinneyError
+from spinney.node.deadline import Deadline
+from spinney.node.executors import proctree
+from spinney.node.instance import Instance
+from spinney.node.run import set_up_log
+from spinney.node.settings import NodeSettings
+from spinney.node.supervisor import Supervisor
+from spinney.stores.sql import open_store
+
+log = logging.getLogger(__name__)
+
+EXIT_LOST = 1
+
+
+def main() -> int:
+    """Be the supervisor; returns the exit code."""
+    note = int(sys.argv[1])
+    told = json.loads(os.pread(note, os.fstat(note).st_size, 0))
+    os.close(note)
+    settings = NodeSettings.from_json(told["settings"])
+    set_up_log(settings.log_level)
+    proctree.become_subreaper()
+    for fd in (told["lock_fd"], told["deadline_fd"], told["guard_fd"]):
+        os.set_inheritable(fd, False)
+    threading.Thread(target=_watch_guard, args=(told["guard_fd"],), name="guard watch", daemon=True).start()
+    name, pid, started_us = told["instance"]
+    try:
+        return asyncio.run(_run(settings, Instance(name=name, pid=pid, started_us=started_us), told))
+    except BaseExceptionGroup as errors:
+        return _say(_first(errors))
+    except SpinneyError as error:
+        return _say(error)
+
+
+async def _run(settings: NodeSettings, own: Instance, told: dict[str, int]) -> int:
+    supervisor = Supervisor(
+        settings,
+        own,
+        lock_fd=told["lock_fd"],
+        deadline=Deadline(told["deadline_fd"]),
+        open_store=lambda: open_store(settings.store),
+        on_dead=end_everything,
+    )
+    return await supervisor.run()
+
+
+def end_everything(why: str) -> None:
+    """KILL all that is below, until nothing is left, and end. From any thread; does not return."""
+    log.error("ending everything at once: %s", why)
+    while proctree.reap():
+        proctree.kill_tree(os.getpid(), grace_s=0.0)
+    os._exit(EXIT_LOST)
+
+
+def _watch_guard(fd: int) -> None:
+    os.read(fd, 1)  # nobody writes: it returns when the guard is gone
+    end_everything("the guard is gone")
+
+
+def _first(errors: BaseExceptionGroup) -> BaseException:
+    error: BaseException = errors
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error
+
+
+def _say(error: BaseException) -> int:
+    """One sentence on stderr; the exit code that goes with it. What nobody foresaw goes on as it is."""
+    if not isinstance(error, SpinneyError):
+        raise error
+    print(f"spinney: {error}", file=sys.stderr)  # noqa: T201 - the sentence for the terminal
+    return error.exit_code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,494 @@
+"""The life of jobs in plain dictionaries: what a store must agree with, written to be read.
+
+A ``Model`` is told what was done and says where every job stands after it. It does not choose: which
+job a claim gives is the store's decision, and ``claimed`` only judges whether it was lawful. What
+operators must be refused raises ``Refusal`` and leaves everything as it was.
+
+Locks, shares and keys have suites of their own and are not told here.
+"""
+
+import copy
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from spinney.model.jobs import Lease
+from spinney.model.outcomes import PASSED, Outcome
+from spinney.model.states import SETTLED, State
+from spinney.model.types import StageSpec, TypeSpec
+
+BAD = frozenset({State.FAILED, State.CANCELLED, State.ORPHANED})
+BROKEN = BAD | {State.DELETED}
+T = TypeVar("T")
+
+
+class Refusal(Exception):
+    """The store must refuse this and change nothing."""
+
+
+@dataclass
+class Held:
+    """A lease as the model sees it."""
+
+    fence: int
+    node: int
+    slot: int
+    started: bool = False
+
+
+@dataclass
+class ModelJob:
+    id: int
+    type: str
+    parent: int | None
+    queue: str
+    priority: int
+    needs: set[int]
+    at_us: int | None
+    stage: str | None
+    state: State = State.WAITING
+    """Claimed and running are told from ``lease``; while there is one, this is PENDING."""
+    waits: str | None = None
+    passed: set[str] = field(default_factory=set)
+    finished: bool = False
+    attempts: int = 0
+    interruptions: int = 0
+    wake_us: int | None = None
+    lease: Held | None = None
+    because: str | None = None
+    """``children`` or ``needs`` when it failed by no stage of its own."""
+    birth_stage: str | None = None
+    superseded: bool = False
+    wish: bool = False
+    tree_wish: bool = False
+    unborn: list["ModelJob"] = field(default_factory=list)
+
+    @property
+    def shown(self) -> State:
+        if self.lease is None:
+            return self.state
+        return State.RUNNING if self.lease.started else State.CLAIMED
+
+    @property
+    def open(self) -> bool:
+        return self.state not in SETTLED
+
+
+class Model:
+    """All jobs that are visible, by id."""
+
+    def __init__(self, types: Mapping[str, TypeSpec], limits: Mapping[str, int]) -> None:
+        self.types, self.limits = types, limits
+        self.jobs: dict[int, ModelJob] = {}
+        self.now_us = 0
+        self.last_fence = 0
+        self._parents: list[int] = []
+        self._needers: list[int] = []
+
+    # --- what is done: making jobs --------------------------------------------------------
+
+    def new(
+        self, job_id: int, of: str, parent: int | None, queue: str, priority: int,
+        needs: Sequence[int] = (), at_us: int | None = None,
+    ) -> ModelJob:
+        return ModelJob(
+            job_id, of, parent, queue, priority, set(needs), at_us, self.types[of].stages[0].name
+        )
+
+    def submitted(self, made: Sequence[ModelJob]) -> None:
+        self._born(made)
+        self._drain()
+
+    def spawned(self, parent: ModelJob, made: Sequence[ModelJob]) -> None:
+        for job in made:
+            job.birth_stage = parent.stage
+        parent.unborn += made
+
+    def may_spawn(self, job: ModelJob) -> bool:
+        return not self._wished(job)
+
+    # --- what is done: attempts -----------------------------------------------------------
+
+    def claimed(self, leases: Sequence[Lease], node: int) -> None:
+        """Judge what a claim gave: promises 2, 3 and 4, and the order of a serial tree."""
+        for lease in leases:
+            job = self.jobs[lease.job_id]
+            assert job.lease is None, f"job {job.id} has an owner already"
+            assert job.state is State.PENDING, f"job {job.id} was {job.state} when it was claimed"
+            assert lease.stage == job.stage
+            assert lease.stage not in job.passed, f"stage {lease.stage} of job {job.id} had passed"
+            assert lease.attempt == job.attempts + 1
+            assert lease.fence > self.last_fence, "fences only grow"
+            assert not self._wished(job), f"job {job.id} is to be cancelled"
+            assert not self._barred(job), f"job {job.id} overtook one of its serial tree"
+            self.last_fence = lease.fence
+            job.lease = Held(lease.fence, node, lease.slot)
+        for queue, limit in self.limits.items():
+            slots = {(j.lease.node, j.lease.slot) for j in self.leased() if j.lease and j.queue == queue}
+            assert len(slots) <= limit, f"queue {queue} occupies {len(slots)} slots of {limit}"
+
+    def claimable(self) -> list[ModelJob]:
+        """What a free slot of a node that knows every lane could be given now."""
+        full = {
+            queue
+            for queue, limit in self.limits.items()
+            if sum(job.queue == queue for job in self.leased()) >= limit
+        }
+        return [
+            job
+            for job in self.jobs.values()
+            if job.state is State.PENDING and job.lease is None
+            and job.queue not in full and not self._barred(job)
+        ]
+
+    def started(self, job: ModelJob) -> None:
+        assert job.lease is not None
+        job.lease.started = True
+
+    def recorded(self, job: ModelJob, outcome: Outcome, *, retryable: bool = True, delay_s: float = 0) -> None:
+        assert job.lease is not None
+        job.lease = None
+        unborn, job.unborn = job.unborn, []
+        if outcome in PASSED:
+            self._passed(job, outcome, unborn)
+        elif self._wished(job):
+            self._settle(job, State.CANCELLED)
+        else:
+            self._not_passed(job, outcome, retryable, delay_s)
+        self._drain()
+
+    def recovered(self, node: int) -> list[int]:
+        """The node died; what it had marked as started is lost."""
+        lost = [job for job in self.leased() if job.lease and job.lease.node == node]
+        for job in lost:
+            assert job.lease is not None
+            began, job.lease, job.unborn = job.lease.started, None, []
+            job.interruptions += began
+            spec = self.types[job.type]
+            if self._wished(job):
+                self._settle(job, State.CANCELLED)
+            elif began and job.interruptions >= spec.poison_after:
+                self._settle(job, State.FAILED)
+            elif began and spec.on_lost == "orphan":
+                self._settle(job, State.ORPHANED)
+            else:
+                self._place(job)
+        self._drain()
+        return [job.id for job in lost]
+
+    # --- what is done: time and operators -------------------------------------------------
+
+    def swept(self) -> None:
+        for job in list(self.jobs.values()):
+            if job.state is State.SCHEDULED and job.wake_us is not None and job.wake_us <= self.now_us:
+                self._place(job)
+        self._drain()
+        for job in self.jobs.values():
+            if job.tree_wish and not job.open and not any(j.open for j in self.below(job)):
+                job.tree_wish = False
+
+    def cancelled(self, job: ModelJob, *, tree: bool) -> None:
+        self._whole(lambda: self._cancel(self.jobs[job.id], tree))
+
+    def retried(self, job: ModelJob, stage: str | None = None) -> None:
+        self._whole(lambda: self._retry(self.jobs[job.id], stage))
+
+    def rerun(self, job: ModelJob, stage: str | None = None) -> None:
+        self._whole(lambda: self._rerun(self.jobs[job.id], stage))
+
+    def released(self, job: ModelJob) -> None:
+        if job.state is not State.HELD:
+            raise Refusal
+        self._place(job)
+        self._drain()
+
+    def deleted(self, job: ModelJob) -> set[int]:
+        below = [j for j in self.below(job) if j.state is not State.DELETED]
+        if job.state is State.DELETED or (job.open and job.state is not State.HELD):
+            raise Refusal
+        if any(j.open and j.state is not State.HELD for j in below):
+            raise Refusal
+        for gone in [*reversed(below), job]:
+            self._bury(gone)
+        self._drain()
+        return {job.id, *(j.id for j in below)}
+
+    # --- looking --------------------------------------------------------------------------
+
+    def leased(self) -> list[ModelJob]:
+        return [job for job in self.jobs.values() if job.lease is not None]
+
+    def children(self, job: ModelJob) -> list[ModelJob]:
+        """Those that count: neither superseded nor deleted."""
+        return [
+            j for j in self.jobs.values()
+            if j.parent == job.id and not j.superseded and j.state is not State.DELETED
+        ]
+
+    def below(self, job: ModelJob) -> list[ModelJob]:
+        """Everything below it, every parent before its children."""
+        return [j for j in self.jobs.values() if job in self.above(j)]
+
+    def above(self, job: ModelJob) -> Iterator[ModelJob]:
+        while job.parent is not None:
+            job = self.jobs[job.parent]
+            yield job
+
+    # --- rules: passed or not -------------------------------------------------------------
+
+    def _spec(self, job: ModelJob) -> StageSpec:
+        spec = self.types[job.type].stage(job.stage or "")
+        assert spec is not None
+        return spec
+
+    def _next(self, job: ModelJob) -> str | None:
+        if job.finished:
+            return None
+        return next((s.name for s in self.types[job.type].stages if s.name not in job.passed), None)
+
+    def _passed(self, job: ModelJob, outcome: Outcome, unborn: Sequence[ModelJob]) -> None:
+        assert job.stage is not None
+        ran, spec = job.stage, self._spec(job)
+        job.passed.add(ran)
+        job.finished = outcome is Outcome.FINISH
+        job.attempts = job.interruptions = 0
+        self._born(unborn)
+        if spec.again and self._older_children_open(job, ran) and not job.finished:
+            job.passed.discard(ran)  # it told of children as they were before one was opened again
+        if not self._children_open(job):
+            self._proceed(job)
+            return
+        job.stage = self._next(job) or job.stage
+        if self._wished(job) and self._next(job) is not None:
+            self._settle(job, State.CANCELLED)
+        else:
+            self._wait(job, "children")
+
+    def _not_passed(self, job: ModelJob, outcome: Outcome, retryable: bool, delay_s: float) -> None:
+        match outcome:
+            case Outcome.RETURNED:
+                self._place(job)
+            case Outcome.HOLD:
+                job.state = State.HELD
+            case Outcome.DEFER:
+                self._rest(job, delay_s)
+            case Outcome.ERROR:
+                job.attempts += 1
+                if not retryable or job.attempts >= self._spec(job).max_attempts:
+                    self._settle(job, State.FAILED)
+                else:
+                    self._rest(job, (1.0, 2.0, 3.0)[min(job.attempts, 3) - 1])
+            case _:
+                raise AssertionError(f"{outcome} is not told here")
+
+    def _rest(self, job: ModelJob, seconds: float) -> None:
+        job.state, job.wake_us = State.SCHEDULED, self.now_us + round(seconds * 1e6)
+
+    # --- rules: where a job belongs -------------------------------------------------------
+
+    def _born(self, made: Sequence[ModelJob]) -> None:
+        for job in made:
+            self.jobs[job.id] = job
+        for job in made:
+            self._place(job)
+
+    def _place(self, job: ModelJob) -> None:
+        job.wake_us = job.waits = None
+        needs = [self.jobs[n].state for n in job.needs]
+        if self._wished(job):
+            self._settle(job, State.CANCELLED)
+        elif job.at_us is not None and job.at_us > self.now_us:
+            job.state, job.wake_us = State.SCHEDULED, job.at_us
+        elif any(state in BROKEN for state in needs):
+            self._settle(job, State.FAILED, because="needs")
+        elif any(state is not State.COMPLETED for state in needs):
+            self._wait(job, "needs")
+        elif self._older_children_open(job, job.stage):
+            self._wait(job, "children")
+        elif self._strict(job) and any(c.birth_stage != job.stage for c in self._bad_children(job)):
+            self._settle(job, State.FAILED, because="children")
+        else:
+            job.state = State.PENDING
+
+    def _wait(self, job: ModelJob, for_what: str) -> None:
+        job.state, job.waits = State.WAITING, for_what
+
+    def _proceed(self, job: ModelJob) -> None:
+        """Its children have settled, or it has none: to its next stage or to its end."""
+        following, spoilt = self._next(job), self._bad_children(job)
+        if spoilt and (following is None or self._strict(job)):
+            if self._wished(job):
+                self._settle(job, State.CANCELLED)
+            else:
+                self._settle(job, State.FAILED, because="children")
+        elif following is None:
+            self._settle(job, State.COMPLETED)
+        else:
+            if following != job.stage:
+                job.stage, job.attempts = following, 0
+            self._place(job)
+
+    def _settle(self, job: ModelJob, state: State, because: str | None = None) -> None:
+        job.state, job.because, job.wish = state, because, False
+        job.wake_us = job.waits = None
+        if state is State.COMPLETED:
+            job.stage = None
+        if job.parent is not None:
+            self._parents.append(job.parent)
+        self._needers.append(job.id)
+
+    def _drain(self) -> None:
+        """What a settled job means for its parent and for those that need it."""
+        while self._parents or self._needers:
+            while self._parents:
+                parent = self.jobs[self._parents.pop()]
+                waits = parent.state is State.WAITING and parent.waits == "children"
+                if waits and not self._children_open(parent):
+                    self._proceed(parent)
+            while self._needers:
+                need = self._needers.pop()
+                for job in list(self.jobs.values()):
+                    if need in job.needs and job.state is State.WAITING and job.waits == "needs":
+                        self._place(job)
+
+    # --- rules: children ------------------------------------------------------------------
+
+    def _strict(self, job: ModelJob) -> bool:
+        return self.types[job.type].children == "completed"
+
+    def _children_open(self, job: ModelJob) -> bool:
+        return any(child.open for child in self.children(job))
+
+    def _older_children_open(self, job: ModelJob, stage: str | None) -> bool:
+        return any(child.open and child.birth_stage != stage for child in self.children(job))
+
+    def _bad_children(self, job: ModelJob) -> list[ModelJob]:
+        """Those that keep it from completing; a batch shrugs at what somebody cancelled."""
+        bad = BAD if self._strict(job) else BAD - {State.CANCELLED}
+        return [child for child in self.children(job) if child.state in bad]
+
+    def _barred(self, job: ModelJob) -> bool:
+        """In a serial tree: by one that runs, or by an earlier one that is open and does not itself wait."""
+        above = list(self.above(job))
+        if not above or not self.types[above[-1].type].serial:
+            return False
+        line = [j for j in self.below(above[-1]) if j.open and j.state is not State.WAITING and j is not job]
+        return any(j.lease or self._lineage(j) < self._lineage(job) for j in line)
+
+    def _lineage(self, job: ModelJob) -> list[int]:
+        return [*reversed([j.id for j in self.above(job)]), job.id]
+
+    def _wished(self, job: ModelJob) -> bool:
+        return job.wish or job.tree_wish or any(j.tree_wish for j in self.above(job))
+
+    # --- rules: operators -----------------------------------------------------------------
+
+    def _whole(self, verb: Callable[[], T]) -> T:
+        """A verb happens wholly or not at all."""
+        before = copy.deepcopy(self.jobs)
+        try:
+            done = verb()
+            self._drain()
+        except Refusal:
+            self.jobs = before
+            self._parents, self._needers = [], []
+            raise
+        return done
+
+    def _cancel(self, job: ModelJob, tree: bool) -> None:
+        if not job.open or (self._children_open(job) and not tree):
+            raise Refusal
+        job.wish, job.tree_wish = not tree, tree
+        for j in [*reversed(self.below(job) if tree else []), job]:
+            if j.open and j.lease is None and not self._children_open(j):
+                self._settle(j, State.CANCELLED)
+                self._drain()
+
+    def _retry(self, job: ModelJob, stage: str | None) -> None:
+        if job.state not in BAD or self._wished(job):
+            raise Refusal
+        if stage is None and job.because == "children":
+            spoilt = self._bad_children(job)
+            for child in spoilt:
+                self._retry(child, None)
+            if spoilt:
+                return
+        if stage is not None:
+            self._supersede(job, stage, refuse_beyond=self._next(job))
+        self._open(job)
+
+    def _rerun(self, job: ModelJob, stage: str | None) -> None:
+        if job.open or job.state is State.DELETED or self._wished(job):
+            raise Refusal
+        self._supersede(job, stage or self.types[job.type].stages[0].name)
+        self._open(job)
+
+    def _supersede(self, job: ModelJob, stage: str, refuse_beyond: str | None = None) -> None:
+        names = [s.name for s in self.types[job.type].stages]
+        behind = names[names.index(stage) :]
+        if refuse_beyond is not None and refuse_beyond not in behind:
+            raise Refusal
+        job.passed -= set(behind)
+        job.finished = False
+        for child in self.children(job):
+            child.superseded = child.superseded or child.birth_stage in behind
+
+    def _open(self, job: ModelJob) -> None:
+        following = self._next(job)
+        if following is None:
+            if not self._again(job) and not self._bad_children(job):
+                raise Refusal
+            following = self._next(job)
+        job.stage, job.attempts, job.interruptions, job.at_us, job.because = following, 0, 0, None, None
+        job.state = State.WAITING
+        self._regrow_above(job)
+        if following is None:
+            self._proceed(job)
+        else:
+            self._place(job)
+        self._regrow_needers(job)
+
+    def _again(self, job: ModelJob) -> bool:
+        again = {s.name for s in self.types[job.type].stages if s.again}
+        if not job.finished:
+            job.passed -= again
+        return bool(again)
+
+    def _regrow_above(self, job: ModelJob) -> None:
+        if job.parent is None or job.superseded:
+            return
+        parent = self.jobs[job.parent]
+        if parent.state is State.CANCELLED:
+            raise Refusal
+        if parent.state is State.PENDING and parent.lease is None:
+            self._place(parent)
+        if parent.open or parent.state in (State.ORPHANED, State.DELETED):
+            return
+        if parent.state is State.FAILED and parent.because is None:
+            return
+        self._wait_again(parent, "children")
+        self._regrow_needers(parent)
+        self._regrow_above(parent)
+
+    def _regrow_needers(self, need: ModelJob) -> None:
+        for job in list(self.jobs.values()):
+            if need.id in job.needs and job.state is State.FAILED and job.because == "needs":
+                self._wait_again(job, "needs")
+                self._regrow_above(job)
+                self._regrow_needers(job)
+
+    def _wait_again(self, job: ModelJob, for_what: str) -> None:
+        self._again(job)
+        job.stage, job.attempts, job.because = self._next(job), 0, None
+        self._wait(job, for_what)
+
+    def _bury(self, job: ModelJob) -> None:
+        held, was = job.state is State.HELD, job.state
+        job.state, job.stage, job.waits = State.DELETED, job.stage, None
+        if was is State.COMPLETED:
+            for needer in self.jobs.values():
+                needer.needs.discard(job.id)
+        if job.parent is not None:
+            self._parents.append(job.parent)
+        if held:
+            self._needers.append(job.id)

@@ -1,0 +1,361 @@
+"""Locks: named places that a stage must have while it runs, or a job until it settles."""
+
+import pytest
+
+from spinney.model.errors import UsageError
+from spinney.model.jobs import Lease
+from spinney.model.outcomes import Outcome
+from spinney.model.states import State
+from spinney.model.types import LockSpec
+
+from .words import Site, kind, locked, stage
+
+SERNO = {"serno": "SG-1"}
+LOCK = "receiver:SG-1"
+
+
+def _rivals(site: Site, n: int = 3) -> tuple[Lease, list[int]]:
+    """``n`` jobs that want the same lock: the lease of the first, and the ids of those that wait."""
+    ids = site.submit("locked", *[SERNO] * n)
+    (lease,) = site.claim()
+    assert lease.job_id == ids[0]
+    return lease, ids[1:]
+
+
+def test_one_at_a_time_has_a_lock(site: Site) -> None:
+    _rivals(site)
+
+    assert site.claim() == []
+
+
+def test_who_meets_a_taken_lock_waits_and_says_for_which(site: Site) -> None:
+    _, waiting = _rivals(site)
+
+    for job in map(site.job, waiting):
+        assert (job.state, job.waits_for) == (State.WAITING, f"lock:{LOCK}")
+
+
+def test_other_names_are_other_locks(site: Site) -> None:
+    _rivals(site)
+    other = site.submit_one("locked", {"serno": "SG-2"})
+
+    assert site.claim_one().job_id == other
+
+
+def test_a_lock_is_one_over_all_nodes_and_all_types(site: Site) -> None:
+    site.knows(kind("also", stage("read", locks=locked("receiver:{serno}"))))
+    _rivals(site, n=1)
+    job = site.submit_one("also", SERNO)
+
+    assert site.claim(site.node("other")) == []
+    assert site.job(job).waits_for == f"lock:{LOCK}"
+
+
+def test_a_name_without_fields_is_one_lock_for_all(site: Site) -> None:
+    site.knows(kind("printer", stage("work", locks=locked("printer"))))
+    site.submit("printer", n=3)
+
+    assert len(site.claim()) == 1
+
+
+@pytest.mark.parametrize(
+    "outcome",
+    [
+        Outcome.OK, Outcome.WARNING, Outcome.FINISH, Outcome.ERROR, Outcome.TIMEOUT, Outcome.DIED,
+        Outcome.DEFER, Outcome.HOLD,
+    ],
+)
+def test_however_an_attempt_ends_the_first_that_waits_is_moved_back(site: Site, outcome: Outcome) -> None:
+    lease, (first, second) = _rivals(site)
+
+    site.record(lease, outcome, delay_s=60.0)
+
+    assert site.states([first, second]) == [State.PENDING, State.WAITING]
+    assert [le.job_id for le in site.claim()] == [first]
+
+
+def test_a_recovered_nodes_lock_is_free(site: Site) -> None:
+    ids = site.submit("locked", SERNO, SERNO)
+    node = site.node("n")
+    site.start(*site.claim(node))
+
+    site.recover(node)
+
+    assert sorted(job for job, _ in site.drain()) == ids
+
+
+def test_a_cancelled_attempts_lock_goes_to_the_next(site: Site) -> None:
+    lease, (first, _) = _rivals(site)
+    site.cancel(lease.job_id)
+
+    site.record(lease, Outcome.CANCELLED)
+
+    assert site.claim_one().job_id == first
+
+
+def test_all_that_wait_get_their_turn_in_order(site: Site) -> None:
+    lease, waiting = _rivals(site, n=6)
+    site.pass_(lease)
+
+    assert [job for job, _ in site.drain()] == waiting
+
+
+def test_who_waited_goes_before_who_came_later(site: Site) -> None:
+    lease, (waiting,) = _rivals(site, n=2)
+    site.submit_one("locked", SERNO)
+
+    site.pass_(lease)
+
+    assert site.claim_one().job_id == waiting
+
+
+def test_who_waited_gets_the_lock_in_the_transaction_that_frees_it(site: Site) -> None:
+    lease, (waiting,) = _rivals(site, n=2)
+
+    answer = site.exchange([site.entry(lease)], site.want(site.here))
+
+    assert [le.job_id for le in answer.leases] == [waiting]
+
+
+def test_a_cancelled_waiter_holds_nobody_up(site: Site) -> None:
+    lease, (first, second) = _rivals(site)
+    site.cancel(first)
+
+    site.pass_(lease)
+
+    assert site.claim_one().job_id == second
+
+
+def test_a_job_moved_back_and_then_cancelled_holds_nobody_up(site: Site) -> None:
+    lease, (first, second) = _rivals(site)
+    site.pass_(lease)
+    assert site.state(first) is State.PENDING
+
+    site.cancel(first)
+    site.sweep()
+
+    assert site.claim_one().job_id == second
+
+
+def test_two_jobs_with_one_lock_are_not_given_ahead_to_one_slot(site: Site) -> None:
+    site.submit("locked", SERNO, SERNO, SERNO)
+    node = site.node("n", slots=1)
+
+    assert len(site.claim(node, jobs=10, run_us=1.0)) == 1
+
+
+def test_many_jobs_that_wait_for_a_lock_bar_nobody_else(site: Site) -> None:
+    site.submit("locked", *[SERNO] * 300)
+    other = site.submit_one()
+
+    claimed = []
+    for _ in range(20):
+        claimed += [lease.job_id for lease in site.claim()]
+    assert other in claimed
+    assert len(claimed) == 2
+
+
+# --- until the job settles ------------------------------------------------------------------
+
+
+@pytest.fixture
+def keeping(site: Site) -> Site:
+    site.knows(
+        kind("keeper", stage("first", locks=locked("receiver:{serno}", until="job")), "second", "third")
+    )
+    return site
+
+
+def test_a_lock_may_be_kept_over_stages_until_the_job_settles(keeping: Site) -> None:
+    keeper = keeping.submit_one("keeper", SERNO)
+    keeping.pass_(keeping.run(keeper))
+    rival = keeping.submit_one("locked", SERNO)
+
+    assert [le.job_id for le in keeping.claim()] == [keeper]
+    assert keeping.state(rival) is State.WAITING
+
+
+@pytest.mark.parametrize("end", ["complete", "fail", "cancel"])
+def test_a_settled_job_has_given_its_locks_back(keeping: Site, end: str) -> None:
+    keeper = keeping.submit_one("keeper", SERNO)
+    keeping.pass_(keeping.run(keeper))
+    rival = keeping.submit_one("locked", SERNO)
+    lease = keeping.claim_by_job()[keeper]
+
+    match end:
+        case "complete":
+            keeping.pass_(lease)
+            keeping.pass_(keeping.run(keeper))
+        case "fail":
+            keeping.fail(lease)
+        case "cancel":
+            keeping.cancel(keeper)
+            keeping.record(lease, Outcome.CANCELLED)
+
+    assert keeping.claim_one().job_id == rival
+
+
+def test_a_job_that_is_deferred_keeps_its_lock(keeping: Site) -> None:
+    keeper = keeping.submit_one("keeper", SERNO)
+    keeping.record(keeping.run(keeper), Outcome.DEFER, delay_s=60.0)
+    rival = keeping.submit_one("locked", SERNO)
+
+    assert keeping.claim() == []
+    assert keeping.state(rival) is State.WAITING
+
+
+def test_a_job_passes_its_own_lock(keeping: Site) -> None:
+    keeping.knows(
+        kind(
+            "both",
+            stage("first", locks=locked("receiver:{serno}", until="job")),
+            stage("second", locks=locked("receiver:{serno}")),
+            "third",
+        )
+    )
+    job = keeping.submit_one("both", SERNO)
+
+    ran = keeping.drain()
+
+    assert [name for _, name in ran] == ["first", "second", "third"]
+    assert keeping.state(job) is State.COMPLETED
+
+
+def test_a_job_whose_attempt_was_lost_keeps_its_lock_for_its_next(keeping: Site) -> None:
+    keeper = keeping.submit_one("keeper", SERNO)
+    node = keeping.node("n")
+    keeping.run(keeper, node)
+    keeping.submit_one("locked", SERNO)
+
+    keeping.recover(node)
+
+    assert [le.job_id for le in keeping.claim(slots=1)] == [keeper]
+
+
+# --- several --------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def several(site: Site) -> Site:
+    both = (LockSpec(template="left:{a}"), LockSpec(template="right:{b}"))
+    site.knows(
+        kind("both", stage("work", locks=both)),
+        kind("left", stage("work", locks=locked("left:{a}"))),
+        kind("right", stage("work", locks=locked("right:{b}"))),
+    )
+    return site
+
+
+@pytest.mark.parametrize(("first", "then"), [("left", "right"), ("right", "left")])
+def test_several_locks_are_taken_all_or_none(several: Site, first: str, then: str) -> None:
+    place = {"a": 1, "b": 1}
+    owner = several.submit_one(first, place)
+    lease = several.run(owner)
+    wants_both = several.submit_one("both", place)
+    free = several.submit_one(then, place)
+
+    assert [le.job_id for le in several.claim()] == [free]
+    assert several.job(wants_both).waits_for == f"lock:{first}:1"
+    assert lease.job_id == owner
+
+
+def test_who_needs_several_goes_on_when_all_are_free(several: Site) -> None:
+    place = {"a": 1, "b": 1}
+    left, right = several.submit_one("left", place), several.submit_one("right", place)
+    leases = several.claim_by_job()
+    wants_both = several.submit_one("both", place)
+    assert several.claim() == []
+
+    several.pass_(leases[left])
+    assert several.claim() == []
+    several.pass_(leases[right])
+
+    assert several.claim_one().job_id == wants_both
+
+
+def test_crosswise_wants_do_not_lock_each_other_out(several: Site) -> None:
+    crossed = (LockSpec(template="right:{b}"), LockSpec(template="left:{a}"))
+    several.knows(kind("crossed", stage("work", locks=crossed)))
+    place = {"a": 1, "b": 1}
+    ids = [several.submit_one(t, place) for t in ("both", "crossed", "both", "crossed")]
+
+    assert sorted(job for job, _ in several.drain()) == ids
+
+
+# --- inside a stage -------------------------------------------------------------------------
+
+
+def test_a_running_attempt_may_take_one_more_lock(site: Site) -> None:
+    lease = site.run(site.submit_one())
+
+    assert site.store.take_lock(lease.job_id, lease.fence, LOCK, "attempt") is True
+    site.submit_one("locked", SERNO)
+
+    assert site.claim() == []
+
+
+def test_to_take_what_one_has_is_no_mistake(site: Site) -> None:
+    lease = site.run(site.submit_one("locked", SERNO))
+
+    assert site.store.take_lock(lease.job_id, lease.fence, LOCK, "attempt") is True
+    assert site.store.take_lock(lease.job_id, lease.fence, LOCK, "attempt") is True
+
+
+def test_a_taken_lock_is_answered_at_once_with_no(site: Site) -> None:
+    site.run(site.submit_one("locked", SERNO))
+    lease = site.run(site.submit_one())
+
+    assert site.store.take_lock(lease.job_id, lease.fence, LOCK, "attempt") is False
+
+
+def test_an_attempt_that_met_a_taken_lock_starts_again_once_it_is_free(site: Site) -> None:
+    owner = site.run(site.submit_one("locked", SERNO))
+    lease = site.run(site.submit_one())
+    site.store.take_lock(lease.job_id, lease.fence, LOCK, "attempt")
+
+    site.record(lease, Outcome.LOCKED, lock=LOCK)
+
+    job = site.job(lease.job_id)
+    assert (job.state, job.waits_for, job.attempts) == (State.WAITING, f"lock:{LOCK}", 0)
+    assert site.claim() == []
+    site.pass_(owner)
+    assert site.claim_one().job_id == lease.job_id
+
+
+def test_a_lock_that_came_free_before_the_record_leaves_nobody_waiting(site: Site) -> None:
+    owner = site.run(site.submit_one("locked", SERNO))
+    lease = site.run(site.submit_one())
+    assert not site.store.take_lock(lease.job_id, lease.fence, LOCK, "attempt")
+    site.pass_(owner)
+
+    site.record(lease, Outcome.LOCKED, lock=LOCK)
+
+    assert site.claim_one().job_id == lease.job_id
+
+
+def test_a_lock_taken_inside_is_free_when_the_attempt_has_ended(site: Site) -> None:
+    lease = site.run(site.submit_one("three"))
+    site.store.take_lock(lease.job_id, lease.fence, LOCK, "attempt")
+    rival = site.submit_one("locked", SERNO)
+    assert site.claim() == []
+
+    site.pass_(lease)
+
+    assert rival in site.claim_by_job()
+
+
+def test_a_lock_taken_inside_may_be_kept_until_the_job_settles(site: Site) -> None:
+    lease = site.run(site.submit_one("three"))
+    site.store.take_lock(lease.job_id, lease.fence, LOCK, "job")
+    site.pass_(lease)
+    rival = site.submit_one("locked", SERNO)
+
+    assert [le.stage for le in site.claim()] == ["second"]
+    assert site.state(rival) is State.WAITING
+
+
+def test_a_lock_named_like_a_path_is_refused(site: Site) -> None:
+    lease = site.run(site.submit_one())
+
+    with pytest.raises(UsageError):
+        site.store.take_lock(lease.job_id, lease.fence, "../etc", "attempt")

@@ -1,0 +1,106 @@
+"""Work given ahead: only what a slot will get to soon, and never before every free slot has a job."""
+
+from collections import Counter
+
+from spinney.model.jobs import SlotWant, Want
+from spinney.model.outcomes import Outcome
+from spinney.model.types import QueueSpec
+
+from .words import Site
+
+
+def test_without_a_measured_run_time_nothing_is_looked_ahead(site: Site) -> None:
+    site.submit(n=20)
+    node = site.node("n", slots=2)
+
+    leases = site.claim(node, jobs=10, run_us=None)
+
+    assert Counter(lease.slot for lease in leases) == {0: 1, 1: 1}
+
+
+def test_a_slot_gets_no_more_jobs_than_it_asks(site: Site) -> None:
+    site.submit(n=50)
+    node = site.node("n", slots=2)
+
+    leases = site.claim(node, jobs=5, run_us=1.0)
+
+    assert Counter(lease.slot for lease in leases) == {0: 5, 1: 5}
+
+
+def test_a_slot_gets_no_more_run_time_than_it_asks(site: Site) -> None:
+    site.submit(n=50)
+    node = site.node("n", slots=2)
+
+    leases = site.claim(node, jobs=200, run_us=25_000.0, budget_us=100_000.0)
+
+    assert Counter(lease.slot for lease in leases) == {0: 4, 1: 4}
+
+
+def test_a_free_slot_gets_one_job_however_long_it_runs(site: Site) -> None:
+    site.submit(n=5)
+    node = site.node("n", slots=2)
+
+    leases = site.claim(node, jobs=10, run_us=9e9, budget_us=1000.0)
+
+    assert Counter(lease.slot for lease in leases) == {0: 1, 1: 1}
+
+
+def test_every_free_slot_gets_one_job_before_anything_is_looked_ahead(site: Site) -> None:
+    site.submit(n=4)
+    node = site.node("n", slots=4)
+
+    leases = site.claim(node, jobs=50, run_us=1.0)
+
+    assert Counter(lease.slot for lease in leases) == {0: 1, 1: 1, 2: 1, 3: 1}
+
+
+def test_a_busy_slot_may_be_given_work_ahead_behind_the_free_ones(site: Site) -> None:
+    site.submit_one()
+    node = site.node("n", slots=2)
+    (first,) = site.claim(node, slots=1)
+    site.submit(n=3)
+    want = Want(
+        node_id=node.id,
+        slots=[SlotWant(first.slot, 5, 1e5, False), SlotWant(1 - first.slot, 1, 1e5, True)],
+        lanes=site.lanes(run_us=1000.0),
+    )
+
+    leases = site.exchange([], want).leases
+
+    assert Counter(lease.slot for lease in leases) == {first.slot: 2, 1 - first.slot: 1}
+    assert len({lease.job_id for lease in leases}) == 3
+
+
+def test_look_ahead_within_one_slot_occupies_one_slot_of_the_limit(site: Site) -> None:
+    site.knows(queues=[QueueSpec(name="q", limit=1)])
+    site.submit(n=20, queue="q")
+    ours, theirs = site.node("ours", 4), site.node("theirs", 4)
+
+    leases = site.claim(ours, jobs=6, run_us=1.0)
+
+    assert len({lease.slot for lease in leases}) == 1
+    assert 1 <= len(leases) <= 6
+    assert site.claim(theirs) == []
+
+
+def test_work_ahead_is_dealt_by_shares_too(site: Site) -> None:
+    site.submit(n=50, share="ann")
+    site.submit(n=50, share="bob")
+    node = site.node("n", slots=2)
+
+    leases = site.claim(node, jobs=10, run_us=1.0)
+
+    held = Counter(site.job(lease.job_id).share for lease in leases)
+    assert held == {"ann": 10, "bob": 10}
+
+
+def test_work_given_ahead_goes_back_uncounted_to_where_it_was(site: Site) -> None:
+    ids = site.submit(n=3)
+    node = site.node("n", slots=1)
+    leases = site.claim(node, jobs=3, run_us=1.0)
+
+    site.exchange([site.entry(lease, Outcome.RETURNED, started_us=0) for lease in leases[1:]])
+
+    again = [site.claim_one() for _ in range(2)]
+    assert [lease.job_id for lease in again] == ids[1:]
+    assert [lease.attempt for lease in again] == [1, 1]

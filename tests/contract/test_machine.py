@@ -1,0 +1,378 @@
+"""The life of jobs, driven at random against a plain model, every job compared after every step.
+
+``SPINNEY_LONG=1`` takes its time.
+"""
+
+import os
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+
+from spinney.model.errors import SpinneyError
+from spinney.model.jobs import Filter, Lease
+from spinney.model.outcomes import Outcome
+from spinney.model.states import SETTLED, State, lawful
+from spinney.model.types import QueueSpec
+
+from .conftest import OPENERS
+from .memory_model import Model, ModelJob, Refusal
+from .words import Clock, Node, Site, kind, stage
+
+LONG = os.environ.get("SPINNEY_LONG") == "1"
+TYPES = (
+    kind("one", "work"),
+    kind("tenacious", stage("work", max_attempts=3), poison_after=2),
+    kind("three", "first", "second", stage("third", max_attempts=2)),
+    kind("parent", "expand", stage("merge", again=True), "publish"),
+    kind("batch", "expand", stage("report", again=True), children="settled"),
+    kind("line", "expand", "merge", serial=True, children="settled"),
+    kind("fragile", "work", on_lost="orphan"),
+)
+QUEUES = (QueueSpec(name="free"), QueueSpec(name="narrow", limit=2, sharing="none"))
+MENDABLE = (State.FAILED, State.CANCELLED, State.ORPHANED, State.HELD)
+NAMES = st.sampled_from([t.name for t in TYPES] + ["parent", "batch", "line"])
+LEAVES = st.sampled_from(["one", "tenacious", "three", "parent", "fragile"])
+SLOTS = 3
+"""Slots of each of the two nodes."""
+ENDS = st.lists(st.sampled_from([Outcome.OK] * 4 + [Outcome.ERROR]), min_size=SLOTS, max_size=SLOTS)
+MANY = 10
+"""So many open jobs are enough to begin with: what matters is how far they get."""
+
+
+class JobLife(RuleBasedStateMachine):
+    """One store, two nodes, one operator, and a clock."""
+
+    opener = "sqlite"
+
+    model: Model
+
+    @initialize()
+    def begin(self) -> None:
+        self.folder = tempfile.TemporaryDirectory(prefix="spinney-life-")
+        self.clock = Clock()
+        self.store = OPENERS[self.opener](Path(self.folder.name))
+        self.store.create()
+        self.site = Site(self.store, self.clock)
+        self.site.knows(*TYPES, queues=QUEUES)
+        self.model = Model({t.name: t for t in TYPES}, {"narrow": 2})
+        self.model.now_us = self.clock.now_us
+        self.nodes = [self.site.node(f"n{i}", SLOTS) for i in range(2)]
+        self.leases: dict[int, Lease] = {}
+        self.stale: list[Lease] = []
+        self.seen: dict[int, State] = {}
+
+    def teardown(self) -> None:
+        if not hasattr(self, "seen"):
+            return
+        try:
+            if sys.exc_info()[0] is None:
+                self._run_everything_to_its_end()
+        finally:
+            self.store.close()
+            self.folder.cleanup()
+
+    # --- making jobs ----------------------------------------------------------------------
+
+    @precondition(lambda self: sum(job.open for job in self.model.jobs.values()) < MANY)
+    @rule(
+        of=NAMES, n=st.integers(1, 2), queue=st.sampled_from(["free", "narrow"]),
+        priority=st.sampled_from([10, 50]), delay_s=st.sampled_from([None, None, None, 2]), data=st.data(),
+    )
+    def submit(
+        self, of: str, n: int, queue: str, priority: int, delay_s: int | None, data: st.DataObject
+    ) -> None:
+        needs = data.draw(st.lists(st.sampled_from(self._ids()), max_size=2, unique=True)) if self._ids() else []
+        needs = [n for n in needs if self.model.jobs[n].state is not State.DELETED]
+        at_us = None if delay_s is None else self.clock.now_us + delay_s * 1_000_000
+        ids = self.site.submit(of, n=n, queue=queue, priority=priority, needs=tuple(needs), at_us=at_us)
+        self.model.submitted([self.model.new(i, of, None, queue, priority, needs, at_us) for i in ids])
+
+    @precondition(lambda self: self.leases)
+    @rule(of=LEAVES, n=st.integers(1, 3), data=st.data())
+    def spawn(self, of: str, n: int, data: st.DataObject) -> None:
+        lease, _ = self._some_lease(data)
+        self._spawn(lease, of, n)
+
+    def _spawn(self, lease: Lease, of: str, n: int) -> None:
+        job = self.model.jobs[lease.job_id]
+        try:
+            ids = self.site.spawn(lease, of, n=n)
+        except SpinneyError:
+            assert not self.model.may_spawn(job)
+            return
+        assert self.model.may_spawn(job)
+        self.model.spawned(job, [self.model.new(i, of, job.id, job.queue, job.priority) for i in ids])
+
+    # --- attempts -------------------------------------------------------------------------
+
+    @rule(which=st.integers(0, 1), slots=st.integers(1, SLOTS))
+    def claim(self, which: int, slots: int) -> None:
+        node = self.nodes[which]
+        asked = min(slots, len(node.free()))
+        leases = self.site.claim(node, slots)
+        self._judge(leases, node, asked)
+
+    @precondition(lambda self: self.leases)
+    @rule(data=st.data())
+    def start(self, data: st.DataObject) -> None:
+        lease, job = self._some_lease(data)
+        self.site.start(lease)
+        self.model.started(job)
+
+    @precondition(lambda self: self.leases)
+    @rule(
+        outcome=st.sampled_from(
+            [
+                Outcome.OK, Outcome.OK, Outcome.OK, Outcome.OK, Outcome.WARNING, Outcome.NOT_APPLICABLE,
+                Outcome.ERROR, Outcome.ERROR, Outcome.DEFER, Outcome.HOLD, Outcome.FINISH, Outcome.RETURNED,
+            ]
+        ),
+        retryable=st.booleans(),
+        data=st.data(),
+    )
+    def record(self, outcome: Outcome, retryable: bool, data: st.DataObject) -> None:
+        lease, job = self._some_lease(data)
+        answer = self.site.record(lease, outcome, retryable=retryable, delay_s=2.0)
+        assert answer.refused == []
+        self._lost(lease)
+        self.model.recorded(job, outcome, retryable=retryable, delay_s=2.0)
+
+    @rule(of=LEAVES, n=st.integers(0, 2), outcomes=ENDS)
+    def first_node_works(self, of: str, n: int, outcomes: list[Outcome]) -> None:
+        self._work(self.nodes[0], of, n, outcomes)
+
+    @rule(of=LEAVES, n=st.integers(0, 2), outcomes=ENDS)
+    def second_node_works(self, of: str, n: int, outcomes: list[Outcome]) -> None:
+        self._work(self.nodes[1], of, n, outcomes)
+
+    @rule(of=LEAVES, n=st.integers(1, 3))
+    def both_nodes_work_and_time_passes(self, of: str, n: int) -> None:
+        for node in self.nodes * 2:
+            self._work(node, of, n, [Outcome.OK] * SLOTS)
+        self.time_passes(1)
+
+    def _work(self, node: Node, of: str, n: int, outcomes: list[Outcome]) -> None:
+        """What a busy node does: everything it has ends and as much is claimed, in one exchange."""
+        ended = [lease for lease in self.leases.values() if lease.fence in node.busy]
+        for lease in ended:
+            if lease.stage == "expand" and n:
+                self._spawn(lease, of, n)
+        records = [
+            self.site.entry(lease, outcome, retryable=False)
+            for lease, outcome in zip(ended, outcomes, strict=False)
+        ]
+        for lease in ended:
+            del node.busy[lease.fence]
+            self._lost(lease)
+        answer = self.site.exchange(records, self.site.want(node))
+        assert answer.refused == []
+        for record in records:
+            self.model.recorded(self.model.jobs[record.job_id], record.outcome, retryable=False)
+        self._judge(answer.leases, node, SLOTS)
+
+    @precondition(lambda self: self.stale)
+    @rule(outcome=st.sampled_from([Outcome.OK, Outcome.ERROR]), data=st.data())
+    def late_record(self, outcome: Outcome, data: st.DataObject) -> None:
+        lease = data.draw(st.sampled_from(self.stale))
+        record = self.site.entry(lease, outcome)
+        assert self.site.exchange([record]).refused == [record]
+
+    # --- time and operators ---------------------------------------------------------------
+
+    @rule(seconds=st.sampled_from([1, 2, 5]))
+    def time_passes(self, seconds: int) -> None:
+        self.model.now_us = self.clock.forward(seconds)
+        self._sweep()
+
+    @precondition(lambda self: self.model.jobs)
+    @rule(how=st.sampled_from(["cancel", "cancel tree", "delete", "node dies"]), data=st.data())
+    def trouble(self, how: str, data: st.DataObject) -> None:
+        if how == "node dies":
+            self._die(data.draw(st.integers(0, 1)))
+        elif how == "delete":
+            job = self._some_job(data, lambda j: not j.open or j.state is State.HELD)
+            if job is not None:
+                self._both(lambda: self.model.deleted(job), lambda: self.site.delete(job.id))
+        else:
+            job, tree = self._some_job(data, lambda j: j.open), how == "cancel tree"
+            if job is not None:
+                self._both(
+                    lambda: self.model.cancelled(job, tree=tree), lambda: self.site.cancel(job.id, tree)
+                )
+                self._sweep()
+
+    def _die(self, which: int) -> None:
+        node = self.nodes[which]
+        gone = [lease for lease in self.leases.values() if lease.fence in node.busy]
+        expected = self.model.recovered(node.id)
+        assert sorted(self.site.recover(node)) == sorted(expected)
+        for lease in gone:
+            self._lost(lease)
+        self.nodes[which] = self.site.node(node.name, SLOTS)
+
+    @precondition(lambda self: any(j.state in MENDABLE for j in self.model.jobs.values()))
+    @rule(data=st.data())
+    def mend(self, data: st.DataObject) -> None:
+        """Retry what failed, release what is held."""
+        job = self._some_job(data, lambda j: j.state in MENDABLE)
+        assert job is not None
+        if job.state is State.HELD:
+            self._both(lambda: self.model.released(job), lambda: self.site.release(job.id))
+        else:
+            self._both(lambda: self.model.retried(job), lambda: self.site.retry(job.id))
+
+    @precondition(lambda self: self.model.jobs)
+    @rule(data=st.data())
+    def go_back(self, data: st.DataObject) -> None:
+        """Retry from a stage, or rerun."""
+        job = self._some_job(data, lambda j: not j.open and j.state is not State.DELETED and self._at_rest(j))
+        if job is None:
+            return
+        name = data.draw(st.sampled_from([None, *(s.name for s in self.model.types[job.type].stages)]))
+        if job.state in MENDABLE and data.draw(st.booleans()):
+            self._both(lambda: self.model.retried(job, name), lambda: self.site.retry(job.id, name))
+        else:
+            self._both(lambda: self.model.rerun(job, name), lambda: self.site.rerun(job.id, name))
+
+    # --- comparing ------------------------------------------------------------------------
+
+    @invariant()
+    def every_job_stands_where_the_model_says(self) -> None:
+        if not hasattr(self, "model"):
+            return
+        stored = self.store.jobs(Filter(states=tuple(State)), limit=100_000)
+        assert [job.id for job in stored] == sorted(self.model.jobs), "nothing is lost, nothing made up"
+        for job in stored:
+            told = self.model.jobs[job.id]
+            shown = State.PENDING if job.waits_for == "serial" else job.state
+            assert shown is told.shown, f"job {job.id} ({job.type}): {job.state}, the model says {told.shown}"
+            if told.state is not State.DELETED:
+                self._compare(job, told)
+            self._step_is_lawful(job.id, job.state)
+
+    def _compare(self, job: object, told: ModelJob) -> None:
+        for name in ("stage", "attempts", "wake_us"):
+            assert getattr(job, name) == getattr(told, name), f"{name} of job {told.id}: {job}"
+        if told.state is State.WAITING:
+            assert job.waits_for == told.waits, str(job)  # type: ignore[attr-defined]
+
+    def _step_is_lawful(self, job_id: int, after: State) -> None:
+        """In one step of this machine a transaction may take a job over one state in between."""
+        before = self.seen.get(job_id)
+        if before is not after:
+            over = any(lawful(before, mid) and lawful(mid, after) for mid in State)
+            assert over or lawful(before, after), f"job {job_id}: {before} -> {after}"
+            self.seen[job_id] = after
+
+    @invariant()
+    def children_are_those_that_count(self) -> None:
+        if not hasattr(self, "model"):
+            return
+        for job in self.model.jobs.values():
+            if job.type in ("parent", "batch", "line") and job.state is not State.DELETED:
+                assert self.site.children(job.id) == sorted(c.id for c in self.model.children(job))
+
+    # --- helping --------------------------------------------------------------------------
+
+    def _ids(self) -> list[int]:
+        return list(self.model.jobs)
+
+    def _some_lease(self, data: st.DataObject) -> tuple[Lease, ModelJob]:
+        lease = self.leases[data.draw(st.sampled_from(sorted(self.leases)))]
+        return lease, self.model.jobs[lease.job_id]
+
+    def _some_job(self, data: st.DataObject, fits: object) -> ModelJob | None:
+        ids = [i for i, job in self.model.jobs.items() if fits(job)]  # type: ignore[operator]
+        return self.model.jobs[data.draw(st.sampled_from(ids))] if ids else None
+
+    def _at_rest(self, job: ModelJob) -> bool:
+        """Nothing below it is open: what a rerun does to open children is not told here."""
+        return not any(below.open for below in self.model.below(job))
+
+    def _lost(self, lease: Lease) -> None:
+        del self.leases[lease.fence]
+        self.stale.append(lease)
+
+    def _judge(self, leases: list[Lease], node: Node, asked: int) -> None:
+        assert len({lease.slot for lease in leases}) == len(leases) <= asked
+        self.model.claimed(leases, node.id)
+        self.leases |= {lease.fence: lease for lease in leases}
+        left = self.model.claimable()
+        assert len(leases) == asked or not left, f"a slot idles while {left[0].id} could use it"
+        last = max((self.model.jobs[lease.job_id].priority for lease in leases), default=0)
+        assert all(job.priority >= last for job in left), "strict priority"
+
+    def _both(self, told: object, done: object) -> None:
+        """What the model refuses the store must refuse, and the other way round."""
+        try:
+            told()  # type: ignore[operator]
+        except Refusal:
+            with pytest.raises(SpinneyError):
+                done()  # type: ignore[operator]
+            return
+        done()  # type: ignore[operator]
+
+    def _sweep(self) -> None:
+        self.site.sweep()
+        self.model.swept()
+
+    def _run_everything_to_its_end(self) -> None:
+        """Promise 1: whatever has happened, everything can still be brought to an end."""
+        for lease in list(self.leases.values()):
+            job = self.model.jobs[lease.job_id]
+            self.site.pass_(lease)
+            self._lost(lease)
+            self.model.recorded(job, Outcome.OK)
+        for _ in range(200):
+            self.time_passes(5)
+            for job in [j for j in self.model.jobs.values() if j.state is State.HELD]:
+                self.release_one(job)
+            node = self.nodes[0]
+            leases = self.site.claim(node)
+            self._judge(leases, node, SLOTS)
+            for lease in leases:
+                self.site.pass_(lease)
+                self._lost(lease)
+                self.model.recorded(self.model.jobs[lease.job_id], Outcome.OK)
+            self.every_job_stands_where_the_model_says()
+            if not any(job.open for job in self.model.jobs.values()):
+                break
+        stuck = [job.id for job in self.model.jobs.values() if job.open]
+        assert not stuck, f"jobs {stuck} never end"
+        assert {job.state for job in self.store.jobs(Filter(), limit=100_000)} <= SETTLED
+
+    def release_one(self, job: ModelJob) -> None:
+        self.model.released(job)
+        self.site.release(job.id)
+
+
+@pytest.mark.timeout(3600 if LONG else 120)
+@pytest.mark.parametrize("opener", sorted(OPENERS))
+def test_a_store_agrees_with_the_plain_model_whatever_is_done(opener: str) -> None:
+    machine = type("JobLife", (JobLife,), {"opener": opener})
+
+    run_state_machine_as_test(
+        machine,
+        settings=settings(
+            max_examples=2000 if LONG else 40,
+            stateful_step_count=80 if LONG else 40,
+            deadline=None,
+            database=None,
+            # A failure is shown as it was found, at once; the long form takes the time to shrink it.
+            phases=list(Phase) if LONG else [Phase.generate],
+            report_multiple_bugs=False,
+            suppress_health_check=list(HealthCheck),
+        ),
+    )

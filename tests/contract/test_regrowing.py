@@ -1,0 +1,287 @@
+"""Regrowing: when a leaf is mended, the tree above it goes on by itself, up to its report."""
+
+from collections.abc import Callable
+
+import pytest
+
+from spinney.model.errors import Refused
+from spinney.model.outcomes import Outcome
+from spinney.model.states import State
+from spinney.stores.contract import Store
+
+from .words import Site, kind, stage
+
+MERGING = kind("merging", "expand", stage("merge", again=True), "publish")
+
+
+@pytest.fixture
+def grove(site: Site) -> Site:
+    site.knows(MERGING)
+    return site
+
+
+def _reported_batch(site: Site) -> tuple[int, list[int]]:
+    """A batch that has reported a failure: its first child failed, its second completed."""
+    batch, born = site.family("batch", n=2)
+    site.drain(failing={born[0]})
+    assert site.states([batch, *born]) == [State.FAILED, State.FAILED, State.COMPLETED]
+    return batch, born
+
+
+def test_a_settled_ancestor_waits_again_in_the_transaction_that_opens_its_child(
+    site: Site, open_another: Callable[[], Store]
+) -> None:
+    batch, born = _reported_batch(site)
+
+    touched = site.retry(born[0])
+
+    assert (list(touched.ids), list(touched.reopened)) == ([born[0]], [batch])
+    seen = open_another().job(batch)
+    assert (seen.state, seen.waits_for, seen.settled_us) == (State.WAITING, "children", None)
+
+
+def test_a_mended_batch_reports_once_more_and_expands_no_more(site: Site) -> None:
+    batch, born = _reported_batch(site)
+    site.retry(born[0])
+
+    ran = site.drain()
+
+    assert ran == [(born[0], "work"), (batch, "report")]
+    assert site.states([batch, *born]) == [State.COMPLETED] * 3
+    assert site.stages_run(batch) == ["expand", "report", "report"]
+
+
+def test_the_superseded_report_is_marked_in_the_history(site: Site) -> None:
+    batch, born = _reported_batch(site)
+    site.retry(born[0])
+    site.drain()
+
+    assert [(a.stage, a.superseded) for a in site.store.attempts(batch)] == [
+        ("expand", False), ("report", True), ("report", False),
+    ]
+
+
+def test_a_batch_reports_whatever_became_of_the_mended_leaf(site: Site) -> None:
+    batch, born = _reported_batch(site)
+    site.retry(born[0])
+
+    site.fail(site.run(born[0]))
+
+    assert site.drain() == [(batch, "report")]
+    assert site.states([batch, born[0]]) == [State.FAILED, State.FAILED]
+
+
+def test_a_parent_that_failed_because_of_a_child_goes_on_when_it_is_mended(grove: Site) -> None:
+    parent, born = grove.family("merging", n=2)
+    grove.drain(failing={born[1]})
+    assert grove.state(parent) is State.FAILED
+
+    touched = grove.retry(born[1])
+
+    assert list(touched.reopened) == [parent]
+    assert grove.drain() == [(born[1], "work"), (parent, "merge"), (parent, "publish")]
+    assert grove.state(parent) is State.COMPLETED
+
+
+def test_only_stages_marked_again_run_once_more(grove: Site) -> None:
+    parent, born = grove.family("merging", n=2)
+    grove.drain()
+    assert grove.state(parent) is State.COMPLETED
+
+    grove.rerun(born[0])
+
+    assert grove.drain() == [(born[0], "work"), (parent, "merge")]
+    assert grove.state(parent) is State.COMPLETED
+
+
+def test_a_parent_without_stages_for_it_completes_again_by_itself(site: Site) -> None:
+    parent, born = site.family("one", n=2)
+    site.drain()
+
+    site.rerun(born[0])
+    assert site.state(parent) is State.WAITING
+    site.pass_(site.run(born[0]))
+
+    assert site.state(parent) is State.COMPLETED
+    assert site.stages_run(parent) == ["work"]
+
+
+def test_a_mended_leaf_that_fails_again_fails_its_parent_again(grove: Site) -> None:
+    parent, born = grove.family("merging", n=2)
+    grove.drain(failing={born[0]})
+    grove.retry(born[0])
+
+    grove.drain(failing={born[0]})
+
+    assert grove.states([parent, born[0]]) == [State.FAILED, State.FAILED]
+
+
+def test_a_parent_waits_until_the_last_of_several_mended_leaves_has_settled(site: Site) -> None:
+    batch, born = site.family("batch", n=3)
+    site.drain(failing=set(born))
+    for job in born:
+        site.retry(job)
+    leases = site.claim_by_job()
+
+    site.pass_(leases[born[0]])
+    site.fail(leases[born[1]])
+    assert site.state(batch) is State.WAITING
+    site.pass_(leases[born[2]])
+
+    assert site.drain() == [(batch, "report")]
+
+
+def test_a_leaf_mended_while_others_are_still_open_reopens_nobody(site: Site) -> None:
+    batch, born = site.family("batch", n=2)
+    leases = site.claim_by_job()
+    site.fail(leases[born[0]])
+
+    touched = site.retry(born[0])
+
+    assert list(touched.reopened) == []
+    assert site.state(batch) is State.WAITING
+
+
+def _three_levels(site: Site, top: str, middle: str) -> tuple[int, int, int]:
+    root, (branch,) = site.family(top, child=middle, n=1)
+    lease = site.run(branch)
+    (leaf,) = site.spawn(lease)
+    site.pass_(lease)
+    return root, branch, leaf
+
+
+def test_every_settled_ancestor_regrows_up_to_the_root(grove: Site) -> None:
+    root, branch, leaf = _three_levels(grove, "batch", "merging")
+    grove.drain(failing={leaf})
+    assert grove.states([root, branch, leaf]) == [State.FAILED] * 3
+
+    touched = grove.retry(leaf)
+
+    assert set(touched.reopened) == {root, branch}
+    assert grove.states([root, branch]) == [State.WAITING, State.WAITING]
+    assert grove.drain() == [
+        (leaf, "work"), (branch, "merge"), (branch, "publish"), (root, "report"),
+    ]
+
+
+def test_a_parent_that_failed_by_a_stage_of_its_own_stays_failed(site: Site) -> None:
+    batch, born = site.family("batch", n=2)
+    site.drain(failing={born[0], batch})
+    assert site.state(batch) is State.FAILED
+
+    touched = site.retry(born[0])
+
+    assert list(touched.reopened) == []
+    assert site.drain() == [(born[0], "work")]
+    assert site.state(batch) is State.FAILED
+
+
+def test_nobody_is_left_waiting_above_one_that_stays_failed(site: Site) -> None:
+    root, branch, leaf = _three_levels(site, "parent", "batch")
+    site.drain(failing={leaf, branch})
+    assert site.states([root, branch, leaf]) == [State.FAILED] * 3
+
+    site.retry(leaf)
+    site.drain()
+
+    assert site.states([root, branch, leaf]) == [State.FAILED, State.FAILED, State.COMPLETED]
+
+
+def test_one_that_failed_by_itself_waits_for_its_open_children_when_it_is_retried(site: Site) -> None:
+    batch, born = site.family("batch", n=2)
+    site.drain(failing={born[0], batch})
+    site.retry(born[0])
+
+    site.retry(batch)
+
+    assert site.state(batch) is State.WAITING
+    assert site.drain() == [(born[0], "work"), (batch, "report")]
+
+
+def test_below_a_cancelled_ancestor_nothing_is_opened(site: Site) -> None:
+    batch, born = site.family("batch", n=2)
+    leases = site.claim_by_job()
+    site.fail(leases[born[0]])
+    site.cancel(batch, tree=True)
+    site.record(leases[born[1]], Outcome.CANCELLED)
+    site.sweep()
+    assert site.states([batch, *born]) == [State.CANCELLED, State.FAILED, State.CANCELLED]
+
+    for job in born:
+        with pytest.raises(Refused):
+            site.retry(job)
+
+    assert site.states([batch, *born]) == [State.CANCELLED, State.FAILED, State.CANCELLED]
+
+
+def test_a_batch_may_be_mended_again_and_again(site: Site) -> None:
+    batch, born = _reported_batch(site)
+    site.retry(born[0])
+    site.drain()
+
+    for _ in range(2):
+        site.rerun(born[1])
+        site.drain()
+
+    assert site.stages_run(batch) == ["expand"] + ["report"] * 4
+    assert site.state(batch) is State.COMPLETED
+
+
+def test_a_leaf_opened_while_the_report_runs_makes_one_report_more(site: Site) -> None:
+    batch, born = site.family("batch", n=2)
+    leases = site.claim_by_job()
+    site.fail(leases[born[0]])
+    site.pass_(leases[born[1]])
+    report = site.run(batch)
+
+    site.retry(born[0])
+    site.pass_(report)
+
+    assert site.state(batch) is State.WAITING
+    assert site.drain() == [(born[0], "work"), (batch, "report")]
+    assert site.state(batch) is State.COMPLETED
+
+
+def test_a_leaf_opened_before_the_report_started_is_waited_for(site: Site) -> None:
+    batch, born = site.family("batch", n=1)
+    site.fail(site.run(born[0]))
+    assert site.state(batch) is State.PENDING
+
+    site.retry(born[0])
+
+    ran = site.drain()
+    assert ran.index((born[0], "work")) < ran.index((batch, "report")) or ran.count((batch, "report")) == 2
+    assert site.states([batch, born[0]]) == [State.COMPLETED, State.COMPLETED]
+
+
+def test_a_deleted_child_no_longer_counts(site: Site) -> None:
+    parent, born = site.family("parent", n=2)
+    site.record(site.run(born[0]), Outcome.HOLD)
+    site.pass_(site.run(born[1]))
+    assert site.state(parent) is State.WAITING
+
+    site.delete(born[0])
+
+    assert (site.state(parent), site.job(parent).stage) == (State.PENDING, "merge")
+
+
+def test_a_deleted_failure_no_longer_fails_its_parent(site: Site) -> None:
+    parent, born = site.family("parent", n=2)
+    leases = site.claim_by_job()
+    site.fail(leases[born[0]])
+    site.delete(born[0])
+
+    site.pass_(leases[born[1]])
+
+    assert (site.state(parent), site.job(parent).stage) == (State.PENDING, "merge")
+
+
+def test_a_parent_whose_failed_child_was_deleted_can_be_retried(site: Site) -> None:
+    parent, born = site.family("parent", n=2)
+    site.drain(failing={born[0]})
+    site.delete(born[0])
+
+    site.retry(parent)
+
+    assert site.drain() == [(parent, "merge")]
+    assert site.state(parent) is State.COMPLETED

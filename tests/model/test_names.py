@@ -1,0 +1,72 @@
+"""Names become parts of files, pages and shell words, so that nothing in them may lead elsewhere."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spinney.model import names
+from spinney.model.errors import BadName, UsageError
+
+PATH_PARTS = ["..", "", "/", "a/b", "../a", "a/..", "a..b", "\\", "a\\b", ".hidden", "-rf", "a\n", "a\0"]
+
+
+@pytest.mark.parametrize("text", [*PATH_PARTS, ".", "~", "a b"])
+def test_a_name_admits_no_path_parts(text: str) -> None:
+    with pytest.raises(BadName):
+        names.name("queue", text)
+
+
+@pytest.mark.parametrize("text", [*PATH_PARTS, " x"])
+def test_a_lock_name_admits_no_path_parts(text: str) -> None:
+    with pytest.raises(BadName):
+        names.lock_name(text)
+
+
+@pytest.mark.parametrize("text", ["default", "svc_acct", "a.b:c@d-e", "0", "_x", "A" * 100])
+def test_usual_names_are_taken_as_they_are(text: str) -> None:
+    assert names.name("queue", text) == text
+
+
+@pytest.mark.parametrize("text", ["receiver:SG-0613BB000593", "a b=c,d+e@f", "x" * 200])
+def test_usual_lock_names_are_taken_as_they_are(text: str) -> None:
+    assert names.lock_name(text) == text
+
+
+@pytest.mark.parametrize("text", ["x" * 101, None, 7])
+def test_too_long_or_no_text_is_refused(text: object) -> None:
+    with pytest.raises(BadName):
+        names.name("queue", text)  # type: ignore[arg-type]
+
+
+@given(st.text(max_size=120))
+def test_whatever_is_let_through_is_one_harmless_part_of_a_path(text: str) -> None:
+    try:
+        names.name("type", text)
+    except BadName:
+        return
+    assert text.isascii()
+    assert text.isprintable()
+    assert not set(text) & set("/\\ ~$`'\"*?<>|;&(){}[]!#%^=,+")
+    assert ".." not in text
+    assert text[0] not in ".-"
+
+
+@given(st.text(max_size=20))
+def test_a_label_is_printable_or_refused(text: str) -> None:
+    try:
+        names.label("share", text)
+    except BadName:
+        assert not text or not text.isprintable()
+    else:
+        assert text
+        assert text.isprintable()
+
+
+def test_the_refusal_says_what_a_name_may_be() -> None:
+    with pytest.raises(BadName, match=r"'a/b' cannot name a queue: use 1 to 100 letters"):
+        names.name("queue", "a/b")
+
+
+def test_a_bad_name_is_a_mistake_of_usage() -> None:
+    assert issubclass(BadName, UsageError)
+    assert BadName.exit_code == 2

@@ -1,0 +1,183 @@
+"""The application that node tests run: stages that note what they did in files of the test's."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from spinney import Defer, Fail, Job, Spinney
+
+app = Spinney()
+_STUBBORN = (
+    "import os, signal, sys, time\n"
+    "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
+    "os.setsid()\n"
+    "if os.fork():\n"
+    "    time.sleep(3600)\n"
+    "open(sys.argv[1], 'a').write(f'{os.getpid()}\\n')\n"
+    "time.sleep(3600)\n"
+)
+"""Ignores TERM, leaves its session and its parent."""
+
+
+def note(file: str, word: object) -> None:
+    with Path(file).open("a") as out:
+        out.write(f"{word}\n")
+
+
+@app.job
+def noop(n: int = 0) -> None:
+    pass
+
+
+@app.job(max_attempts=3)
+def nap(seconds: float = 0.005) -> None:
+    time.sleep(seconds)
+
+
+@app.job
+def nap_note(file: str, word: str, seconds: float = 0.0) -> None:
+    time.sleep(seconds)
+    note(file, word)
+
+
+@app.job(max_attempts=3, poison_after=100)
+def wait_for(file: str, note_in: str) -> str:
+    """Notes its pid, then waits until a file is there."""
+    note(note_in, os.getpid())
+    while not Path(file).exists():
+        time.sleep(0.005)
+    return "seen"
+
+
+@app.job(on_lost="orphan")
+def once(file: str, note_in: str) -> None:
+    note(note_in, os.getpid())
+    while not Path(file).exists():
+        time.sleep(0.005)
+
+
+@app.job
+def shows_itself(job: Job, note_in: str, seconds: float = 0.5) -> None:
+    note(note_in, job.fence)
+    print("hello from the stage", flush=True)
+    time.sleep(seconds)
+
+
+@app.job(timeout=0.3, grace=0.2)
+def too_long(note_in: str) -> None:
+    """Leaves a stubborn program behind it, too."""
+    subprocess.Popen([sys.executable, "-c", _STUBBORN, note_in], close_fds=True)
+    time.sleep(3600)
+
+
+@app.job(max_attempts=2)
+def dies_once(job: Job) -> str:
+    if job.attempt == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return "second"
+
+
+@app.job(max_attempts=100, poison_after=3, backoff={"base_s": 0.01, "cap_s": 0.02})
+def always_dies() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+@app.job(grace=0.3)
+def polite(job: Job, note_in: str) -> None:
+    note(note_in, "begun")
+    while not job.cancelled:
+        time.sleep(0.005)
+    note(note_in, "saw the wish")
+    raise Fail("stopped, as wished", retryable=False)
+
+
+@app.job(grace=0.1)
+def deaf(note_in: str) -> None:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    note(note_in, "begun")
+    time.sleep(3600)
+
+
+@app.job(isolation="cold")
+def cold() -> int:
+    return os.getpid()
+
+
+@app.job(isolation="thread")
+def threaded(seconds: float = 0.0) -> int:
+    time.sleep(seconds)
+    return os.getpid()
+
+
+@app.job
+async def flowing(seconds: float = 0.0) -> int:
+    await asyncio.sleep(seconds)
+    return os.getpid()
+
+
+@app.job(timeout=0.2, grace=0.2, isolation="async")
+async def flowing_too_long() -> None:
+    await asyncio.sleep(3600)
+
+
+app.program("shout", ["/bin/sh", "-c", "echo loud; echo '{\"ok\": true}' > $SPINNEY_RESULT"])
+
+
+@app.job
+def defers_once(job: Job) -> str:
+    if not job.data.get("tried"):
+        job.data["tried"] = True
+        raise Defer(0.2, "not yet")
+    return "now"
+
+
+@app.job
+def talks(job: Job) -> list[int]:
+    job.data["seen"] = 1
+    job.data.append("list", "a")
+    job.progress(0.5, "half")
+    return [len(job.data["list"]), job.data["seen"]]
+
+
+@app.job
+def family(job: Job, children: int) -> None:
+    job.spawn_many(noop, [{"n": n} for n in range(children)])
+
+
+@app.job(locks=["place:{place}"])
+def locked(place: str, note_in: str) -> None:
+    note(note_in, "in")
+    time.sleep(0.05)
+    note(note_in, "out")
+
+
+stages = app.pipeline("stages", poison_after=1000)
+
+
+@stages.stage(max_attempts=3)
+def first(job: Job, log: str, seconds: float = 0.0, stubborn: str = "") -> int:
+    return _step(job, log, seconds, stubborn)
+
+
+@stages.stage(max_attempts=3)
+def second(job: Job, log: str, seconds: float = 0.0, stubborn: str = "") -> int:
+    return _step(job, log, seconds, stubborn)
+
+
+@stages.stage(max_attempts=3)
+def third(job: Job, log: str, seconds: float = 0.0, stubborn: str = "") -> int:
+    return _step(job, log, seconds, stubborn)
+
+
+def _step(job: Job, log: str, seconds: float, stubborn: str) -> int:
+    """Notes that it ran, before anything can go wrong; sometimes leaves a stubborn program."""
+    note(log, f"{job.id} {job.stage} {job.fence}")
+    if stubborn and (seconds > 60 or (job.id % 20 == 0 and job.stage == "first")):
+        subprocess.Popen([sys.executable, "-c", _STUBBORN, stubborn], close_fds=True)
+        time.sleep(0.1)
+    time.sleep(seconds)
+    return os.getpid()

@@ -1,0 +1,215 @@
+"""Real nodes for tests: guard, supervisor and workers as processes, on a store in a file."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+
+from spinney.model.jobs import Attempt, Filter, Job, NodeInfo, Submission
+from spinney.model.states import SETTLED
+from spinney.node import folders
+from spinney.node.settings import NodeSettings
+from spinney.nudge import nudge_all
+from spinney.stores.contract import Store
+from spinney.stores.sql import open_store
+
+T = TypeVar("T")
+HERE = Path(__file__).parent
+DEADLINE_S = 30.0
+_RUN = (
+    "import sys\n"
+    "from spinney.node.run import run_node\n"
+    "from spinney.node.settings import NodeSettings\n"
+    "sys.exit(run_node(NodeSettings.from_json(sys.argv[1])))\n"
+)
+
+
+def now_us() -> int:
+    return time.time_ns() // 1000
+
+
+def until(look: Callable[[], T], what: str = "", deadline_s: float = DEADLINE_S) -> T:
+    """What ``look`` returns, as soon as it is true."""
+    give_up = time.monotonic() + deadline_s
+    while not (found := look()):
+        if time.monotonic() > give_up:
+            raise AssertionError(f"did not happen in {deadline_s} s: {what or look}")
+        time.sleep(0.005)
+    return found
+
+
+def lines(file: Path) -> list[str]:
+    return file.read_text().splitlines() if file.exists() else []
+
+
+class Node:
+    """A node's guard as a child process, and what is below it."""
+
+    def __init__(self, process: subprocess.Popen[str], house: "House", name: str) -> None:
+        self.process, self.house, self.name = process, house, name
+
+    @property
+    def pid(self) -> int:
+        return self.process.pid
+
+    def joined(self) -> "Node":
+        """Wait until it has joined."""
+        until(lambda: self.info() or self.process.poll() is not None, f"{self.name} joins")
+        assert self.process.poll() is None, self.process.stderr and self.process.stderr.read()
+        return self
+
+    def info(self) -> NodeInfo | None:
+        return next((n for n in self.house.store.nodes() if n.pid == self.pid), None)
+
+    def supervisor(self) -> int:
+        return until(lambda: next(iter(_children(self.pid)), 0), "a supervisor")
+
+    def workers(self) -> list[int]:
+        return _children(self.supervisor())
+
+    def term(self) -> None:
+        self.process.send_signal(signal.SIGTERM)
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.wait(DEADLINE_S)
+
+    def wait(self) -> int:
+        return self.process.wait(DEADLINE_S)
+
+    def stop(self) -> str:
+        """Drain it; returns what it logged."""
+        self.term()
+        _, log = self.process.communicate(timeout=DEADLINE_S)
+        assert self.process.returncode == 0, log
+        return log
+
+
+class House:
+    """A store, a folder root, and the nodes that a test starts on them."""
+
+    def __init__(self, place: Path) -> None:
+        self.place = place
+        self.url = f"sqlite:///{place / 'spinney.db'}"
+        self.store: Store = open_store(self.url)
+        self.store.create()
+        self.folders = place / "folders"
+        self.folders.mkdir()
+        folders.write_token(self.folders, self.store.facts()["folder_token"])
+        self.mark = f"SPINNEY_TEST={uuid.uuid4().hex}"
+        self.nodes: list[Node] = []
+
+    @property
+    def run_dir(self) -> Path:
+        return NodeSettings(store=self.url, app="a:b", folders="x").run_path()
+
+    def start(self, *, name: str = "oak", app: str = "node_app:app", **settings: Any) -> Node:
+        """Start a node; it may not have joined yet."""
+        chosen: dict[str, Any] = {"slots": 2, "beat_s": 0.2, "lease_period_s": 2.0, "tick_s": 0.02} | settings
+        told = NodeSettings(store=self.url, app=app, name=name, folders=str(self.folders), **chosen)
+        key, _, value = self.mark.partition("=")
+        process = subprocess.Popen(
+            [sys.executable, "-c", _RUN, told.to_json()],
+            cwd=HERE,
+            env=os.environ | {key: value},
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        self.nodes.append(Node(process, self, name))
+        return self.nodes[-1]
+
+    def node(self, **settings: Any) -> Node:
+        """Start a node and wait until it has joined."""
+        return self.start(**settings).joined()
+
+    # --- jobs -----------------------------------------------------------------------------
+
+    def submit(self, type_: str, *params: Mapping[str, Any], **options: Any) -> list[int]:
+        order = Submission(type=type_, params=[json.dumps(p) for p in params or ({},)], **options)
+        ids = list(self.store.submit([order], now_us=now_us()).ids)
+        nudge_all(self.run_dir)
+        return ids
+
+    def run(self, type_: str, *params: Mapping[str, Any], **options: Any) -> list[Job]:
+        """Submit and wait until all have settled."""
+        return self.settled(self.submit(type_, *params, **options))
+
+    def settled(self, ids: list[int], deadline_s: float = DEADLINE_S) -> list[Job]:
+        def look() -> list[Job]:
+            jobs = [self.store.job(i) for i in ids]
+            return jobs if all(j.state in SETTLED for j in jobs) else []
+
+        try:
+            return until(look, deadline_s=deadline_s)
+        except AssertionError:
+            stuck = [j for j in map(self.store.job, ids) if j.state not in SETTLED]
+            raise AssertionError(f"not settled: {stuck[:3]} and {len(stuck)} in all") from None
+
+    def attempts(self, job_id: int) -> list[Attempt]:
+        return self.store.attempts(job_id)
+
+    def counts(self) -> dict[str, int]:
+        return dict(self.store.counts(Filter()))
+
+    def file(self, name: str) -> Path:
+        return self.place / name
+
+    # --- processes ------------------------------------------------------------------------
+
+    def living(self) -> set[int]:
+        """Every process below any node of this house, however it detached itself."""
+        found = set()
+        for entry in Path("/proc").iterdir():
+            if entry.name.isdigit():
+                try:
+                    if self.mark.encode() in (entry / "environ").read_bytes().split(b"\0"):
+                        found.add(int(entry.name))
+                except OSError:
+                    continue
+        return found
+
+    def close(self) -> None:
+        for node in self.nodes:
+            if node.process.poll() is None:
+                node.process.kill()
+        give_up = time.monotonic() + DEADLINE_S
+        while (left := self.living()) and time.monotonic() < give_up:
+            for pid in left:
+                try:
+                    os.kill(pid, signal.SIGKILL)
+                except ProcessLookupError:
+                    continue
+            for node in self.nodes:
+                node.process.poll()
+            time.sleep(0.005)
+        for node in self.nodes:
+            node.process.wait(DEADLINE_S)
+            if node.process.stderr is not None:
+                node.process.stderr.close()
+        self.store.close()
+
+
+def _children(pid: int) -> list[int]:
+    try:
+        tasks = list(Path(f"/proc/{pid}/task").iterdir())
+        return [int(c) for task in tasks for c in (task / "children").read_text().split()]
+    except OSError:
+        return []
+
+
+@pytest.fixture
+def house(tmp_path: Path) -> Iterator[House]:
+    """A store with its folder root; every process started on it is gone afterwards."""
+    made = House(tmp_path)
+    try:
+        yield made
+    finally:
+        made.close()

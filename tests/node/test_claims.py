@@ -1,0 +1,324 @@
+"""What slots are given, and how far ahead."""
+
+from typing import Any
+
+import pytest
+
+from spinney.model.jobs import Lease, Record, Want
+from spinney.model.outcomes import Outcome
+from spinney.model.types import Isolation, LockSpec, StageSpec, TypeSpec
+from spinney.node.crew import Worker
+from spinney.node.desk import Desk, messages
+from spinney.node.executors.child import Exit
+from spinney.node.executors.page import Running
+from spinney.node.lanes import MIN_RUN_US, Lane, Lanes
+from spinney.node.slots import Ahead, Slot, backlogged
+
+AHEAD = Ahead(run_us=100_000.0, jobs=600, list_size=200)
+
+
+def spec(name: str = "t", *, on_lost: str = "requeue", **stage: Any) -> TypeSpec:
+    return TypeSpec(name=name, on_lost=on_lost, stages=(StageSpec(name="s", **stage),))
+
+
+def lane(**stage: Any) -> Lane:
+    made = spec(**stage)
+    return Lane(made, made.stages[0])
+
+
+def measured(a_lane: Lane, run_us: float, n: int = 1) -> Lane:
+    a_lane.attempts, a_lane.total_us = n, int(run_us * n)
+    a_lane.learn()
+    return a_lane
+
+
+# --- lanes -------------------------------------------------------------------------------------
+
+
+def test_a_lane_is_looked_ahead_once_its_run_time_is_known() -> None:
+    plain = lane()
+    assert plain.want.run_us is None
+    assert measured(plain, 5_000).want.run_us == 5_000
+
+
+@pytest.mark.parametrize(
+    "stage",
+    [
+        {"isolation": Isolation.COLD},
+        {"isolation": Isolation.THREAD},
+        {"isolation": Isolation.PROGRAM, "program": ("true",)},
+        {"locks": (LockSpec(template="a"),)},
+    ],
+)
+def test_other_lanes_are_never_looked_ahead(stage: dict[str, Any]) -> None:
+    assert measured(lane(**stage), 5_000).want.run_us is None
+
+
+def test_what_may_not_run_twice_is_never_looked_ahead() -> None:
+    made = spec(on_lost="orphan")
+    assert measured(Lane(made, made.stages[0]), 5_000).want.run_us is None
+
+
+def test_run_times_follow_what_is_measured_and_small_changes_are_not_told() -> None:
+    plain = measured(lane(), 1_000)
+    told = measured(plain, 1_010).want
+    assert measured(plain, 1_020).want is told
+    assert measured(plain, 100_000, n=100).want.run_us == pytest.approx(100_000, rel=0.1)
+
+
+def test_no_run_time_is_below_what_handing_out_costs() -> None:
+    assert measured(lane(), 0).run_us == MIN_RUN_US
+
+
+# --- slots -------------------------------------------------------------------------------------
+
+
+def filled(held: int, expected_us: float, *, a_lane: Lane | None = None) -> Slot:
+    slot = Slot(0)
+    slot.put(a_lane or lane(), 10.0)
+    slot.held, slot.expected_us = held, expected_us
+    return slot
+
+
+def test_a_free_slot_is_given_one_job_or_a_whole_list() -> None:
+    one = AHEAD.want(Slot(3), 0.0, whole=False)
+    many = AHEAD.want(Slot(3), 0.0, whole=True)
+    assert one is not None
+    assert many is not None
+    assert (one.slot, one.jobs, one.free) == (3, 1, True)
+    assert (many.jobs, many.budget_us) == (600, 100_000)
+
+
+def test_a_slot_asks_again_when_half_its_time_is_used_up() -> None:
+    assert AHEAD.want(filled(15, 75_000), 10.0, whole=True) is None
+    want = AHEAD.want(filled(8, 40_000), 10.0, whole=True)
+    assert want is not None
+    assert (want.jobs, want.budget_us, want.free) == (592, 60_000, False)
+
+
+def test_a_slot_of_tiny_jobs_asks_again_when_a_list_is_used_up() -> None:
+    assert AHEAD.want(filled(401, 4_010), 10.0, whole=True) is None
+    want = AHEAD.want(filled(400, 4_000), 10.0, whole=True)
+    assert want is not None
+    assert want.jobs == 200
+
+
+def test_nothing_is_put_behind_what_takes_long() -> None:
+    assert AHEAD.want(filled(1, 5_000), 10.05, whole=True) is not None
+    assert AHEAD.want(filled(1, 5_000), 10.2, whole=True) is None
+
+
+def test_nothing_is_put_behind_what_is_not_looked_ahead() -> None:
+    slot = filled(1, 0.0, a_lane=lane(isolation=Isolation.ASYNC))
+    assert AHEAD.want(slot, 10.0, whole=True) is None
+    slot.emptied()
+    assert AHEAD.want(slot, 10.0, whole=True) is not None
+
+
+def test_only_a_backlog_worth_it_is_recalled_and_not_again_at_once() -> None:
+    short, single, long, just_now = filled(600, 6_000), filled(1, 90_000), filled(10, 50_000), filled(10, 50_000)
+    just_now.recalled_at = 9.99
+    found = backlogged([short, single, long, just_now], least_us=10_000, now=10.0, pause_s=0.05)
+    assert found == [long]
+
+
+# --- the desk ----------------------------------------------------------------------------------
+
+
+class FakeChild:
+    many = False
+    ready = True
+
+    def __init__(self) -> None:
+        self.sent: list[Any] = []
+        self.recalls = 0
+
+    def send_run(self, groups: Any) -> None:
+        self.sent.append([(t, s, [tuple(r) for r in rows]) for t, s, rows in groups])
+
+    def recall(self) -> None:
+        self.recalls += 1
+
+
+class FakeCrew:
+    """A warm worker for each slot; one more for threads."""
+
+    may_start = True
+
+    def __init__(self, slots: list[Slot]) -> None:
+        self.written: list[Record] = []
+        self.many = Worker("many", None)
+        self.many.child = FakeChild()  # type: ignore[assignment]
+        for slot in slots:
+            slot.worker = Worker(f"w{slot.number}", slot)
+            slot.worker.child = FakeChild()  # type: ignore[assignment]
+        self.workers = [*(s.worker for s in slots), self.many]
+
+    def offers(self) -> int:
+        return 0
+
+    def worker_for(self, slot: Slot, a_lane: Lane) -> Worker | None:
+        return self.many if a_lane.many else slot.worker
+
+    def after_output(self, worker: Worker, record: Record) -> None:
+        self.written.append(record)
+
+
+class Scene:
+    def __init__(self, *types: TypeSpec, slots: int = 2) -> None:
+        self.slots = [Slot(n) for n in range(slots)]
+        self.crew = FakeCrew(self.slots)
+        self.recorded: list[Record] = []
+        self.asked = 0
+        self.marked: list[int] = []
+        self.desk = Desk(
+            slots=self.slots,
+            crew=self.crew,  # type: ignore[arg-type]
+            ahead=AHEAD,
+            mark_started=self._mark,
+            on_wake=lambda at_us: None,
+            monotonic=lambda: 10.0,
+        )
+        self.desk.sink = self
+        self.desk.enter(1, Lanes(types))
+
+    async def _mark(self, fences: Any) -> bool:
+        assert not self.sent(0), "user code may not start before"
+        self.marked += fences
+        return True
+
+    def add(self, records: Any) -> None:
+        self.recorded += records
+
+    def ask(self) -> None:
+        self.asked += 1
+
+    def sent(self, slot: int) -> list[Any]:
+        worker = self.slots[slot].worker
+        assert worker is not None
+        child: Any = worker.child
+        return list(child.sent)
+
+    def worker(self, slot: int) -> Worker:
+        worker = self.slots[slot].worker
+        assert worker is not None
+        return worker
+
+
+def lease(n: int, slot: int = 0, type_: str = "t") -> Lease:
+    return Lease(n, n + 100, slot, type_, "s", 1, "{}", None, n)
+
+
+async def test_leases_reach_the_workers_of_their_slots_in_order() -> None:
+    scene = Scene(spec("t"), spec("u"))
+    await scene.desk.take([lease(1, 0), lease(2, 1), lease(3, 0, "u"), lease(4, 0)])
+    rows = {n: (n, n + 100, 1, "{}", None, n) for n in range(1, 5)}
+    assert scene.sent(0) == [[("t", "s", [rows[1]]), ("u", "s", [rows[3]]), ("t", "s", [rows[4]])]]
+    assert scene.sent(1) == [[("t", "s", [rows[2]])]]
+    assert [s.held for s in scene.slots] == [3, 1]
+
+
+async def test_plain_success_becomes_a_record_and_frees_the_slot() -> None:
+    scene = Scene(spec())
+    await scene.desk.take([lease(1)])
+    scene.desk.done(scene.worker(0), [[101, 1000, 3000]])
+    (record,) = scene.recorded
+    assert record == Record(1, 101, Outcome.OK, 1000, 3000, keep=True)
+    want = scene.desk.want()
+    assert want is not None
+    assert want.lanes[("t", "s")].run_us == 2000
+    assert [s.free for s in want.slots] == [True, True]
+
+
+async def test_a_row_with_more_to_say_is_recorded_with_it() -> None:
+    scene = Scene(spec())
+    await scene.desk.take([lease(1), lease(2)])
+    said = {"outcome": "error", "message": "no", "error": "{}", "retryable": False, "code": 3}
+    loud = {"outcome": "ok", "result": "5", "output": True}
+    scene.desk.done(scene.worker(0), [[101, 1, 2, said], [102, 3, 4, loud]])
+    assert scene.recorded == [
+        Record(1, 101, Outcome.ERROR, 1, 2, message="no", error="{}", retryable=False, code=3, keep=True)
+    ]
+    # What has printed is recorded when its output is in its files.
+    assert scene.crew.written == [Record(2, 102, Outcome.OK, 3, 4, result="5", keep=True)]
+    assert set(scene.worker(0).unwritten) == {102}
+
+
+async def test_a_dead_worker_hits_what_ran_and_hands_back_the_rest() -> None:
+    scene = Scene(spec())
+    await scene.desk.take([lease(1), lease(2), lease(3)])
+    how = Exit(
+        code=None, signal="SIGSEGV", forced=False,
+        running=(Running(fence=101, started_us=7, started_boot_ns=0),),
+    )  # fmt: skip
+    scene.desk.exited(scene.worker(0), how)
+    assert [(r.job_id, r.outcome, r.started_us) for r in scene.recorded] == [
+        (1, Outcome.DIED, 7), (2, Outcome.RETURNED, 0), (3, Outcome.RETURNED, 0),
+    ]  # fmt: skip
+    assert "SIGSEGV" in (scene.recorded[0].message or "")
+    assert scene.slots[0].held == 0
+
+
+async def test_what_may_not_stand_behind_something_goes_back() -> None:
+    scene = Scene(spec("t"), spec("a", isolation=Isolation.ASYNC))
+    await scene.desk.take([lease(1, 0, "a"), lease(2, 0, "t"), lease(3, 1, "t"), lease(4, 1, "a")])
+    assert sorted(r.job_id for r in scene.recorded if r.outcome is Outcome.RETURNED) == [2, 4]
+    assert [s.held for s in scene.slots] == [1, 1]
+
+
+async def test_running_is_marked_first_where_a_second_run_is_forbidden() -> None:
+    scene = Scene(spec("t", on_lost="orphan"))
+    await scene.desk.take([lease(1)])
+    assert scene.marked == [101]
+    assert scene.sent(0)
+
+
+async def test_newcomers_call_backlogs_back_only_when_no_slot_is_free() -> None:
+    scene = Scene(spec())
+    await scene.desk.take([lease(n) for n in range(10)])
+    scene.slots[0].expected_us = 50_000
+    scene.desk.newcomers()
+    child: Any = scene.worker(0).child
+    assert child.recalls == 0
+    await scene.desk.take([lease(50, 1)])
+    scene.desk.newcomers()
+    assert child.recalls == 1
+    scene.desk.back(scene.worker(0), list(range(101, 110)))
+    assert {r.outcome for r in scene.recorded} == {Outcome.RETURNED}
+    assert scene.slots[0].held == 1
+
+
+async def test_a_draining_desk_wants_nothing_and_hands_back_what_it_gets() -> None:
+    scene = Scene(spec())
+    scene.desk.draining = True
+    assert scene.desk.want() is None
+    await scene.desk.take([lease(1)])
+    assert [r.outcome for r in scene.recorded] == [Outcome.RETURNED]
+
+
+async def test_a_slot_without_a_warm_worker_serves_threads_all_the_same() -> None:
+    scene = Scene(spec("t"), spec("a", isolation=Isolation.THREAD))
+    scene.slots[1].worker = None
+    want = scene.desk.want()
+    assert want is not None
+    assert [s.slot for s in want.slots] == [0]
+    scene.desk.answered(want, _nothing())
+    second = scene.desk.want()
+    assert second is not None
+    assert [s.slot for s in second.slots] == [1]
+    assert set(second.lanes) == {("a", "s")}
+    scene.desk.answered(second, _nothing())
+    assert isinstance(scene.desk.want(), Want)
+
+
+def _nothing() -> Any:
+    from spinney.model.jobs import Exchange
+
+    return Exchange(leases=[], refused=[])
+
+
+def test_messages_are_cut_to_lists_in_order() -> None:
+    groups = [("t", "s", [[n] for n in range(5)]), ("u", "s", [[n] for n in range(5, 8)])]
+    found = list(messages(groups, 3))
+    assert [sum(len(rows) for _, _, rows in message) for message in found] == [3, 3, 2]
+    assert [row[0] for message in found for _, _, rows in message for row in rows] == list(range(8))

@@ -1,0 +1,85 @@
+"""TERM drains; a second one stops at once."""
+
+import signal
+import time
+
+from node_fixtures import House, house, lines, until
+
+from spinney.model.states import State
+
+__all__ = ["house"]
+
+
+def test_an_idle_node_ends_clean(house: House) -> None:
+    node = house.node()
+    node.stop()
+    assert not house.living()
+    assert not house.store.nodes()
+    left = {p.name.split("-")[0] for p in house.run_dir.iterdir()}
+    assert left <= {"next.lock", "write.lock", "door", "logs"}
+
+
+def test_what_runs_may_finish_and_the_rest_goes_back(house: House) -> None:
+    # Given a node that runs one job and has look-ahead behind it
+    node = house.node(slots=1)
+    house.run("nap", *({} for _ in range(5)))  # so that run times are known
+    go, notes = house.file("go"), house.file("notes")
+    (running,) = house.submit("wait_for", {"file": str(go), "note_in": str(notes)})
+    until(lambda: lines(notes), "it runs")
+    behind = house.submit("nap", *({} for _ in range(50)))
+    # When it is told to drain
+    node.term()
+    until(lambda: (info := node.info()) and info.state == "draining", "draining")
+    # Then what runs ends well, and nothing else has used an attempt
+    go.touch()
+    assert node.wait() == 0
+    assert house.store.job(running).state is State.COMPLETED
+    left = [house.store.job(i) for i in behind]
+    assert {j.state for j in left} == {State.PENDING}
+    assert {j.attempts for j in left} == {0}
+
+
+def test_what_does_not_finish_in_time_is_handed_back_uncounted(house: House) -> None:
+    node = house.node(slots=2, drain_limit_s=0.2)
+    notes = house.file("notes")
+    ids = house.submit("wait_for", *({"file": "/never", "note_in": str(notes)} for _ in range(2)))
+    until(lambda: len(lines(notes)) == 2, "both run")
+    node.stop()
+    for job in map(house.store.job, ids):
+        assert (job.state, job.attempts, job.interruptions) == (State.PENDING, 0, 0)
+    assert not house.living()
+
+
+def test_what_may_not_run_twice_is_orphaned_when_it_has_to_be_ended(house: House) -> None:
+    node = house.node(drain_limit_s=0.2)
+    notes = house.file("notes")
+    (job_id,) = house.submit("once", {"file": "/never", "note_in": str(notes)})
+    until(lambda: lines(notes), "it runs")
+    node.stop()
+    assert house.store.job(job_id).state is State.ORPHANED
+
+
+def test_a_second_term_stops_at_once(house: House) -> None:
+    node = house.node(drain_limit_s=3600)
+    notes = house.file("notes")
+    (job_id,) = house.submit("deaf", {"note_in": str(notes)})
+    until(lambda: lines(notes), "it runs")
+    node.term()
+    until(lambda: (info := node.info()) and info.state == "draining", "draining")
+    assert node.process.poll() is None
+    began = time.monotonic()
+    node.process.send_signal(signal.SIGINT)
+    assert node.wait() == 1
+    assert time.monotonic() - began < 5
+    job = house.store.job(job_id)
+    assert (job.state, job.attempts) == (State.PENDING, 0)
+    assert not house.living()
+
+
+def test_a_node_told_to_end_before_it_joined_ends(house: House) -> None:
+    node = house.start()
+    node.supervisor()
+    node.term()
+    node.wait()
+    assert not house.living()
+    assert not house.store.nodes()

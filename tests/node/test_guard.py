@@ -1,0 +1,115 @@
+"""The guard: whatever happens to whom, nothing of a node outlives it."""
+
+import os
+import signal
+
+import pytest
+from node_fixtures import House, house, lines, now_us, until
+
+from spinney.model.states import State
+from spinney.node.deadline import Deadline
+
+__all__ = ["house"]
+
+
+def _stubborn_work(house: House) -> list[int]:
+    """Jobs that run, with programs below them that ignore TERM and have left session and parent."""
+    log, stubborn = house.file("log"), house.file("stubborn")
+    ids = house.submit("stages", *({"log": str(log), "seconds": 3600.0, "stubborn": str(stubborn)} for _ in range(5)))
+    until(lambda: lines(stubborn), "a program that has detached itself")
+    return ids
+
+
+def test_a_killed_supervisor_takes_everything_with_it(house: House) -> None:
+    # Given a node that runs programs which nobody's death and no TERM impresses
+    node = house.node(slots=5)
+    _stubborn_work(house)
+    assert len(house.living()) > 4
+    # When its supervisor is killed
+    os.kill(node.supervisor(), signal.SIGKILL)
+    # Then the guard ends everything and itself
+    assert node.wait() == 1
+    assert not house.living()
+
+
+def test_a_killed_guard_takes_everything_with_it(house: House) -> None:
+    node = house.node(slots=5)
+    _stubborn_work(house)
+    node.kill()
+    until(lambda: not house.living(), "everything has ended")
+
+
+def test_a_supervisor_that_stands_still_is_ended_within_its_lease(house: House) -> None:
+    node = house.node(slots=5, lease_period_s=1.5)
+    _stubborn_work(house)
+    os.kill(node.supervisor(), signal.SIGSTOP)
+    assert node.wait() == 1
+    assert not house.living()
+
+
+def test_a_node_that_was_declared_dead_stops_at_once(house: House) -> None:
+    node = house.node(slots=5, lease_period_s=60.0)
+    _stubborn_work(house)
+    info = node.info()
+    assert info is not None
+    house.store.recover(info.id, None, now_us=now_us())
+    _, log = node.process.communicate(timeout=30)
+    assert node.process.returncode == 1
+    assert "declared this one dead" in log
+    assert not house.living()
+
+
+def test_work_of_a_killed_node_goes_on_in_the_next(house: House) -> None:
+    node = house.node()
+    go, notes = house.file("go"), house.file("notes")
+    (job_id,) = house.submit("wait_for", {"file": str(go), "note_in": str(notes)})
+    until(lambda: lines(notes), "it runs")
+    node.kill()
+    go.touch()
+    house.node()
+    assert house.settled([job_id])[0].state is State.COMPLETED
+    assert [a.outcome for a in house.attempts(job_id)] == ["lost", "ok"]
+
+
+def test_what_may_not_run_twice_is_orphaned(house: House) -> None:
+    node = house.node()
+    go, notes = house.file("go"), house.file("notes")
+    (job_id,) = house.submit("once", {"file": str(go), "note_in": str(notes)})
+    until(lambda: lines(notes), "it runs")
+    node.kill()
+    house.node()
+    assert house.settled([job_id])[0].state is State.ORPHANED
+    assert len(lines(notes)) == 1
+
+
+@pytest.mark.parametrize(
+    ("app", "says"), [("no_such_module:app", "no_such_module"), ("node_app:nothing", "nothing")]
+)
+def test_an_application_that_cannot_be_loaded_is_one_sentence(house: House, app: str, says: str) -> None:
+    node = house.start(app=app)
+    _, log = node.process.communicate(timeout=30)
+    assert node.process.returncode == 2
+    assert says in log
+    assert "Traceback" not in log
+    assert not house.living()
+    assert not list(house.run_dir.glob("node-*.lock"))
+
+
+def test_a_store_that_is_not_there_is_one_sentence(house: House) -> None:
+    house.url = f"sqlite:///{house.place / 'nowhere.db'}"
+    node = house.start()
+    _, log = node.process.communicate(timeout=30)
+    assert node.process.returncode == 1
+    assert "spinney init" in log
+    assert "Traceback" not in log
+
+
+def test_deadline_is_seen_by_both_ends() -> None:
+    guard = Deadline.make()
+    supervisor = Deadline(os.dup(guard.fd))
+    assert not guard.holds
+    assert not guard.passed(10**18)
+    supervisor.renew(100)
+    assert guard.holds
+    assert not guard.passed(100)
+    assert guard.passed(101)

@@ -1,0 +1,220 @@
+"""The one loop of records and leases, and the threads that own stores."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+
+from spinney.model.errors import StoreUnusable
+from spinney.model.jobs import Exchange, Lease, Record, SlotWant, Want
+from spinney.model.outcomes import Outcome
+from spinney.node.recorder import Recorder
+from spinney.node.store_thread import StoreThread, StoreThreadEnded
+
+
+def record(n: int) -> Record:
+    return Record(n, n, Outcome.OK, 1, 2)
+
+
+class FakeStore:
+    """Remembers exchanges; stays shut while ``trouble`` lasts."""
+
+    def __init__(self) -> None:
+        self.batches: list[list[int]] = []
+        self.wants: list[Want | None] = []
+        self.trouble = 0
+        self.closed = False
+        self.leases: list[Lease] = []
+
+    def exchange(self, records: Sequence[Record], want: Want | None, *, now_us: int) -> Exchange:
+        self.wants.append(want)
+        if self.trouble:
+            self.trouble -= 1
+            raise StoreUnusable("the disk is full; make room")
+        self.batches.append([r.job_id for r in records])
+        leases, self.leases = self.leases, []
+        return Exchange(leases=leases, refused=[r for r in records if r.job_id == 99])
+
+    def close(self) -> None:
+        self.closed = True
+
+
+class FakeDesk:
+    def __init__(self) -> None:
+        self.slots: list[SlotWant] = []
+        self.taken: list[Lease] = []
+        self.answers = 0
+
+    def want(self) -> Want | None:
+        return Want(node_id=1, slots=self.slots, lanes={})
+
+    async def take(self, leases: Sequence[Lease]) -> None:
+        self.taken += leases
+
+    def answered(self, want: Want | None, answer: Exchange) -> None:
+        self.answers += 1
+
+
+class Scene:
+    def __init__(self) -> None:
+        self.store, self.desk = FakeStore(), FakeDesk()
+        self.pauses: list[float] = []
+
+    async def pause(self, seconds: float) -> None:
+        self.pauses.append(seconds)
+        await asyncio.sleep(0)
+
+
+async def running(scene: Scene, work: Callable[[Recorder], Any], batch: int = 600) -> None:
+    async with StoreThread("test", lambda: scene.store) as db:  # type: ignore[arg-type, return-value]
+        recorder = Recorder(db, scene.desk, batch=batch, now_us=lambda: 1, pause=scene.pause)
+        loop = asyncio.ensure_future(recorder.run())
+        try:
+            async with asyncio.timeout(10):
+                await work(recorder)
+        finally:
+            loop.cancel()
+    assert scene.store.closed
+
+
+async def test_what_is_due_goes_out_in_one_transaction_up_to_the_bound() -> None:
+    scene = Scene()
+
+    async def work(recorder: Recorder) -> None:
+        recorder.add([record(n) for n in range(25)])
+        await recorder.flushed()
+        assert recorder.recorded == 25
+
+    await running(scene, work, batch=10)
+    assert [len(b) for b in scene.store.batches] == [10, 10, 5]
+
+
+async def test_nothing_is_asked_when_nothing_is_due_or_wanted() -> None:
+    scene = Scene()
+
+    async def work(recorder: Recorder) -> None:
+        recorder.ask()
+        await asyncio.sleep(0.01)
+
+    await running(scene, work)
+    assert scene.store.batches == []
+
+
+async def test_a_free_slot_gets_leases_at_once() -> None:
+    scene = Scene()
+    scene.desk.slots = [SlotWant(0, 1, 1.0, True)]
+    scene.store.leases = [Lease(1, 1, 0, "t", "s", 1, "{}", None, 1)]
+
+    async def work(recorder: Recorder) -> None:
+        recorder.ask()
+        while not scene.desk.taken:  # noqa: ASYNC110
+            await asyncio.sleep(0)
+
+    await running(scene, work)
+
+
+async def test_records_are_held_through_trouble_and_none_is_lost() -> None:
+    scene = Scene()
+    scene.store.trouble = 4
+
+    async def work(recorder: Recorder) -> None:
+        recorder.add([record(1), record(2)])
+        await recorder.flushed()
+
+    await running(scene, work)
+    assert scene.store.batches == [[1, 2]]
+    assert scene.pauses == [0.05, 0.1, 0.2, 0.4]
+    assert scene.store.wants[1:] == [None] * 4
+
+
+async def test_a_record_that_no_store_can_take_fails_its_job_alone() -> None:
+    scene = Scene()
+    taken: list[Record] = []
+
+    def picky(records: Sequence[Record], want: Want | None, *, now_us: int) -> Exchange:
+        if any(r.delay_s == 1e300 for r in records):
+            raise OverflowError("int too large")
+        taken.extend(records)
+        return Exchange(leases=[], refused=[])
+
+    scene.store.exchange = picky  # type: ignore[method-assign]
+
+    async def work(recorder: Recorder) -> None:
+        recorder.add([record(1), record(2)._replace(outcome=Outcome.DEFER, delay_s=1e300), record(3)])
+        await recorder.flushed()
+
+    await running(scene, work)
+    assert [(r.job_id, r.outcome, r.retryable) for r in taken] == [
+        (1, Outcome.OK, True), (2, Outcome.ERROR, False), (3, Outcome.OK, True),
+    ]  # fmt: skip
+
+
+async def test_a_store_that_is_broken_for_all_ends_the_recorder() -> None:
+    scene = Scene()
+
+    def broken(records: Any, want: Any, *, now_us: int) -> Any:
+        raise KeyError("a mistake in the store")
+
+    scene.store.exchange = broken  # type: ignore[method-assign]
+    async with asyncio.timeout(10), StoreThread("test", lambda: scene.store) as db:  # type: ignore[arg-type, return-value]
+        recorder = Recorder(db, scene.desk, batch=10, now_us=lambda: 1)
+        recorder.add([record(1), record(2)])
+        with pytest.raises(KeyError):
+            await recorder.run()
+
+
+async def test_a_late_record_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    scene = Scene()
+
+    async def work(recorder: Recorder) -> None:
+        recorder.add([record(99)])
+        await recorder.flushed()
+
+    await running(scene, work)
+    assert "refused late record job=99" in caplog.text
+
+
+async def test_errors_of_a_call_reach_its_caller_alone() -> None:
+    scene = Scene()
+    async with StoreThread("test", lambda: scene.store) as db:  # type: ignore[arg-type, return-value]
+        with pytest.raises(ZeroDivisionError):
+            await db.call(lambda store: 1 // 0)
+        assert await db.call(lambda store: 5) == 5
+
+
+async def test_a_store_that_cannot_be_opened_is_told() -> None:
+    def broken() -> Any:
+        raise StoreUnusable("no store there; run 'spinney init'")
+
+    with pytest.raises(StoreUnusable, match="spinney init"):
+        await StoreThread("test", broken).__aenter__()
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+async def test_nobody_waits_for_a_dead_store_thread() -> None:
+    scene = Scene()
+
+    def die(store: Any) -> None:
+        raise SystemExit("broken")
+
+    async with asyncio.timeout(10), StoreThread("test", lambda: scene.store) as db:  # type: ignore[arg-type, return-value]
+        calls = [asyncio.ensure_future(db.call(die)), asyncio.ensure_future(db.call(lambda store: 1))]
+        done = await asyncio.gather(*calls, return_exceptions=True)
+        assert all(isinstance(d, BaseException) for d in done)
+        with pytest.raises(StoreThreadEnded):
+            await db.call(lambda store: 1)
+
+
+async def test_a_recorder_ends_with_its_store_thread() -> None:
+    scene = Scene()
+
+    def die(records: Any, want: Any, *, now_us: int) -> Any:
+        raise SystemExit("broken")
+
+    scene.store.exchange = die  # type: ignore[method-assign]
+    async with asyncio.timeout(10), StoreThread("test", lambda: scene.store) as db:  # type: ignore[arg-type, return-value]
+        recorder = Recorder(db, scene.desk, batch=10, now_us=lambda: 1)
+        recorder.add([record(1)])
+        with pytest.raises(StoreThreadEnded):
+            await recorder.run()

@@ -1,0 +1,162 @@
+"""Entering under a name that somebody has, or has had."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from node_fixtures import House, house, lines, now_us, until
+
+from spinney.model.errors import NodeRefused, UsageError
+from spinney.model.jobs import NodeInfo
+from spinney.model.states import State
+from spinney.node import instance as instances
+from spinney.node.instance import MARK, Instance
+from spinney.node.recovery import Here, Watch, instance_of
+
+__all__ = ["house"]
+
+NODE = NodeInfo(
+    id=1, name="oak", boot_id="b", host="h", pid=4, slots=1, state="active", beat=7, started_us=5,
+    seen_us=0, version="1", types=(),
+)  # fmt: skip
+
+
+def test_a_second_node_of_a_living_name_is_refused(house: House) -> None:
+    house.node(name="oak")
+    second = house.start(name="oak")
+    _, log = second.process.communicate(timeout=30)
+    assert second.process.returncode == 1
+    assert "--replace" in log
+    assert "Traceback" not in log
+
+
+def test_a_node_proven_gone_is_succeeded_at_once(house: House) -> None:
+    # Given a killed node whose lease would last for long
+    node = house.node(lease_period_s=600)
+    go, notes = house.file("go"), house.file("notes")
+    (job_id,) = house.submit("wait_for", {"file": str(go), "note_in": str(notes)})
+    until(lambda: lines(notes), "it runs")
+    node.kill()
+    # When another starts under its name
+    go.touch()
+    began = time.monotonic()
+    house.node(lease_period_s=600)
+    # Then it does not wait the lease out
+    assert house.settled([job_id])[0].state is State.COMPLETED
+    assert time.monotonic() - began < 15
+
+
+def test_a_node_of_another_name_takes_back_at_once_what_is_proven_gone(house: House) -> None:
+    one = house.node(name="one", lease_period_s=600)
+    go, notes = house.file("go"), house.file("notes")
+    (job_id,) = house.submit("wait_for", {"file": str(go), "note_in": str(notes)})
+    until(lambda: lines(notes), "it runs")
+    house.node(name="two", lease_period_s=600)
+    go.touch()
+    one.kill()
+    (job,) = house.settled([job_id])
+    assert job.node == "two" or len(house.attempts(job_id)) == 1
+
+
+def test_without_proof_the_lease_is_waited_out(house: House) -> None:
+    # Given a node of another boot that beats no more
+    stranger = replace(NODE, boot_id="another boot", slots=2)
+    house.store.join(stranger, now_us=now_us())
+    # When a node starts under its name
+    began = time.monotonic()
+    house.node(name="oak", lease_period_s=1.0)
+    # Then it has waited for its lease, not more
+    assert 1.0 <= time.monotonic() - began < 15
+    assert [n.pid for n in house.store.nodes()] == [house.nodes[0].pid]
+
+
+def test_replace_drains_the_old_while_the_new_claims(house: House) -> None:
+    # Given a node with two slots, both at work
+    old = house.node(slots=2)
+    go, notes = house.file("go"), house.file("notes")
+    ids = house.submit("wait_for", *({"file": str(go), "note_in": str(notes)} for _ in range(2)))
+    until(lambda: len(lines(notes)) == 2, "both run")
+    # When another takes over from it
+    new = house.node(slots=2, replace=True)
+    assert {n.state for n in house.store.nodes()} == {"draining", "active"}
+    # Then it starts nothing beyond the slots of their name
+    later = house.submit("noop", *({} for _ in range(5)))
+    time.sleep(0.5)
+    assert {house.store.job(i).state for i in later} == {State.PENDING}
+    # And goes on as soon as the old one has ended its work
+    go.touch()
+    assert {j.state for j in house.settled(ids + later)} == {State.COMPLETED}
+    assert {len(house.attempts(i)) for i in ids} == {1}
+    assert old.wait() == 0
+    assert new.process.poll() is None
+
+
+def test_a_successor_kills_what_a_predecessor_left(house: House, tmp_path: Path) -> None:
+    """Guard, supervisor and workers killed at one blow leave a program that bears their mark."""
+    stray_of = Instance(name="oak", pid=1, started_us=2)
+    stray = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(3600)"], env={MARK: str(stray_of)})
+    bystander = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(3600)"], env={MARK: "oak.1.3"})
+    try:
+        until(lambda: instances._marked(f"{MARK}={stray_of}".encode()), "the stray has started")
+        assert instances.kill_marked(stray_of) == 1
+        assert stray.wait(5) == -signal.SIGKILL
+        assert bystander.poll() is None
+    finally:
+        for process in (stray, bystander):
+            process.kill()
+            process.wait()
+
+
+def test_a_lock_proves_that_its_holder_and_all_its_children_are_gone(tmp_path: Path) -> None:
+    own = Instance(name="oak", pid=os.getpid(), started_us=1)
+    fd = instances.hold(tmp_path, own)
+    with pytest.raises(NodeRefused):
+        instances.hold(tmp_path, own)
+    child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE, pass_fds=[fd])
+    os.close(fd)
+    assert not instances.gone(tmp_path, own)
+    child.communicate(b"\n", timeout=10)
+    assert instances.gone(tmp_path, own)
+
+
+def test_a_missing_lock_file_proves_nothing(tmp_path: Path) -> None:
+    assert not instances.gone(tmp_path, Instance(name="oak", pid=1, started_us=1))
+
+
+def test_only_a_node_of_this_very_boot_can_be_proven_gone(tmp_path: Path) -> None:
+    here = Here(host="h", boot_id="b", run_dir=tmp_path)
+    os.close(instances.hold(tmp_path, instance_of(NODE)))
+    assert here.proven_gone(NODE)
+    assert not here.proven_gone(replace(NODE, boot_id="c"))
+    assert not here.proven_gone(replace(NODE, host="i"))
+
+
+def test_a_node_is_dead_when_its_counter_stood_for_a_lease_period() -> None:
+    watch = Watch(15.0)
+    assert watch.look([NODE], 100.0) == []
+    assert watch.look([NODE], 115.0) == []
+    assert not watch.alive(NODE)
+    assert watch.look([NODE], 115.1) == [NODE]
+
+
+def test_a_counter_that_moves_starts_the_period_anew() -> None:
+    watch = Watch(15.0)
+    watch.look([NODE], 100.0)
+    moved = replace(NODE, beat=8)
+    assert watch.look([moved], 114.0) == []
+    assert watch.alive(moved)
+    assert watch.look([moved], 128.0) == []
+    assert watch.look([moved], 129.1) == [moved]
+
+
+def test_a_run_time_directory_that_others_can_write_to_is_refused(tmp_path: Path) -> None:
+    shared = tmp_path / "run"
+    shared.mkdir()
+    shared.chmod(0o777)
+    with pytest.raises(UsageError, match="0700"):
+        instances.prepare_run_dir(shared)

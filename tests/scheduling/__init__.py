@@ -1,0 +1,1 @@
+"""Properties of who is next and when."""
