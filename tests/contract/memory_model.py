@@ -149,10 +149,10 @@ class Model:
         assert job.lease is not None
         job.lease = None
         unborn, job.unborn = job.unborn, []
-        if outcome in PASSED:
+        if self._wished(job) and (unborn or outcome not in PASSED):
+            self._settle(job, State.CANCELLED)  # its children would have to run for it to be done
+        elif outcome in PASSED:
             self._passed(job, outcome, unborn)
-        elif self._wished(job):
-            self._settle(job, State.CANCELLED)
         else:
             self._not_passed(job, outcome, retryable, delay_s)
         self._drain()

@@ -96,6 +96,30 @@ def test_a_retried_job_has_all_its_attempts_again(site: Site) -> None:
     assert site.state(job) is State.SCHEDULED
 
 
+def test_a_job_for_later_that_is_retried_before_its_time_does_not_wait_for_it_any_more(site: Site) -> None:
+    job = site.submit_one("three", at_us=site.now + 10**9)
+    site.cancel(job)
+
+    site.retry(job)
+
+    assert [name for _, name in site.drain()] == ["first", "second", "third"]
+
+
+def test_a_strict_parent_that_is_released_does_not_go_on_past_a_child_that_failed_meanwhile(
+    site: Site,
+) -> None:
+    parent, born = site.family(n=1)
+    site.pass_(site.run(born[0]))
+    site.record(site.run(parent), Outcome.HOLD)
+    site.rerun(born[0])
+    site.fail(site.run(born[0]))
+
+    site.release(parent)
+
+    assert site.drain() == []
+    assert site.state(parent) is State.FAILED
+
+
 def test_a_poisonous_job_may_be_tried_again_by_an_operator(site: Site) -> None:
     site.knows(kind("poison", "work", poison_after=1))
     job = site.submit_one("poison")

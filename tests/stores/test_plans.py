@@ -1,0 +1,140 @@
+"""What every statement of the hot path costs: none of them walks a table that grows with the work."""
+
+import re
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from spinney.model.jobs import LaneWant, Lease, NodeInfo, Record, SlotWant, Submission, Want
+from spinney.model.outcomes import Outcome
+from spinney.model.types import LockSpec, QueueSpec, StageSpec, TypeSpec
+from spinney.stores.sql import SqlStore, open_store
+
+SMALL = {
+    "leases", "lanes", "nodes", "wishes", "staging", "queues", "types", "counters", "locks",
+    "j", "l", "s", "json_each", "history",
+}  # fmt: skip
+"""What holds what runs now or what was declared may be read whole; of the view ``history`` that is
+what its two searches by job have found."""
+
+TYPES = [
+    TypeSpec(name="plain", stages=(StageSpec(name="run"),)),
+    TypeSpec(name="two", stages=(StageSpec(name="a"), StageSpec(name="b", max_attempts=2))),
+    TypeSpec(name="limited", stages=(StageSpec(name="run", queue="narrow"),)),
+    TypeSpec(name="locked", stages=(StageSpec(name="run", locks=(LockSpec(template="r:{n}"),)),)),
+    TypeSpec(name="tree", serial=True, stages=(StageSpec(name="grow"), StageSpec(name="merge", again=True))),
+]
+
+
+class House:
+    """A store with something of everything in it, whose statements are written down."""
+
+    def __init__(self, path: Path) -> None:
+        self.store: SqlStore = open_store(f"sqlite:///{path}")
+        self.store.create()
+        self.store.register(TYPES, [QueueSpec(name="narrow", limit=1)])
+        info = NodeInfo(
+            id=0, name="n", boot_id="", host="", pid=0, slots=8, state="active", beat=0, started_us=0, seen_us=0,
+            version="", types=(),
+        )  # fmt: skip
+        self.node = self.store.join(info, now_us=1)
+        for kind in TYPES:
+            self.store.submit([Submission(type=kind.name, params=['{"n": 1}'] * 20)], now_us=1)
+        self.seen: list[str] = []
+        writer = self.store.database._writer
+        assert writer is not None
+        writer.set_trace_callback(self.seen.append)
+
+    def exchange(self, records: list[Record], slots: int = 8, *, keep: bool = False) -> list[Lease]:
+        wanted = {
+            (t.name, s.name): LaneWant(run_us=5.0 if t.name == "plain" else None, locks=tuple(
+                (lock.template, lock.until) for lock in s.locks
+            ))
+            for t in TYPES for s in t.stages
+        }  # fmt: skip
+        want = Want(node_id=self.node, slots=[SlotWant(n, 50, 1e5, True) for n in range(slots)], lanes=wanted)
+        return self.store.exchange(records, want, now_us=10).leases
+
+    def drain(self, outcome: Callable[[Lease], Record]) -> None:
+        records: list[Record] = []
+        for _ in range(40):
+            leases = self.exchange(records)
+            if not leases and not records:
+                return
+            records = [outcome(lease) for lease in leases]
+        self.store.exchange(records, None, now_us=11)
+
+
+@pytest.fixture
+def house(tmp_path: Path) -> House:
+    return House(tmp_path / "x.db")
+
+
+def ok(lease: Lease) -> Record:
+    return Record(lease.job_id, lease.fence, Outcome.OK, 2, 3, keep=True)
+
+
+def failed(lease: Lease) -> Record:
+    return Record(lease.job_id, lease.fence, Outcome.ERROR, 2, 3, message="no")
+
+
+def deferred(lease: Lease) -> Record:
+    return Record(lease.job_id, lease.fence, Outcome.DEFER, 2, 3, delay_s=9.0)
+
+
+@pytest.mark.parametrize("outcome", [ok, failed, deferred], ids=lambda f: f.__name__)
+def test_no_statement_of_an_exchange_walks_a_growing_table(house: House, outcome: Callable[[Lease], Record]) -> None:
+    house.drain(outcome)
+
+    assert walks(house) == []
+
+
+def test_nor_do_those_of_a_tree(house: House) -> None:
+    parent = next(lease for lease in house.exchange([], slots=8) if lease.type == "tree")
+    house.store.spawn(parent.job_id, parent.fence, [Submission(type="plain", params=["{}"] * 5)], now_us=5)
+    house.store.exchange([ok(parent)], None, now_us=6)
+    house.drain(ok)
+    house.store.retry(_failed_child(house), stage=None, by="ann", now_us=20)
+    house.drain(ok)
+
+    assert walks(house) == []
+
+
+def test_nor_does_housekeeping(house: House) -> None:
+    house.drain(deferred)
+    house.seen.clear()
+
+    house.store.sweep(now_us=10**9)
+
+    assert walks(house) == []
+
+
+def _failed_child(house: House) -> int:
+    house.store.submit([Submission(type="plain")], now_us=12)
+    (lease,) = (lease for lease in house.exchange([]) if lease.type == "plain")
+    house.store.exchange([failed(lease)], None, now_us=13)
+    return lease.job_id
+
+
+def walks(house: House) -> list[str]:
+    """Steps of query plans that read a growing table whole, with their statement."""
+    connection = sqlite3.connect(house.store.database.path)
+    found = []
+    for sql in dict.fromkeys(_shape(s) for s in house.seen):
+        if not re.match(r"\s*(select|insert|update|delete|with)", sql, re.IGNORECASE):
+            continue
+        if sql.startswith("select exists("):
+            continue  # stops at the first row
+        for *_, step in connection.execute(f"explain query plan {sql}"):
+            scanned = re.match(r"SCAN (\w+)(?! VIRTUAL)", step)
+            if scanned and scanned.group(1) not in SMALL and "CONSTANT" not in step:
+                found.append(f"{step}: {sql}")
+    connection.close()
+    return found
+
+
+def _shape(sql: str) -> str:
+    """One of all statements that differ in numbers alone."""
+    return re.sub(r"(?<![\w'])\d+(?![\w'])", "1", sql)
