@@ -101,7 +101,7 @@ def _shared_count(path: Path) -> memoryview:
 def test_a_writer_that_is_killed_holds_nobody_up(url: str, tmp_path: Path) -> None:
     holder = _start(HOLDER, str(tmp_path / "x.db.run"))
     waiting = subprocess.Popen(
-        [sys.executable, "-c", f"from spinney.stores.sql import open_store; open_store({url!r}).nodes()"]
+        [sys.executable, "-c", f"from spinney.stores.sql import open_store; open_store({url!r}).started([1], now_us=1)"]
     )
     assert _stays(waiting)
 

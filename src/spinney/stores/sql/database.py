@@ -125,6 +125,14 @@ class Database:
         with explained(self.path), self._reader.begin():
             yield self._reader
 
+    @contextmanager
+    def look(self) -> Iterator[Tx]:
+        """One snapshot for statements that are written for transactions."""
+        with self.read() as connection:
+            raw = connection.connection.dbapi_connection
+            assert isinstance(raw, sqlite3.Connection)
+            yield Tx(raw)
+
     def data_version(self) -> int:
         """Moves when another connection has committed."""
         with self.read():

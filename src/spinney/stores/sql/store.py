@@ -83,11 +83,13 @@ class SqlStore:
             self._registry.register(tx, types, queues)
 
     def types(self) -> Mapping[str, TypeSpec]:
-        with self._write():
+        with self.database.look() as tx:
+            self._registry.refresh(tx)
             return dict(self._registry.types)
 
     def queues(self) -> Mapping[str, QueueSpec]:
-        with self._write():
+        with self.database.look() as tx:
+            self._registry.refresh(tx)
             return dict(self._registry.queues)
 
     # --- making jobs ----------------------------------------------------------------------
@@ -200,7 +202,7 @@ class SqlStore:
             nodes.update(tx, node_id, state, now_us)
 
     def nodes(self) -> Sequence[NodeInfo]:
-        with self._write() as tx:
+        with self.database.look() as tx:
             return nodes.known(tx)
 
     def recover(self, node_id: int, running: Mapping[int, int] | None, *, now_us: int) -> Sequence[int]:
