@@ -9,69 +9,18 @@ Locks, shares and keys have suites of their own and are not told here.
 
 import copy
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TypeVar
 
 from spinney.model.jobs import Lease
 from spinney.model.outcomes import PASSED, Outcome
-from spinney.model.states import SETTLED, State
+from spinney.model.states import State
 from spinney.model.types import StageSpec, TypeSpec
+
+from .memory_jobs import Held, ModelJob, Refusal
 
 BAD = frozenset({State.FAILED, State.CANCELLED, State.ORPHANED})
 BROKEN = BAD | {State.DELETED}
 T = TypeVar("T")
-
-
-class Refusal(Exception):
-    """The store must refuse this and change nothing."""
-
-
-@dataclass
-class Held:
-    """A lease as the model sees it."""
-
-    fence: int
-    node: int
-    slot: int
-    started: bool = False
-
-
-@dataclass
-class ModelJob:
-    id: int
-    type: str
-    parent: int | None
-    queue: str
-    priority: int
-    needs: set[int]
-    at_us: int | None
-    stage: str | None
-    state: State = State.WAITING
-    """Claimed and running are told from ``lease``; while there is one, this is PENDING."""
-    waits: str | None = None
-    passed: set[str] = field(default_factory=set)
-    finished: bool = False
-    attempts: int = 0
-    interruptions: int = 0
-    wake_us: int | None = None
-    lease: Held | None = None
-    because: str | None = None
-    """``children`` or ``needs`` when it failed by no stage of its own."""
-    birth_stage: str | None = None
-    superseded: bool = False
-    wish: bool = False
-    tree_wish: bool = False
-    unborn: list["ModelJob"] = field(default_factory=list)
-
-    @property
-    def shown(self) -> State:
-        if self.lease is None:
-            return self.state
-        return State.RUNNING if self.lease.started else State.CLAIMED
-
-    @property
-    def open(self) -> bool:
-        return self.state not in SETTLED
 
 
 class Model:
@@ -484,7 +433,7 @@ class Model:
 
     def _bury(self, job: ModelJob) -> None:
         held, was = job.state is State.HELD, job.state
-        job.state, job.stage, job.waits = State.DELETED, job.stage, None
+        job.state, job.waits = State.DELETED, None
         if was is State.COMPLETED:
             for needer in self.jobs.values():
                 needer.needs.discard(job.id)

@@ -2,11 +2,11 @@
 
 from collections import Counter
 
-from spinney.model.jobs import SlotWant, Want
+from spinney.model.jobs import LaneWant, SlotWant, Want
 from spinney.model.outcomes import Outcome
 from spinney.model.types import QueueSpec
 
-from .words import Site
+from .words import Site, kind
 
 
 def test_without_a_measured_run_time_nothing_is_looked_ahead(site: Site) -> None:
@@ -104,3 +104,14 @@ def test_work_given_ahead_goes_back_uncounted_to_where_it_was(site: Site) -> Non
     again = [site.claim_one() for _ in range(2)]
     assert [lease.job_id for lease in again] == ids[1:]
     assert [lease.attempt for lease in again] == [1, 1]
+
+
+def test_nothing_is_put_behind_a_job_that_may_take_long(site: Site) -> None:
+    site.knows(kind("long", "work"), kind("short", "work"))
+    site.submit("long", priority=1)
+    site.submit("short", n=5)
+    lanes = {("long", "work"): LaneWant(), ("short", "work"): LaneWant(run_us=5.0)}
+
+    want = Want(node_id=site.here.id, slots=[SlotWant(0, 10, 1e5, True)], lanes=lanes)
+
+    assert [lease.type for lease in site.exchange([], want).leases] == ["long"]

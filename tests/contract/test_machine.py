@@ -27,7 +27,8 @@ from spinney.model.states import SETTLED, State, lawful
 from spinney.model.types import QueueSpec
 
 from .conftest import OPENERS
-from .memory_model import Model, ModelJob, Refusal
+from .memory_jobs import ModelJob, Refusal
+from .memory_model import Model
 from .words import Clock, Node, Site, kind, stage
 
 LONG = os.environ.get("SPINNEY_LONG") == "1"

@@ -65,6 +65,7 @@ def test_work_of_a_killed_node_goes_on_in_the_next(house: House) -> None:
     (job_id,) = house.submit("wait_for", {"file": str(go), "note_in": str(notes)})
     until(lambda: lines(notes), "it runs")
     node.kill()
+    until(lambda: not house.living(), "everything has ended")
     go.touch()
     house.node()
     assert house.settled([job_id])[0].state is State.COMPLETED

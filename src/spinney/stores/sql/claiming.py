@@ -60,10 +60,11 @@ class Claim:
             return []
         free, ahead = self._slots()
         self._fill(lanes, [(s.slot, 1, _NO_BOUND_US) for s in free])
-        given = {c.slot: self._run_us(c.lane) for c in self._chosen}
-        more = [(s.slot, s.jobs - 1, s.budget_us - given[s.slot]) for s in free if s.slot in given]
+        quick = [lane for lane in lanes if self._quick(lane)]
+        # Nothing is put behind a job that may take long, or that takes locks.
+        first = {c.slot: self._run_us(c.lane) for c in self._chosen if self._quick(self.registry.lanes[c.lane])}
+        more = [(s.slot, s.jobs - 1, s.budget_us - first[s.slot]) for s in free if s.slot in first]
         more += [(s.slot, s.jobs, s.budget_us) for s in ahead]
-        quick = [lane for lane in lanes if self._wish(lane).run_us is not None and not self._wish(lane).locks]
         if quick and more:
             self._look_ahead(lanes, quick, more)
         return grant(self.tx, self.registry, self.want, self._chosen, self.now_us)
@@ -106,6 +107,11 @@ class Claim:
 
     def _wish(self, lane: Lane) -> LaneWant:
         return self.want.lanes[(lane.type, lane.stage)]
+
+    def _quick(self, lane: Lane) -> bool:
+        """Whether its jobs may be given ahead of their time."""
+        wish = self._wish(lane)
+        return wish.run_us is not None and not wish.locks
 
     def _run_us(self, lane_id: int) -> float:
         return self._wish(self.registry.lanes[lane_id]).run_us or 0.0

@@ -1,0 +1,57 @@
+"""A job as the plain model sees it."""
+
+from dataclasses import dataclass, field
+
+from spinney.model.states import SETTLED, State
+
+
+class Refusal(Exception):
+    """The store must refuse this and change nothing."""
+
+
+@dataclass
+class Held:
+    """A lease as the model sees it."""
+
+    fence: int
+    node: int
+    slot: int
+    started: bool = False
+
+
+@dataclass
+class ModelJob:
+    id: int
+    type: str
+    parent: int | None
+    queue: str
+    priority: int
+    needs: set[int]
+    at_us: int | None
+    stage: str | None
+    state: State = State.WAITING
+    """Claimed and running are told from ``lease``; while there is one, this is PENDING."""
+    waits: str | None = None
+    passed: set[str] = field(default_factory=set)
+    finished: bool = False
+    attempts: int = 0
+    interruptions: int = 0
+    wake_us: int | None = None
+    lease: Held | None = None
+    because: str | None = None
+    """``children`` or ``needs`` when it failed by no stage of its own."""
+    birth_stage: str | None = None
+    superseded: bool = False
+    wish: bool = False
+    tree_wish: bool = False
+    unborn: list["ModelJob"] = field(default_factory=list)
+
+    @property
+    def shown(self) -> State:
+        if self.lease is None:
+            return self.state
+        return State.RUNNING if self.lease.started else State.CLAIMED
+
+    @property
+    def open(self) -> bool:
+        return self.state not in SETTLED
