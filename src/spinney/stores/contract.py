@@ -2,8 +2,9 @@
 
 A store is synchronous. **Every method is as if one transaction**: it happens wholly or not at all,
 whatever dies in the middle, and is durable when it returns. Only a long submission is written in
-steps; its jobs become visible together. A store object belongs to one thread at a time; reads are
-served by a connection of their own and never hold up a write.
+steps; its jobs become visible together. (A claim without records, a heartbeat and a progress note
+may be undone by a loss of power, never by the death of a process.) A store object belongs to one
+thread at a time; reads are served by a connection of their own and never hold up a write.
 
 Who writes what:
 

@@ -82,16 +82,26 @@ class Database:
         self._writer: sqlite3.Connection | None = None
         self._turnstile: Turnstile | None = None
         self._reader: Connection | None = None
+        self._durable = True
 
     # --- writing --------------------------------------------------------------------------
 
     @contextmanager
-    def write(self) -> Iterator[Tx]:
-        """One transaction in its turn: commits when the block ends, rolls back when it raises."""
+    def write(self, *, durable: bool = True) -> Iterator[Tx]:
+        """One transaction in its turn: commits when the block ends, rolls back when it raises.
+
+        ``durable=False`` is for what need not survive a loss of power (a claim, a heartbeat): it is
+        committed, for everybody to see, but not synced; the next durable commit syncs it, too. What
+        a loss of power takes is always the newest, so that the database goes back to an earlier state
+        as a whole.
+        """
         writer, turnstile = self._open_writer()
         turnstile.enter()
         try:
             with explained(self.path):
+                if durable != self._durable:
+                    writer.execute(f"pragma synchronous = {'full' if durable else 'normal'}")
+                    self._durable = durable
                 writer.execute("begin immediate")
                 try:
                     yield Tx(writer)
@@ -109,6 +119,7 @@ class Database:
             self._turnstile = Turnstile(self.run_folder)
             with self._turnstile.passed(), explained(self.path):
                 self._writer = self.connect()
+                self._durable = True
         return self._writer, self._turnstile
 
     # --- reading --------------------------------------------------------------------------

@@ -46,9 +46,9 @@ class SqlStore:
         self._random = random.Random()  # noqa: S311  # spreads retries, guards nothing
 
     @contextmanager
-    def _write(self) -> Iterator[Tx]:
+    def _write(self, *, durable: bool = True) -> Iterator[Tx]:
         try:
-            with self.database.write() as tx:
+            with self.database.write(durable=durable) as tx:
                 self._registry.refresh(tx)
                 yield tx
         except BaseException:
@@ -141,7 +141,8 @@ class SqlStore:
     # --- the hot path ---------------------------------------------------------------------
 
     def exchange(self, records: Sequence[Record], want: Want | None, *, now_us: int) -> Exchange:
-        with self._write() as tx:
+        # A claim alone that a loss of power undoes is a job that is still pending: no harm.
+        with self._write(durable=bool(records)) as tx:
             consequences = Consequences(tx, self._registry, now_us)
             recorder = Recorder(tx, self._registry, consequences, self._random.random(), now_us)
             recorder.run(records, want)
@@ -184,7 +185,7 @@ class SqlStore:
             return attempts.take_lock(tx, job_id, fence, name, until, 0)
 
     def progress(self, job_id: int, fence: int, fraction: float, message: str | None) -> None:
-        with self._write() as tx:
+        with self._write(durable=False) as tx:
             attempts.progress(tx, job_id, fence, fraction, message)
 
     # --- nodes ----------------------------------------------------------------------------
@@ -194,7 +195,7 @@ class SqlStore:
             return nodes.join(tx, node, now_us)
 
     def beat(self, node_id: int, *, now_us: int) -> bool:
-        with self._write() as tx:
+        with self._write(durable=False) as tx:
             return nodes.beat(tx, node_id, now_us)
 
     def update_node(self, node_id: int, *, state: str, now_us: int) -> None:
