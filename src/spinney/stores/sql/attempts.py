@@ -6,10 +6,13 @@ import orjson
 
 from spinney.model import names
 from spinney.model.errors import BadParameters, Refused, StaleFence
+from spinney.model.jobs import Submission
+from spinney.model.states import SETTLED
 from spinney.stores.sql import locks, placing, rows, staging, submitting
 from spinney.stores.sql.database import Tx
 from spinney.stores.sql.registry import Registry
 from spinney.stores.sql.rows import Row
+from spinney.stores.sql.settling import BAD
 from spinney.stores.sql.submitting import Parent, Plan
 
 DATA_MAX_BYTES = 65_536
@@ -109,6 +112,12 @@ def parent_of_new(tx: Tx, registry: Registry, job_id: int, fence: int) -> Parent
     )
 
 
+def require_all_keyed(submissions: Sequence[Submission]) -> None:
+    """Children with keys are born at once, the others with their stage: one call is one or the other."""
+    if not all(s.keys for s in submissions):
+        raise Refused("children with keys and children without are spawned in separate calls; split this one")
+
+
 def spawn_keyed(tx: Tx, registry: Registry, plans: Sequence[Plan], parent: Parent, now_us: int) -> list[int]:
     """Children with keys are born at once; a key that has a child below this parent names that child."""
     ids: list[int] = []
@@ -150,11 +159,11 @@ def _count_again(tx: Tx, parent: Row, child_id: int) -> None:
     tx.run("update jobs set superseded = null where id = ? and superseded = 1", (child_id,))
     if not tx.changed():
         return
-    state = tx.value("select state from jobs where id = ?", (child_id,))
-    if state in ("failed", "cancelled", "orphaned"):
+    state = rows.find(tx, child_id).state
+    if state in BAD or state not in SETTLED:
         tx.run(
-            "insert into children_left (parent_id, bad, child_id) values (?, 1, ?) on conflict do nothing",
-            (parent.id, child_id),
+            "insert into children_left (parent_id, bad, child_id) values (?, ?, ?) on conflict do nothing",
+            (parent.id, state in BAD, child_id),
         )
 
 

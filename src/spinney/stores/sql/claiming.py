@@ -231,6 +231,7 @@ class Claim:
             lane = self.registry.lanes[candidate[2]]
             if lane.probing:
                 if lane.id in self._probed:
+                    self.starved = True
                     continue
                 self._probed.add(lane.id)
             if not self._wish(lane).locks or self._locks_free(candidate, lane):

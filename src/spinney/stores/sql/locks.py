@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import orjson
 
 from spinney.model import locking
+from spinney.model.lineage import ancestors
 from spinney.stores.sql.database import Tx
 
 CLAIMING = -1
@@ -36,10 +37,26 @@ def take(tx: Tx, job_id: int, wanted: Sequence[tuple[str, str]], now_us: int) ->
 
 
 def room(tx: Tx, name: str, job_id: int | None = None) -> bool:
-    """Whether somebody (or this job, which may have it already) could have the lock now."""
+    """Whether somebody (or this job) could have the lock now.
+
+    What the job has already, or an ancestor keeps until it settles, is no obstacle: a child that had to
+    wait for the lock under which its parent waits for it would wait for ever.
+    """
+    owners = tx.all("select job_id, fence from locks where name = ?", (name,))
+    if not owners:
+        return True
+    above: set[int] = set()
+    if job_id is not None:
+        if any(owner == job_id for owner, _ in owners):
+            return True
+        above.update(ancestors(tx.value("select lineage from jobs where id = ?", (job_id,))))
     capacity = tx.value("select capacity from lock_capacities where name = ?", (name,)) or 1
-    owners = [owner for (owner,) in tx.all("select job_id from locks where name = ?", (name,))]
-    return job_id in owners or len(owners) < capacity
+    return sum(1 for owner, fence in owners if fence is not None or owner not in above) < capacity
+
+
+def keepers(tx: Tx, name: str) -> list[int]:
+    """Jobs that keep the lock until they settle."""
+    return [j for (j,) in tx.all("select job_id from locks where name = ? and fence is null", (name,))]
 
 
 def fence_claimed(tx: Tx, job_id: int, fence: int) -> None:

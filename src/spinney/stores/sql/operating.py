@@ -24,6 +24,8 @@ class Operation:
     def __init__(self, tx: Tx, registry: Registry, now_us: int, by: str) -> None:
         self.tx, self.registry, self.now_us, self.by = tx, registry, now_us, by
         self.consequences = Consequences(tx, registry, now_us)
+        self.left_open = False
+        """A pass over a tree that is to be cancelled has met a job that is open still."""
         self.ids: list[int] = []
         self.reopened: list[int] = []
 
@@ -60,17 +62,23 @@ class Operation:
         """One step of sweeping a tree that is to be cancelled; returns where to go on, None at its end."""
         start, until = subtree(top.lineage)
         found = rows.below(self.tx, top.root_id, max(after, start), until, limit)
-        for row in found:
-            # Consequences of one before it may have settled this one.
-            if row.state not in SETTLED and not rows.hidden(self.tx, row.id):
-                self._cancel_one(rows.find(self.tx, row.id))
+        standing = [r.id for r in found if r.state not in SETTLED and not rows.hidden(self.tx, r.id)]
+        for job_id in standing:
+            # Looked at again: consequences of one before it may have settled this one.
+            self._cancel_one(rows.find(self.tx, job_id))
         self.consequences.drain()
+        self.left_open = self.left_open or any(rows.find(self.tx, j).state not in SETTLED for j in standing)
         return found[-1].lineage if len(found) == limit else None
 
     def cancel_top(self, job_id: int) -> None:
         """Last of its tree; the wish goes when nothing below it is open any more."""
         self._cancel_one(rows.find(self.tx, job_id))
         self.consequences.drain()
+
+    def forget_wish(self, job_id: int) -> None:
+        """A whole pass over its tree has found nothing open: it may be opened again from now on."""
+        if rows.find(self.tx, job_id).state in SETTLED:
+            self.tx.run("delete from wishes where job_id = ?", (job_id,))
 
     def _cancel_one(self, row: Row) -> None:
         if row.state in SETTLED:
@@ -85,14 +93,23 @@ class Operation:
 
     # --- retry, rerun ---------------------------------------------------------------------
 
+    def children_to_retry(self, job_id: int) -> list[int]:
+        """When the job failed because of its children: those that are to be retried in its place."""
+        row = self._settled(job_id, REOPENABLE)
+        return self._bad_children(row) if self._failed_because(row) == "children" else []
+
+    def retry_each(self, job_ids: list[int]) -> None:
+        """Retry some children; one that has been opened meanwhile is left alone."""
+        for job_id in job_ids:
+            if rows.find(self.tx, job_id).state in REOPENABLE:
+                below = self.children_to_retry(job_id)
+                self.retry_each(below)
+                if not below:
+                    self.retry(job_id, None)
+        self.consequences.drain()
+
     def retry(self, job_id: int, stage: str | None) -> None:
         row = self._settled(job_id, REOPENABLE)
-        if stage is None and self._failed_because(row) == "children":
-            bad = self._bad_children(row)
-            for child_id in bad:
-                self.retry(child_id, None)
-            if bad:
-                return
         if stage is not None:
             spec = self._spec(row)
             behind = stages_from(spec, self._stage(row, stage))

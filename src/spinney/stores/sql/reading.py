@@ -20,7 +20,7 @@ _SELECT = (
     "jobs.attempts, jobs.interruptions, jobs.warnings, jobs.code, l.fence, l.running_us, "
     "(select name from nodes where nodes.id = coalesce(l.node_id, jobs.node_id)), "
     "p.waits_for, p.wake_us, p.reason, g.fraction, g.message, "
-    "(select a.message from attempts a where a.job_id = jobs.id order by a.fence desc limit 1) "
+    "(select h.message from history h where h.job_id = jobs.id order by h.fence desc limit 1) "
     "from jobs left join leases l on l.job_id = jobs.id left join parked p on p.job_id = jobs.id "
     "left join progress g on g.job_id = jobs.id "
 )

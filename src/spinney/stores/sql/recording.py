@@ -71,7 +71,7 @@ class Recorder:
                 self.refused.append(record)
             elif not lease[7] or record[0] in special:
                 others.append((record, Held(*lease)))
-            elif record[2] is ok and lease[4] in last and record[6] is None:
+            elif record[2] is ok and lease[4] in last and record[6] is None and record[9] is None:
                 plain.append((record, lease))
             elif record[2] is back:
                 returned.append((record, lease))
@@ -148,10 +148,11 @@ class Recorder:
         for r, h in records:
             groups.setdefault(h[4], []).append(r[0])
         for lane_id, ids in groups.items():
-            where = placing.POSITIONS[self.registry.queue(self.registry.lanes[lane_id].queue).order]
+            queue = self.registry.queue(self.registry.lanes[lane_id].queue)
+            share = "0" if queue.shared == "none" else "jobs.share"
             self.tx.run(
-                f"insert into ready (lane, priority, share, position, job_id) select l.lane, jobs.priority, l.share, "
-                f"{where}, jobs.id from json_each(?) j join leases l on l.job_id = j.value "
+                f"insert into ready (lane, priority, share, position, job_id) select l.lane, jobs.priority, {share}, "
+                f"{placing.POSITIONS[queue.order]}, jobs.id from json_each(?) j join leases l on l.job_id = j.value "
                 "join jobs on jobs.id = j.value",
                 (orjson.dumps(ids).decode(),),
             )
@@ -261,6 +262,9 @@ class Recorder:
             or tx.value("select state from nodes where id = ?", (lease.node_id,)) != "active"
         ):
             return False
+        limit = self.registry.queue(queue).limit
+        if limit is not None and self._occupied(queue, lease) > limit:
+            return False
         urgent = tx.value(
             "select 1 from lanes l where exists (select 1 from ready r where r.lane = l.id and r.priority < ?) limit 1",
             (row.priority,),
@@ -269,6 +273,14 @@ class Recorder:
             return False
         wanted = [(lock.template, lock.until) for lock in then.locks]
         return not wanted or locks.take(tx, row.id, wanted, self.now_us) is None
+
+    def _occupied(self, queue: str, lease: Held) -> int:
+        """Slots that a queue would occupy if this one were kept."""
+        found = self.tx.all(
+            "select distinct node_id, slot from leases where lane in (select j.value from json_each(?) j)",
+            (self.registry.lanes_of(queue),),
+        )
+        return len({*found, (lease.node_id, lease.slot)})
 
     def _keep(self, row: Row, stage: str, lease: Held) -> None:
         tx = self.tx
@@ -350,11 +362,17 @@ class Recorder:
 
     def _sleep_lane(self, lane: Lane, delay_s: float) -> None:
         until = self.now_us + round(delay_s * 1e6)
-        self.tx.run("update lanes set asleep_until_us = ?, probing = 1 where id = ?", (until, lane.id))
+        self.tx.run(
+            "update lanes set asleep_until_us = ?, probing = 1 where type = ? and stage = ?",
+            (until, lane.type, lane.stage),
+        )
         self.registry.touch(self.tx)
 
     def _wake_lane(self, lane: Lane) -> None:
         """The probe came through: the others go on."""
         if lane.probing and (lane.asleep_until_us is None or lane.asleep_until_us <= self.now_us):
-            self.tx.run("update lanes set asleep_until_us = null, probing = 0 where id = ?", (lane.id,))
+            self.tx.run(
+                "update lanes set asleep_until_us = null, probing = 0 where type = ? and stage = ?",
+                (lane.type, lane.stage),
+            )
             self.registry.touch(self.tx)

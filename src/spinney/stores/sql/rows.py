@@ -66,7 +66,7 @@ def leased_fence(tx: Tx, job_id: int) -> int | None:
 
 
 VISIBLE = (
-    "not exists (select 1 from staging s where jobs.id between s.first_id and s.last_id and s.published = 0)"
+    "not exists (select 1 from staging s where jobs.id between s.first_id and s.last_id and s.published <> 1)"
 )
 """Leaves out jobs of submissions that are still being written."""
 
@@ -75,7 +75,7 @@ def hidden(tx: Tx, job_id: int) -> bool:
     """Whether the job belongs to a submission that is still being written."""
     return (
         tx.value(
-            "select 1 from staging where first_id <= ? and last_id >= ? and published = 0", (job_id, job_id)
+            "select 1 from staging where first_id <= ? and last_id >= ? and published <> 1", (job_id, job_id)
         )
         is not None
     )

@@ -261,13 +261,14 @@ staging = Table(
     Column("first_id", _Id, primary_key=True),
     Column("last_id", _Id, nullable=False),
     Column("next_id", _Id, nullable=False),
-    Column("published", Boolean, nullable=False),
+    Column("published", Integer, nullable=False),
     Column("parent_id", _Id),
     Column("fence", _Id),
     Column("beat_us", _Id, nullable=False),
 )
-"""Jobs written in steps. Unpublished: hidden. Published: ``ready`` rows from ``next_id`` on still
-have to follow. ``fence``: of the attempt that spawned them and must pass before they are born."""
+"""Jobs written in steps. ``published`` 0: hidden; 1: ``ready`` rows from ``next_id`` on still have to
+follow; -1: hidden, to be dropped. ``fence``: of the attempt that spawned them and must pass before they
+are born."""
 
 nodes = Table(
     "nodes",

@@ -5,6 +5,7 @@ jobs that need one that settled, locks that came free, serial lines that move. `
 off until nothing is left; each may settle further jobs, so it is a work list and no recursion.
 """
 
+from spinney.model.lineage import subtree
 from spinney.model.progress import next_stage
 from spinney.model.states import State
 from spinney.stores.sql import locks, placing, rows
@@ -116,6 +117,8 @@ class Consequences:
         elif (bad := self._older_bad_child(row)) is not None:
             self._fail(row, _because_of_child(tx, bad), "children", leased)
         elif self.is_serial(row) and not self._first_in_line(row):
+            # Locks that it keeps over stages might be what the earlier one waits for; it takes them again.
+            self.free_locks(row.id, None)
             placing.park(
                 tx, row, State.WAITING, now_us=self.now_us, waits_for="serial",
                 reason="for an earlier job of its serial tree", leased=leased,
@@ -228,14 +231,7 @@ class Consequences:
 
         One that has other reasons to stand aside by now lets the next one go.
         """
-        while locks.room(self.tx, name):
-            first = self.tx.value(
-                "select job_id from parked where waits_for = ? and waits_for like 'lock:%' "
-                "order by priority, job_id limit 1",
-                (f"lock:{name}",),
-            )
-            if first is None:
-                return
+        while (first := self._first_that_may(name)) is not None:
             self.place(rows.find(self.tx, first))
             if rows.find(self.tx, first).state is State.PENDING:
                 # Kept for it until it is claimed, so that nobody who came later overtakes it.
@@ -244,6 +240,29 @@ class Consequences:
                     (name, first, locks.RESERVED, self.now_us),
                 )
                 return
+
+    def _first_that_may(self, name: str) -> int | None:
+        """Of those that wait for the lock: the first, or one below a job that keeps it until it settles
+        (that job waits for it in turn, so it may not stand behind a stranger)."""
+        waits_for = f"lock:{name}"
+        first: int | None = self.tx.value(
+            "select job_id from parked where waits_for = ? and waits_for like 'lock:%' "
+            "order by priority, job_id limit 1",
+            (waits_for,),
+        )
+        if first is None or locks.room(self.tx, name, first):
+            return first
+        for owner_id in locks.keepers(self.tx, name):
+            owner = rows.find(self.tx, owner_id)
+            start, until = subtree(owner.lineage)
+            below: int | None = self.tx.value(
+                "select p.job_id from jobs join parked p on p.job_id = jobs.id where jobs.parent_id is not null "
+                "and jobs.root_id = ? and jobs.lineage > ? and jobs.lineage < ? and p.waits_for = ? limit 1",
+                (owner.root_id, start, until, waits_for),
+            )
+            if below is not None and locks.room(self.tx, name, below):
+                return below
+        return None
 
     # --- the serial line ------------------------------------------------------------------
 
@@ -266,21 +285,31 @@ class Consequences:
         )
         if line[0][0] != row.id:
             return False
-        # A later one may have been put into ``ready`` before this one came (a spawn from below, a
-        # reopened job): it steps back, unless it runs already; then this one waits for it.
-        return len(line) == 1 or self._step_back(line[1][0])
-
-    def _step_back(self, job_id: int) -> bool:
-        later = rows.find(self.tx, job_id)
-        if rows.leased_fence(self.tx, job_id) is not None:
+        if self._somebody_runs(row):
             return False
+        if len(line) == 2:
+            self._step_back(line[1][0])
+        return True
+
+    def _somebody_runs(self, row: Row) -> bool:
+        """Whether a later one runs already (this one was opened again meanwhile): it is waited for."""
+        found = self.tx.value(
+            "select 1 from leases l where l.parent_id is not null and l.job_id <> ? "
+            "and (select root_id from jobs where id = l.job_id) = ? limit 1",
+            (row.id, row.root_id),
+        )
+        return found is not None
+
+    def _step_back(self, job_id: int) -> None:
+        """A later one that was put into ``ready`` before an earlier one came gives way to it."""
+        later = rows.find(self.tx, job_id)
         if later.state is State.PENDING:
+            self.free_locks(job_id, locks.RESERVED)
             placing.leave_ready(self.tx, self.registry, later)
             placing.park(
                 self.tx, later, State.WAITING, now_us=self.now_us, waits_for="serial",
                 reason="for an earlier job of its serial tree",
             )  # fmt: skip
-        return True
 
     def _leave_line(self, row: Row) -> None:
         if row.parent_id is None:

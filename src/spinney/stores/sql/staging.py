@@ -23,17 +23,25 @@ row gone and says so; nothing was visible."""
 Write = Callable[[], AbstractContextManager[Tx]]
 
 
-def write_steps(write: Write, registry: Registry, plans: list[Plan], first_id: int, now_us: int) -> None:
-    """The rows of a staged call, a step a transaction; drops them all when one fails."""
+def write_steps(
+    write: Write, registry: Registry, plans: list[Plan], first_id: int, now_us: int, clock: Callable[[], float]
+) -> None:
+    """The rows of a staged call, a step a transaction; drops them all when one fails.
+
+    ``clock``: seconds of a monotonic clock, by which the call shows that its writer lives.
+    """
+    begun = clock()
     last_id = first_id + submitting.size(plans) - 1
     try:
         with write() as tx:
             todo = submitting.runs(tx, registry, plans, first_id, submitting.STEP)
         for run in todo:
             with write() as tx:
-                _require(tx, first_id, now_us)
+                _require(tx, first_id, now_us + round((clock() - begun) * 1e6))
                 submitting.write_run(tx, run, now_us, first_id)
     except BaseException:
+        with write() as tx:
+            tx.run("update staging set published = -1 where first_id = ? and published = 0", (first_id,))
         while not _drop(write, first_id, last_id):
             pass
         raise
@@ -83,7 +91,7 @@ def publish_children(tx: Tx, registry: Registry, job_id: int, fence: int, now_us
 def disown_children(tx: Tx, fence: int) -> bool:
     """What this attempt spawned is not to be born: it stays hidden and is dropped in steps. False when it
     spawned nothing."""
-    tx.run("update staging set fence = null, parent_id = null, beat_us = 0 where fence = ?", (fence,))
+    tx.run("update staging set fence = null, parent_id = null, published = -1 where fence = ?", (fence,))
     return tx.changed() > 0
 
 
@@ -98,7 +106,10 @@ def step(tx: Tx, registry: Registry, now_us: int, limit: int) -> int | None:
     if found is None:
         return None
     first_id, last_id, next_id, parent_id = found
-    until = min(last_id, next_id + limit - 1)
+    special = tx.value(
+        "select 1 from jobs where id between ? and ? and state = 'waiting' limit 1", (next_id, next_id + limit - 1)
+    )
+    until = min(last_id, next_id + (submitting.SPECIAL_STEP if special else limit) - 1)
     submitting.put_in_place(tx, registry, next_id, until, now_us)
     if until < last_id:
         tx.run("update staging set next_id = ? where first_id = ?", (until + 1, first_id))
@@ -108,14 +119,18 @@ def step(tx: Tx, registry: Registry, now_us: int, limit: int) -> int | None:
 
 
 def abandoned(tx: Tx, now_us: int) -> tuple[int, int] | None:
-    """An unpublished run whose writer is gone: its attempt has no lease, or its clock stands still."""
+    """A hidden run that is to be dropped: it is said so, its attempt has no lease, or its writer's clock
+    stands still. Whoever is judged so cannot publish any more."""
     found = tx.one(
-        "select first_id, last_id from staging s where published = 0 and ("
+        "select first_id, last_id from staging s where published = -1 or (published = 0 and ("
         "(fence is null and beat_us < ?) or (fence is not null and not exists "
-        "(select 1 from leases l where l.job_id = s.parent_id and l.fence = s.fence))) limit 1",
+        "(select 1 from leases l where l.job_id = s.parent_id and l.fence = s.fence)))) limit 1",
         (now_us - ABANDONED_US,),
     )
-    return None if found is None else (found[0], found[1])
+    if found is None:
+        return None
+    tx.run("update staging set published = -1, fence = null where first_id = ?", (found[0],))
+    return found[0], found[1]
 
 
 def _drop(write: Write, first_id: int, last_id: int) -> bool:

@@ -2,9 +2,12 @@
 
 import random
 import sqlite3
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
+
+import orjson
 
 from spinney.model.errors import UsageError
 from spinney.model.jobs import Attempt, Exchange, Filter, Job, NodeInfo, Record, Submission, Want
@@ -23,6 +26,8 @@ from spinney.stores.sql.sweeping import Sweep, next_wake_us
 
 STEP = 200
 """Jobs that one transaction of a sweep changes: well under 50 ms."""
+RETRY_STEP = 50
+"""Jobs that one transaction opens again, each perhaps with a tree above it."""
 
 
 def open_store(url: str) -> "SqlStore":
@@ -43,6 +48,10 @@ class SqlStore:
         self.database = database
         self._registry = Registry()
         self._rotation = Rotation()
+        self._unplaced = False
+        """A published call has rows that are not in ``ready`` yet."""
+        self._passes: dict[int, tuple[str, bool]] = {}
+        """How far the pass over each tree that is to be cancelled has come, and whether it met an open job."""
         self._random = random.Random()  # noqa: S311  # spreads retries, guards nothing
 
     @contextmanager
@@ -99,11 +108,11 @@ class SqlStore:
             plans = [submitting.plan(tx, self._registry, s, None) for s in submissions]
             submitting.check_needs(tx, plans, None)
             total = submitting.size(plans)
-            if total <= submitting.STEP:
+            if total <= (submitting.STEP if all(p.plain for p in plans) else submitting.SPECIAL_STEP):
                 return Submitted(ids=submitting.inline(tx, self._registry, plans, now_us))
             first_id = tx.take("job", total)
             staging.enter(tx, first_id, first_id + total - 1, None, None, now_us)
-        staging.write_steps(self._write, self._registry, plans, first_id, now_us)
+        staging.write_steps(self._write, self._registry, plans, first_id, now_us, time.monotonic)
         with self._write() as tx:
             staging.publish(tx, first_id, now_us)
         while self._staging_step(now_us) == 0:
@@ -116,6 +125,7 @@ class SqlStore:
             plans = [submitting.plan(tx, self._registry, s, parent) for s in submissions]
             submitting.check_needs(tx, plans, parent)
             if any(s.keys for s in submissions):
+                attempts.require_all_keyed(submissions)
                 return Spawned(ids=attempts.spawn_keyed(tx, self._registry, plans, parent, now_us))
             if not submitting.size(plans):
                 return Spawned(ids=[])
@@ -124,7 +134,7 @@ class SqlStore:
                 for run in submitting.runs(tx, self._registry, plans, first_id, total):
                     submitting.write_run(tx, run, now_us, first_id)
         if total > submitting.STEP:
-            staging.write_steps(self._write, self._registry, plans, first_id, now_us)
+            staging.write_steps(self._write, self._registry, plans, first_id, now_us, time.monotonic)
         return Spawned(ids=range(first_id, first_id + total))
 
     def _staging_step(self, now_us: int) -> int | None:
@@ -141,6 +151,9 @@ class SqlStore:
     # --- the hot path ---------------------------------------------------------------------
 
     def exchange(self, records: Sequence[Record], want: Want | None, *, now_us: int) -> Exchange:
+        if self._unplaced:
+            # Before anything is granted: a step that fails must not take an answer with it.
+            self._unplaced = self._staging_step(now_us) == 0
         # A claim alone that a loss of power undoes is a job that is still pending: no harm.
         with self._write(durable=bool(records)) as tx:
             consequences = Consequences(tx, self._registry, now_us)
@@ -152,15 +165,17 @@ class SqlStore:
                 leases = leases + claim.run()
                 consequences.drain()
                 starved = claim.starved
-            unfinished = tx.value("select 1 from staging where published = 1 limit 1") is not None
-            wake_us = now_us if unfinished else next_wake_us(tx, self._registry, now_us)
-        if unfinished:
-            self._staging_step(now_us)
+            unplaced = tx.value("select 1 from staging where published = 1 limit 1") is not None
+            wake_us = now_us if unplaced else next_wake_us(tx, self._registry, now_us)
+        self._unplaced = unplaced
         return Exchange(leases=leases, refused=recorder.refused, starved=starved, wake_us=wake_us)
 
     def started(self, fences: Sequence[int], *, now_us: int) -> None:
         with self._write() as tx:
-            tx.many("update leases set running_us = ? where fence = ?", [(now_us, f) for f in fences])
+            tx.run(
+                "update leases set running_us = ? where fence in (select j.value from json_each(?) j)",
+                (now_us, orjson.dumps(list(fences)).decode()),
+            )
 
     # --- what a running attempt may ask ---------------------------------------------------
 
@@ -247,14 +262,23 @@ class SqlStore:
             with self._operation(by, now_us) as operation:
                 operation.cancel_top(top.id)
             ids += operation.ids
-            self.sweep(now_us=now_us)
+            while self.sweep(now_us=now_us).more:
+                pass
         return Touched(ids=ids)
 
     def retry(self, job_id: int, *, stage: str | None, by: str, now_us: int) -> Touched:
         with self._operation(by, now_us) as operation:
-            operation.retry(job_id, stage)
-            operation.consequences.drain()
-        return Touched(ids=operation.ids, reopened=operation.reopened)
+            children = operation.children_to_retry(job_id) if stage is None else []
+            if not children:
+                operation.retry(job_id, stage)
+                operation.consequences.drain()
+        ids, reopened = operation.ids, operation.reopened
+        for start in range(0, len(children), RETRY_STEP):
+            with self._operation(by, now_us) as operation:
+                operation.retry_each(children[start : start + RETRY_STEP])
+            ids += operation.ids
+            reopened += operation.reopened
+        return Touched(ids=ids, reopened=list(dict.fromkeys(reopened)))
 
     def rerun(self, job_id: int, *, stage: str | None, by: str, now_us: int) -> Touched:
         with self._operation(by, now_us) as operation:
@@ -309,13 +333,25 @@ class SqlStore:
             due = sweep.due()
             sweep.vanished_stages()
             sweep.free_locks()
-            open_tops = sweep.finished_wishes()
+            trees = sweep.wished_trees()
             wake_us = next_wake_us(tx, self._registry, now_us)
-        for job_id in open_tops:
-            with self._operation("", now_us) as operation:
-                operation.cancel_below(operation.find(job_id), "", STEP)
-                operation.cancel_top(job_id)
+        self._passes = {job_id: self._passes.get(job_id, ("", False)) for job_id in trees}
+        for job_id in trees:
+            more = self._sweep_tree(job_id, now_us) or more
         return Swept(due=due, more=more or sweep.more, wake_us=wake_us)
+
+    def _sweep_tree(self, job_id: int, now_us: int) -> bool:
+        """One step through a tree that is to be cancelled; whether there is more of this pass."""
+        after, left_open = self._passes[job_id]
+        with self._operation("", now_us) as operation:
+            until = operation.cancel_below(operation.find(job_id), after, STEP)
+            left_open = left_open or operation.left_open
+            if until is None:
+                operation.cancel_top(job_id)
+                if not left_open:
+                    operation.forget_wish(job_id)
+        self._passes[job_id] = ("", False) if until is None else (until, left_open)
+        return until is not None
 
     # --- reading --------------------------------------------------------------------------
 

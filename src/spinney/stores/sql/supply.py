@@ -113,16 +113,20 @@ class Supply:
         enough = n + 1
         if self.registry.queue(queue).shared == "quota":
             enough = max(enough, self._slots_serving())
-        found = self._scan_shares(lanes, priority, after, enough)
-        if len(found) < enough and after != _ALL_SHARES:
-            wrapped = self._scan_shares(lanes, priority, _ALL_SHARES, enough)
-            found += [s for s in wrapped if s <= after]
+        found = self._scan_around(lanes, priority, after, enough)
         if len(found) <= 1:
             return found
         held = self._held_by(queue)
         if len(found) >= enough and any(held.get(s) for s in found):
             # Those that hold something number at most the slots: behind them come enough that do not.
-            found = self._scan_shares(lanes, priority, after, enough + len(held))
+            found = self._scan_around(lanes, priority, after, enough + len(held))
+        return found
+
+    def _scan_around(self, lanes: list[Lane], priority: int, after: int, limit: int) -> list[int]:
+        """Shares from behind ``after``, and on from the first when the last is reached."""
+        found = self._scan_shares(lanes, priority, after, limit)
+        if len(found) < limit and after != _ALL_SHARES:
+            found += [s for s in self._scan_shares(lanes, priority, _ALL_SHARES, limit - len(found)) if s <= after]
         return found
 
     def _scan_shares(self, lanes: list[Lane], priority: int, after: int, limit: int) -> list[int]:
@@ -143,6 +147,6 @@ class Supply:
             "select position, job_id, lane, share from ready where lane = ? and priority = ? and share = ? "
             "order by position limit ?"
         )
-        if len(lanes) == 1:
-            return list(self.tx.all(sql, (lanes[0].id, priority, share, n)))
-        return list(islice(merge(*(self.tx.all(sql, (lane.id, priority, share, n)) for lane in lanes)), n))
+        # Of a lane that probes one job alone may go: more of it would only be in the others' way.
+        found = [self.tx.all(sql, (lane.id, priority, share, 1 if lane.probing else n)) for lane in lanes]
+        return found[0] if len(found) == 1 else list(islice(merge(*found), n))

@@ -1,6 +1,6 @@
 """Housekeeping in bounded steps: anybody may do it, at any time, twice or never for a while."""
 
-from spinney.model.states import SETTLED, State
+from spinney.model.states import State
 from spinney.stores.sql import locks, placing, rows
 from spinney.stores.sql.database import Tx
 from spinney.stores.sql.registry import Registry
@@ -63,25 +63,12 @@ class Sweep:
             )
             if name is None:
                 break
-            if self.tx.value("select 1 from locks where name = ? limit 1", (name[5:],)) is None:
-                self.consequences.lock_freed(name[5:])
+            self.consequences.lock_freed(name[5:])
         self.consequences.drain()
 
-    def finished_wishes(self) -> list[int]:
-        """Tree wishes: the tops under which something open is left; those at rest are forgotten."""
-        open_tops = []
-        for job_id, lineage in self.tx.all("select job_id, lineage from wishes where tree"):
-            row = rows.find(self.tx, job_id)
-            left = self.tx.value(
-                "select 1 from jobs where parent_id is not null and root_id = ? and lineage > ? and lineage < ? "
-                f"and state in ('pending', 'scheduled', 'held', 'waiting') and {rows.VISIBLE} limit 1",
-                (row.root_id, f"{lineage}.", f"{lineage}/"),
-            )
-            if left is None and row.state in SETTLED:
-                self.tx.run("delete from wishes where job_id = ?", (job_id,))
-            else:
-                open_tops.append(job_id)
-        return open_tops
+    def wished_trees(self) -> list[int]:
+        """Tops of trees that are to be cancelled."""
+        return [job_id for (job_id,) in self.tx.all("select job_id from wishes where tree")]
 
 
 def next_wake_us(tx: Tx, registry: Registry, now_us: int) -> int | None:

@@ -260,7 +260,7 @@ def upgrade() -> None:
         sa.Column("first_id", Id, nullable=False),
         sa.Column("last_id", Id, nullable=False),
         sa.Column("next_id", Id, nullable=False),
-        sa.Column("published", sa.Boolean(), nullable=False),
+        sa.Column("published", sa.Integer(), nullable=False),
         sa.Column("parent_id", Id, nullable=True),
         sa.Column("fence", Id, nullable=True),
         sa.Column("beat_us", Id, nullable=False),

@@ -1,0 +1,95 @@
+"""Calls that are written in steps, and what may come between two of them."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from spinney.model.errors import Refused
+from spinney.model.jobs import Filter, LaneWant, NodeInfo, Record, SlotWant, Submission, Want
+from spinney.model.outcomes import Outcome
+from spinney.model.types import StageSpec, TypeSpec
+from spinney.stores.sql import SqlStore, open_store
+from spinney.stores.sql.database import Tx
+
+LATE_US = 61_000_000
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[SqlStore]:
+    store = open_store(f"sqlite:///{tmp_path}/x.db")
+    store.create()
+    store.register([TypeSpec(name="t", stages=(StageSpec(name="s"),))], [])
+    yield store
+    store.close()
+
+
+def long_call(n: int) -> list[Submission]:
+    return [Submission(type="t", params=["{}"] * n)]
+
+
+def test_a_call_that_was_taken_for_abandoned_is_refused_whole(
+    store: SqlStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = open_store(f"sqlite:///{tmp_path}/x.db")
+    write, turns = store._write, iter(range(100))
+
+    @contextmanager
+    def interrupted(**how: bool) -> Iterator[Tx]:
+        if next(turns) == 4:
+            other.sweep(now_us=LATE_US)
+        with write(**how) as tx:
+            yield tx
+
+    monkeypatch.setattr(store, "_write", interrupted)
+
+    with pytest.raises(Refused, match="submit it again"):
+        store.submit(long_call(8000), now_us=0)
+
+    monkeypatch.undo()
+    while store.sweep(now_us=LATE_US).more:
+        pass
+    assert store.counts(Filter()) == {}
+    other.close()
+
+
+@pytest.mark.parametrize("passed", [True, False], ids=["passed", "running"])
+def test_a_job_that_somebody_ran_before_it_was_put_in_place_is_left_alone(
+    store: SqlStore, monkeypatch: pytest.MonkeyPatch, passed: bool
+) -> None:
+    monkeypatch.setattr(store, "_staging_step", lambda now_us: None)
+    ids = store.submit(long_call(5000), now_us=1).ids
+    early = ids[2500]
+    store.cancel(early, tree=False, by="ann", reason=None, now_us=2)
+    store.retry(early, stage=None, by="ann", now_us=3)
+    node = _node(store)
+    (lease,) = _claim(store, node, [])
+    assert lease.job_id == early
+    monkeypatch.undo()
+    record = Record(early, lease.fence, Outcome.OK, 4, 5)
+    if passed:
+        store.exchange([record], None, now_us=6)
+    while store.sweep(now_us=7).more:
+        pass
+
+    ran, records = [], [] if passed else [record]
+    while leases := _claim(store, node, records):
+        ran += [found.job_id for found in leases]
+        records = [Record(found.job_id, found.fence, Outcome.OK, 8, 9) for found in leases]
+
+    assert sorted(ran) == [i for i in ids if i != early]
+
+
+def _node(store: SqlStore) -> int:
+    info = NodeInfo(
+        id=0, name="n", boot_id="", host="", pid=0, slots=1, state="active", beat=0, started_us=0, seen_us=0,
+        version="", types=(),
+    )  # fmt: skip
+    return store.join(info, now_us=1)
+
+
+def _claim(store: SqlStore, node: int, records: list[Record]) -> list:  # type: ignore[type-arg]
+    free = SlotWant(0, 500, 1e9, True)
+    want = Want(node_id=node, slots=[free], lanes={("t", "s"): LaneWant(run_us=1.0)})
+    return store.exchange(records, want, now_us=4).leases
