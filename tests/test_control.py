@@ -128,6 +128,10 @@ def test_lines_with_types_and_options_of_their_own(control: Control, store: Stor
         ('{"type": "resize", "params": {"picture": "a"}, "at": "2030-01-01"}', "line 2: at must be a datetime with"),
         ('{"type": "resize", "params": {"picture": "a"}, "needs": 5}', "line 2: needs must be a list"),
         ('{"type": "resize", "params": {"picture": "a"}, "key": 5}', "line 2: 5 cannot be a key"),
+        ('{"type": "resize", "params": {"picture": "a"}, "needs": [1000000000000]}', "line 2: needs must be a list"),
+        ('{"type": "resize", "params": {"picture": "a"}, "at": "9999-01-01T00:00Z"}', "line 2: at must lie in"),
+        ('{"type": "resize", "params": {"picture": "a"}, "data": [1]}', "line 2: data must map names"),
+        ('{"type": "resize", "params": {"picture": "a"}, "data": {"": 1}}', "line 2: '' cannot name an entry"),
     ],
 )
 def test_a_bad_line_is_told_by_its_number_and_nothing_is_stored(

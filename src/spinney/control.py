@@ -15,7 +15,7 @@ import orjson
 from spinney.job.options import Options
 from spinney.model import names
 from spinney.model.errors import UnknownType, UsageError
-from spinney.model.jobs import Submission
+from spinney.model.jobs import JOB_ID_MAX, Submission
 from spinney.model.types import TypeSpec
 from spinney.params.hints import did_you_mean, listed
 from spinney.params.schema import Check, checker
@@ -196,7 +196,7 @@ def _submission(lines: list[_Line]) -> Submission:
 
 
 def _needs(needs: Any) -> tuple[int, ...]:
-    if not isinstance(needs, list) or not all(type(n) is int and n != 0 for n in needs):
+    if not isinstance(needs, list) or not all(type(n) is int and 0 < abs(n) <= JOB_ID_MAX for n in needs):
         raise UsageError(f"needs must be a list of job ids, or of -k for the job of the k-th line, not {needs!r}")
     return tuple(needs)
 

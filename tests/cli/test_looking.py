@@ -6,6 +6,8 @@ import subprocess
 import sys
 from collections.abc import Callable
 
+from spinney.cli import showing
+
 from .shell import Shell
 
 
@@ -154,3 +156,9 @@ def test_help_names_every_command(bare: Shell) -> None:
                     "release", "cancel", "delete"):  # fmt: skip
         assert f"  {command} " in told
     assert bare.ok("--version").startswith("spinney ")
+
+
+def test_a_time_that_no_calendar_shows_is_shown_as_it_is_stored() -> None:
+    assert showing.moment(None) == ""
+    assert showing.moment(1_900_000_000_000_000).startswith("2030-03-1")
+    assert showing.moment(2**63 - 1) == f"{2**63 - 1} µs from 1970"

@@ -17,6 +17,17 @@ from .shell import Shell
         (["show"], "Missing argument"),
         (["show", "one"], "JOB"),
         (["show", "0"], "JOB"),
+        *[([verb, str(10**12)], "999999999999") for verb in (
+            "show", "wait", "logs", "tree", "retry", "rerun", "release", "cancel", "delete",
+        )],
+        (["show", str(2**70)], "999999999999"),
+        *[(["list", option, number], f"Invalid value for '{option}'") for option in ("--root", "--parent", "--after")
+          for number in ("0", str(10**12))],
+        (["list", "--type", "caf\udce9"], "not valid UTF-8"),
+        (["list", "--submitter", "caf\udce9"], "not valid UTF-8"),
+        (["submit", "double", "-p", "n=1", "--submitter", "caf\udce9"], "not valid UTF-8"),
+        (["submit", "double", "-p", "n=1", "-p", "name=\udce9"], "not valid UTF-8"),
+        (["cancel", "1", "--reason", "\udce9"], "not valid UTF-8"),
         (["list", "--limit", "many"], "--limit"),
         (["list", "--no-such"], "--no-such"),
         (["list", "--state", "runing"], "did you mean 'running'"),
@@ -31,6 +42,12 @@ from .shell import Shell
         (["submit", "double", "-p", "n=1", "--priority", "100"], "from 0 (first) to 99 (last)"),
         (["submit", "double", "-p", "n=1", "--at", "tomorrow"], "--at 'tomorrow' is no time"),
         (["submit", "double", "-p", "n=1", "--needs", "x"], "--needs 12"),
+        *[(["submit", "double", "-p", "n=1", "--needs", n], "(1 to 999999999999)")
+          for n in ("0", str(10**12), "9" * 5000)],
+        *[(["submit", "double", "-p", "n=1", "--at", at], "years 1970 to 8999")
+          for at in ("1969-12-31T00:00+00:00", "9999-12-31T23:59+00:00", "0001-01-01T00:00+01:00")],
+        *[(["submit", "double", "-p", "n=1", "--at", at], "--at") for at in ("0001-01-01", "9999-13-01")],
+        (["list", "--store", "sqlite:///:memory:"], "must be a file"),
         (["submit", "double", "-p", "n=1", "--key", "a\nb"], "cannot be a key"),
         (["submit", "double", "--json", "gone.json"], "cannot read gone.json"),
         (["submit", "double", "--json", "jobs.py"], "jobs.py is no JSON"),
@@ -147,7 +164,19 @@ def test_a_read_only_folder_is_named(bare: Shell) -> None:
 def test_folders_of_another_store_are_refused(shell: Shell) -> None:
     (shell.folder / "spinney.toml").write_text(f'[spinney]\nfolders = "{shell.folder}/spinney.folders"\n')
 
-    assert "another store" in shell.refused(1, "init", "--store", "sqlite:///second.db")
+    said = shell.refused(1, "init", "--store", "sqlite:///second.db")
+
+    assert f"{shell.folder}/spinney.folders belongs to another store" in said
+    assert "set folders in spinney.toml" in said
+    assert not list(shell.folder.glob("second.db*")), "nothing was made"
+
+
+def test_folders_of_another_store_are_refused_to_a_store_that_is_there(shell: Shell) -> None:
+    shell.ok("init", "--store", "sqlite:///second.db")
+    (shell.folder / "spinney.toml").write_text(f'[spinney]\nfolders = "{shell.folder}/spinney.folders"\n')
+
+    assert "belongs to another store" in shell.refused(1, "init", "--store", "sqlite:///second.db")
+    shell.ok("init")
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 import io
 import sys
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
@@ -228,11 +228,43 @@ def test_submissions_survive_their_way_out_of_a_worker() -> None:
         ({"at": "tomorrow"}, "a datetime with a time zone"),
         ({"needs": ["5"]}, "a list of job ids"),
         ({"needs": [-1]}, "a list of job ids"),
+        ({"needs": [10**12]}, r"a list of job ids \(1 to 999999999999\)"),
+        ({"needs": 5}, "a list of job ids"),
+        ({"needs": b"5"}, "a list of job ids"),
+        ({"at": datetime(1969, 12, 31, tzinfo=UTC)}, "in the years 1970 to 8999"),
+        ({"at": datetime(9000, 1, 1, tzinfo=UTC)}, "in the years 1970 to 8999"),
+        ({"at": datetime.max.replace(tzinfo=timezone(timedelta(hours=-5)))}, "in the years 1970 to 8999"),
+        ({"data": [1]}, "data must map names to values"),
+        ({"data": "x"}, "data must map names to values"),
+        ({"data": {5: 1}}, "5 cannot name an entry"),
+        ({"data": {"": 1}}, "'' cannot name an entry"),
+        ({"data": {"a\nb": 1}}, "cannot name an entry"),
+        ({"data": {"x": object()}}, r"data\['x'\] cannot be kept as JSON"),
+        ({"data": {"x": "y" * 65_535}}, r"data\['x'\] is 65537 bytes long as JSON, the most is 65536"),
+        ({"data": {"x": "ä" * 40_000}}, r"data\['x'\] is 80002 bytes"),
     ],
 )
 def test_a_wrong_option_is_refused_where_it_is_written(options: dict[str, Any], sentence: str) -> None:
     with pytest.raises(UsageError, match=sentence):
         resize.options(**options)
+
+
+def test_what_just_lies_within_the_limits_is_taken() -> None:
+    first, last = datetime(1970, 1, 1, tzinfo=UTC), datetime(8999, 12, 31, 23, tzinfo=UTC)
+    made = [Options(at=at, needs=[1, 10**12 - 1], data={"x": "y" * 65_534}) for at in (first, last)]
+
+    assert [m.submission("t", ["{}"]).at_us for m in made] == [0, (last - first) // timedelta(microseconds=1)]
+
+
+def test_parameters_of_a_job_have_a_longest_length() -> None:
+    longest = '{"n":"' + "x" * (2**20 - 8) + '"}'
+    assert Options().submission("t", [longest]).params == [longest]
+
+    too_long = '{"n":"' + "ä" * 2**19 + '"}'
+    with pytest.raises(BadParameters, match="of a 't' job are 1048584 bytes long as JSON, the most is 1048576; put"):
+        Options().submission("t", [too_long])
+    with pytest.raises(BadParameters, match=r'parameters \{"n":"xxx.*… of a .t. job are 1048577 bytes'):
+        Options().submission("t", ["{}", longest + " "])
 
 
 def test_one_key_cannot_serve_many_jobs() -> None:

@@ -97,6 +97,18 @@ def test_locks_are_templates_or_specs_and_make_their_field_required(app: Spinney
         ({"children": "all"}, "children must be 'completed' or 'settled'"),
         ({"queue": "a/b"}, "cannot name a queue"),
         ({"name": "../x"}, "cannot name a"),
+        ({"backoff": 5}, "stage 'work': backoff must be a Backoff"),
+        ({"timeout": float("inf")}, "stage 'work': timeout must be more than 0 seconds and finite"),
+        ({"timeout": 10**400}, "stage 'work' of 'work': timeout is more seconds than there are"),
+        ({"grace": -1}, "stage 'work': grace must be 0 seconds or more"),
+        ({"max_attempts": 1.5}, "stage 'work': max_attempts must be 1 or more, a whole number"),
+        ({"again": 1}, "stage 'work': again must be True or False"),
+        ({"serial": "no"}, "job type 'work': serial must be True or False"),
+        ({"poison_after": 0}, "job type 'work': poison_after must be 1 or more"),
+        ({"version": 2}, "job type 'work': version must be text"),
+        ({"description": None}, "job type 'work': description must be text"),
+        ({"locks": ["receiver:{n"]}, r"stage 'work' of 'work': 'receiver:\{n' cannot name a lock"),
+        ({"locks": 5}, "stage 'work' of 'work': locks is a list of names"),
     ],
 )
 def test_a_wrong_option_is_refused_where_it_is_written(
@@ -105,7 +117,26 @@ def test_a_wrong_option_is_refused_where_it_is_written(
     def work(n: int) -> None: ...
 
     with pytest.raises(UsageError, match=sentence):
-        _ = app.job(**options)(work).spec
+        app.job(**options)(work)
+    assert app.types == {}
+
+
+@pytest.mark.parametrize("name", ["a/b", 5, ""])
+def test_a_wrong_name_is_refused_where_it_is_written(app: Spinney, name: Any) -> None:
+    with pytest.raises(BadName):
+        app.pipeline(name)
+    with pytest.raises(BadName):
+        app.program(name, ["convert"])
+    with pytest.raises(BadName):
+        app.queue(name)
+    with pytest.raises(BadName):
+        app.pipeline("p", queue=name)
+    assert (app.types, app.queues) == ({}, [])
+
+
+def test_a_program_with_nul_in_an_argument_is_refused(app: Spinney) -> None:
+    with pytest.raises(UsageError, match="stage 'convert': a program's argument is text in UTF-8 without NUL"):
+        app.program("convert", ["convert", "a\0b"])
 
 
 def test_a_lock_named_by_no_parameter_is_refused(app: Spinney) -> None:
@@ -163,7 +194,7 @@ def test_a_program_is_a_list_of_arguments(app: Spinney, argv: Any) -> None:
         app.program("convert", argv)
 
 
-@pytest.mark.parametrize("codes", [{3: "hlod"}, {300: "hold"}, {"3": "hold"}, {3: "died"}])
+@pytest.mark.parametrize("codes", [{3: "hlod"}, {300: "hold"}, {"3": "hold"}, {3: "died"}, {3: 4}, [3]])
 def test_exit_codes_mean_outcomes(app: Spinney, codes: Any) -> None:
     with pytest.raises(UsageError, match=r"exit code"):
         app.program("convert", ["convert"], exit_codes=codes)

@@ -14,6 +14,7 @@ SECONDS = st.floats(0, 1e6, allow_nan=False)
 BACKOFFS = st.builds(
     Backoff, base_s=SECONDS, factor=st.floats(1, 10), cap_s=SECONDS, jitter=st.floats(0, 1)
 )
+TEMPLATES = st.text(st.characters(exclude_characters="{}"), max_size=9)
 STAGES = st.builds(
     StageSpec,
     name=NAMES,
@@ -23,11 +24,11 @@ STAGES = st.builds(
     backoff=BACKOFFS,
     timeout_s=st.none() | st.floats(0.1, 1e6),
     locks=st.lists(
-        st.builds(LockSpec, template=st.text(max_size=9), until=st.sampled_from(["attempt", "job"])),
+        st.builds(LockSpec, template=TEMPLATES, until=st.sampled_from(["attempt", "job"])),
         max_size=2,
     ).map(tuple),
     again=st.booleans(),
-    program=st.lists(st.text(max_size=5), max_size=3).map(tuple),
+    program=st.lists(st.text(st.characters(exclude_characters="\0", codec="utf-8"), max_size=5), max_size=3).map(tuple),
     exit_codes=st.dictionaries(st.integers(0, 255), st.sampled_from(["ok", "defer", "warning"]), max_size=3),
 )
 TYPES = st.builds(
@@ -94,6 +95,34 @@ REFUSED = {
     "an unknown order": lambda: QueueSpec(name="q", order="random"),
     "an unknown sharing": lambda: QueueSpec(name="q", sharing="fair"),
     "a queue with a path": lambda: QueueSpec(name="a/b"),
+    "a limit in words": lambda: QueueSpec(name="q", limit="2"),
+    "half a slot": lambda: QueueSpec(name="q", limit=1.5),
+    "a limit that is a flag": lambda: QueueSpec(name="q", limit=True),
+    "a type whose queue is a path": lambda: TypeSpec(name="t", stages=(A,), queue="../q"),
+    "a fraction as priority": lambda: TypeSpec(name="t", stages=(A,), priority=5.0),
+    "no death at all": lambda: TypeSpec(name="t", stages=(A,), poison_after=0),
+    "deaths in words": lambda: TypeSpec(name="t", stages=(A,), poison_after="3"),
+    "serial in words": lambda: TypeSpec(name="t", stages=(A,), serial="no"),
+    "a version that is a number": lambda: TypeSpec(name="t", stages=(A,), version=2),
+    "a description outside of UTF-8": lambda: TypeSpec(name="t", stages=(A,), description="\udce9"),
+    "half an attempt": lambda: StageSpec(name="a", max_attempts=1.5),
+    "attempts beyond count": lambda: StageSpec(name="a", max_attempts=2**70),
+    "a backoff in seconds": lambda: StageSpec(name="a", backoff=5),
+    "time without end": lambda: StageSpec(name="a", timeout_s=float("inf")),
+    "time that is no number": lambda: StageSpec(name="a", timeout_s=float("nan")),
+    "a negative grace": lambda: StageSpec(name="a", grace_s=-1),
+    "grace without end": lambda: StageSpec(name="a", grace_s=float("inf")),
+    "again in words": lambda: StageSpec(name="a", again="yes"),
+    "an argument with NUL": lambda: StageSpec(name="a", program=("x", "a\0b")),
+    "an argument outside of UTF-8": lambda: StageSpec(name="a", program=("\udce9",)),
+    "a lock with an open brace": lambda: LockSpec(template="receiver:{serno"),
+    "a lock with a brace too many": lambda: LockSpec(template="receiver:{serno}}"),
+    "a lock with a brace in a brace": lambda: LockSpec(template="{a{b}}"),
+    "a lock with a field without a name": lambda: LockSpec(template="receiver:{}"),
+    "a lock that is a number": lambda: LockSpec(template=5),
+    "a backoff of nan": lambda: Backoff(base_s=float("nan")),
+    "a backoff without end": lambda: Backoff(cap_s=float("inf")),
+    "a backoff in words": lambda: Backoff(base_s="1"),
 }
 
 

@@ -72,6 +72,8 @@ def wait_for(file: str = "") -> str:
 
 @sample.stage
 def raises(kind: str = "") -> Any:
+    late = Defer(90)
+    late.seconds = "soon"  # type: ignore[assignment]
     errors: dict[str, BaseException] = {
         "plain": ValueError("no good"),
         "fail": Fail("gave up", retryable=False, code=7),
@@ -84,9 +86,25 @@ def raises(kind: str = "") -> Any:
         "interrupt": KeyboardInterrupt(),
         "silent": ValueError(),
         "surrogate": ValueError("\ud800"),
-        "bad-defer": Defer("soon"),  # type: ignore[arg-type]
+        "bad-defer": late,
     }
     raise errors[kind]
+
+
+class _Speechless(Exception):
+    def __str__(self) -> str:
+        raise SystemExit("not even a message")
+
+
+@sample.stage
+def raises_oddly(kind: str = "") -> None:
+    """Raise what cannot be told of as it is."""
+    odd: BaseException = Fail("too much") if kind != "speechless" else _Speechless()
+    if kind == "name":
+        odd = type("Odd", (Exception,), {"__module__": "\ud800"})("named badly")
+    if isinstance(odd, Fail):
+        odd.code = {"code": 2**70, "text": "seven", "wide": 2**63}[kind]  # type: ignore[assignment]
+    raise odd
 
 
 @sample.stage
@@ -102,6 +120,16 @@ def dies(how: str = "") -> None:
     if how == "exit":
         os._exit(5)
     os.kill(os.getpid(), signal.SIGKILL)
+
+
+@sample.stage
+def moves(to: str = "") -> None:
+    os.chdir(to)
+
+
+@sample.stage
+def where() -> list[str]:
+    return [str(Path.cwd()), str(Path("/proc/self/fd/0").readlink())]
 
 
 @sample.stage
@@ -236,6 +264,14 @@ elif how == 'junk':
     open(os.environ['SPINNEY_RESULT'], 'w').write('{no json')
 elif how == 'huge':
     open(os.environ['SPINNEY_RESULT'], 'w').write('"' + 'x' * 70000 + '"')
+elif how == 'fifo':
+    os.mkfifo(os.environ['SPINNEY_RESULT'])
+elif how == 'directory':
+    os.makedirs(os.environ['SPINNEY_RESULT'] + '/below')
+elif how == 'symlink':
+    os.symlink('/etc/hostname', os.environ['SPINNEY_RESULT'])
+elif how == 'unreadable-link':
+    os.symlink('/dev/zero', os.environ['SPINNEY_RESULT'])
 elif how == 'signal':
     os.kill(os.getpid(), signal.SIGSEGV)
 elif how == 'write':
@@ -369,7 +405,9 @@ def talks_nonsense() -> None:
 @sample.stage
 def meddles(how: str = "") -> None:
     """Do to the standard streams what should not be done."""
-    print("before", flush=True)
+    if not how.startswith("silent-"):
+        print("before", flush=True)
+    how = how.removeprefix("silent-")
     if how == "close":
         sys.stdout.close()
     elif how == "replace":
@@ -377,6 +415,8 @@ def meddles(how: str = "") -> None:
     elif how == "close-fd":
         os.close(1)
         os.close(2)
+    elif how == "close-input":
+        os.close(0)
     elif how == "redirect":
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         print("elsewhere")

@@ -8,7 +8,7 @@ import sys
 import time
 from pathlib import Path
 
-from spinney import Defer, Fail, Job, Spinney
+from spinney import Backoff, Defer, Fail, Job, Spinney
 
 app = Spinney()
 _STUBBORN = (
@@ -81,7 +81,7 @@ def dies_once(job: Job) -> str:
     return "second"
 
 
-@app.job(max_attempts=100, poison_after=3, backoff={"base_s": 0.01, "cap_s": 0.02})
+@app.job(max_attempts=100, poison_after=3, backoff=Backoff(base_s=0.01, cap_s=0.02))
 def always_dies() -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 

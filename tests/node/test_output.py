@@ -95,6 +95,15 @@ async def test_what_an_attempt_does_to_its_streams_does_not_harm_the_next(host, 
         assert host.printed(10 * fence + 1) == "after\n"
 
 
+@pytest.mark.parametrize("how", ["silent-close-fd", "silent-redirect", "silent-replace"])
+async def test_streams_are_put_back_although_nothing_was_written(host, worker, how):
+    await host.run(worker, "meddles", json.dumps({"how": how}), fence=1)
+    await host.run(worker, "say", '{"text": "after"}', fence=2)
+    assert host.printed(2) == "after\n"
+    await host.run(worker, "voices", fence=3)
+    assert "from a program" in host.printed(3)
+
+
 # --- the pump against a worker made of a page and two pipes ----------------------------------------
 
 

@@ -97,6 +97,16 @@ async def test_what_goes_wrong_is_told(host, run):
         assert detail["retryable"] is retryable
 
 
+@pytest.mark.parametrize("how", ["fifo", "directory", "symlink", "unreadable-link"])
+async def test_a_result_that_is_no_plain_file_is_refused_and_not_in_the_next_ones_way(host, run, how):
+    detail = await run(how=how)
+    assert (detail["outcome"], detail["retryable"]) == ("error", False)
+    assert "the result file of the program" in detail["message"]
+    assert "SPINNEY_RESULT" in detail["message"]
+    assert list((host.folder(1) / ".spinney").iterdir()) == []
+    assert (await run(how="result", fence=2))["outcome"] == "ok"
+
+
 async def test_what_it_writes_is_the_attempts_output(host, run):
     assert await run(how="write") == {"outcome": "ok", "output": True}
     assert host.printed(1) == "to stdout\n"

@@ -3,7 +3,9 @@
 import asyncio
 import json
 import os
+import re
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -12,7 +14,13 @@ import pytest
 from executor_fixtures import HERE, alive, host_in
 
 from spinney.model.errors import Refused, StaleFence
-from spinney.node.executors.page import CELL_RECALL, read_running
+from spinney.node.executors import rows
+from spinney.node.executors.asking import SerialPort
+from spinney.node.executors.marks import Marker
+from spinney.node.executors.page import CELL_RECALL, Page, read_running
+from spinney.node.executors.serial import Serial
+from spinney.node.executors.stages import Stages
+from spinney.node.executors.wire import Channel, pack
 
 
 @pytest.fixture
@@ -126,6 +134,90 @@ async def test_a_stage_that_the_code_no_longer_has_is_held(host, worker):
 
 
 # --- the handle ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("kind", "said"),
+    [
+        ("code", "a code that is no integer from 1"),
+        ("wide", "a code that is no integer from 1"),
+        ("text", "a code that is no integer from 1"),
+        ("speechless", "stage 'raises_oddly' ended with cannot be told"),
+        ("name", "surrogates"),
+    ],
+)
+async def test_what_cannot_be_told_is_an_error_of_its_attempt_alone(host, worker, kind, said):
+    """Given a stage that raises what no message can hold, then its attempt ends as an error that
+    nobody tries again, and the worker goes on."""
+    detail = await host.run(worker, "raises_oddly", json.dumps({"kind": kind}))
+    assert (detail["outcome"], detail["retryable"]) == ("error", False)
+    assert re.search(said, detail["message"])
+    assert await host.run(worker, "noop", fence=2) is None
+    assert worker.alive
+
+
+def test_a_row_that_cannot_be_packed_takes_none_of_its_neighbours_with_it():
+    """Given rows of which one cannot be packed, when they are sent, then each attempt is told of."""
+    sent = []
+
+    def send(message):
+        pack(message)
+        sent.extend(message["done"])
+
+    rows.Report().send(send, [[1, 5, 6], [2, 5, 6, {"outcome": "ok", "result": object()}], [3, 5, 6]])
+    assert [row[0] for row in sent] == [1, 2, 3]
+    assert (sent[1][3]["outcome"], sent[1][3]["retryable"]) == ("error", False)
+    assert "cannot be told" in sent[1][3]["message"]
+
+
+def test_an_attempt_whose_row_cannot_be_sent_is_still_on_the_page(tmp_path):
+    """Given a worker that dies of telling, then its page says that the attempt had begun."""
+    page = Page.create(tmp_path / "page")
+
+    class Port(SerialPort):
+        def send(self, message):
+            raise ConnectionError("dies")
+
+    there, here = socket.socketpair()
+    with there, here:
+        port = Port(Channel(here), page)
+        serial = Serial(port, page, Marker(page, b"t" * 16), Stages({}), folder_root=str(tmp_path))
+        there.sendall(pack({"run": [["gone", "stage", [[7, 7, 1, "{}", None, 7]]]]}))
+        serial._done = [[n, 1, 2] for n in range(200)]  # so many that the next is told at once
+        with pytest.raises(ConnectionError):
+            serial.run()
+    assert [line.fence for line in page.running()] == [7]
+
+
+async def test_directory_and_input_are_what_they_were_for_the_next_attempt(host, worker, tmp_path):
+    before = await host.run(worker, "where", fence=1)
+    await host.run(worker, "moves", json.dumps({"to": str(tmp_path)}), fence=2)
+    await host.run(worker, "meddles", '{"how": "silent-close-input"}', fence=3)
+    assert await host.run(worker, "where", fence=4) == before
+
+
+async def test_a_hello_that_cannot_be_read_is_told_in_a_sentence(host, tmp_path):
+    """Given an application whose type has an isolation that nobody knows, then the worker is ended
+    and the reason said."""
+    (tmp_path / "odd_app.py").write_text(
+        "from spinney import Spinney\n"
+        "from spinney.model.types import TypeSpec\n"
+        "app = Spinney()\n"
+        "@app.job\n"
+        "def noop() -> None: pass\n"
+        "to_json = TypeSpec.to_json\n"
+        "def odd(spec):\n"
+        "    told = to_json(spec)\n"
+        "    told['stages'][0]['isolation'] = 'nowhere'\n"
+        "    return told\n"
+        "TypeSpec.to_json = odd\n"
+    )
+    worker = host.start(app="odd_app:app", path=[tmp_path])
+    assert (await host.ended(worker)).signal == "SIGKILL"
+    (hello,) = host.hellos
+    assert hello.error.startswith("the worker cannot serve: ")
+    assert "nowhere" in hello.error
+    assert not worker.ready
 
 
 async def test_the_handle_asks_the_supervisor(host, worker):

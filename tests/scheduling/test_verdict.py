@@ -45,7 +45,9 @@ def test_what_is_no_failure_uses_no_attempt(outcome: Outcome) -> None:
     assert not judge(outcome).attempt_used
 
 
-@pytest.mark.parametrize(("asked_s", "waits_s"), [(5.0, 5.0), (0.0, 0.0), (-3.0, 0.0), (None, 60.0)])
+@pytest.mark.parametrize(("asked_s", "waits_s"), [
+    (5.0, 5.0), (0.0, 0.1), (-3.0, 0.1), (float("nan"), 0.1), (None, 60.0), (1e300, 10 * 365 * 86_400.0),
+])
 def test_a_deferred_job_comes_again_after_the_seconds_it_named(asked_s: float | None, waits_s: float) -> None:
     told = judge(Outcome.DEFER, defer_s=asked_s)
 

@@ -4,6 +4,8 @@ from typing import Annotated
 
 import typer
 
+from spinney.model.jobs import JOB_ID_MAX
+
 
 def _version(wanted: bool) -> None:
     if wanted:
@@ -26,8 +28,10 @@ StoreOption = Annotated[
     ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-JobArgument = Annotated[int, typer.Argument(metavar="JOB", help="The job's number.", min=1)]
-JobsArgument = Annotated[list[int], typer.Argument(metavar="JOB...", help="The jobs' numbers.", min=1)]
+JobArgument = Annotated[int, typer.Argument(metavar="JOB", help="The job's number.", min=1, max=JOB_ID_MAX)]
+JobsArgument = Annotated[
+    list[int], typer.Argument(metavar="JOB...", help="The jobs' numbers.", min=1, max=JOB_ID_MAX)
+]
 ByOption = Annotated[
     str | None,
     typer.Option("--by", metavar="NAME", help="Who asks for it; else your login name.", show_default=False),

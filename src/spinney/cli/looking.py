@@ -9,7 +9,7 @@ from spinney.cli.arguments import JobArgument, JobsArgument, JsonOption, StoreOp
 from spinney.cli.session import opened
 from spinney.cli.unserved import teller
 from spinney.model.errors import UsageError
-from spinney.model.jobs import Attempt, Filter, Job
+from spinney.model.jobs import JOB_ID_MAX, Attempt, Filter, Job
 from spinney.model.states import TRANSITIONS, State
 
 
@@ -27,10 +27,18 @@ def list_jobs(
     stage: Annotated[str | None, typer.Option(help="Only at this stage.")] = None,
     collection: Annotated[str | None, typer.Option(help="Only of this collection.")] = None,
     submitter: Annotated[str | None, typer.Option(help="Only of this submitter.")] = None,
-    root: Annotated[int | None, typer.Option(help="Only in the tree of this job.")] = None,
-    parent: Annotated[int | None, typer.Option(help="Only direct subjobs of this job.")] = None,
+    root: Annotated[
+        int | None, typer.Option(metavar="JOB", min=1, max=JOB_ID_MAX, help="Only in the tree of this job.")
+    ] = None,
+    parent: Annotated[
+        int | None, typer.Option(metavar="JOB", min=1, max=JOB_ID_MAX, help="Only direct subjobs of this job.")
+    ] = None,
     roots: Annotated[bool, typer.Option("--roots", help="Only jobs at the top of a tree.")] = False,
-    after: Annotated[int, typer.Option(help="From behind this job on (the last line of the page before).")] = 0,
+    after: Annotated[
+        int | None,
+        typer.Option(metavar="JOB", min=1, max=JOB_ID_MAX,
+                     help="From behind this job on (the last line of the page before)."),
+    ] = None,
     limit: Annotated[int, typer.Option(min=1, max=10_000, help="How many.")] = 50,
     oldest: Annotated[bool, typer.Option("--oldest", help="The oldest first, not the newest.")] = False,
     count: Annotated[bool, typer.Option("--count", help="Only how many stand in each state.")] = False,
@@ -46,7 +54,7 @@ def list_jobs(
         if count:
             _print_counts(dict(s.counts(which)), json)
             return
-        found = s.jobs(which, after=after, limit=limit, newest=not oldest)
+        found = s.jobs(which, after=after or 0, limit=limit, newest=not oldest)
         tell = teller(s.nodes())
     if json:
         showing.as_json(found)

@@ -10,7 +10,7 @@ import typer
 
 from spinney.cli import logs, looking, operating, setup, submitting
 from spinney.cli.arguments import VersionOption
-from spinney.model.errors import SpinneyError
+from spinney.model.errors import SpinneyError, UsageError
 
 DEBUG_VARIABLE = "SPINNEY_DEBUG"
 INTERRUPTED = 130
@@ -41,6 +41,7 @@ def main(args: list[str] | None = None) -> NoReturn:
 def run(args: list[str] | None = None) -> int:
     """Run a command; whatever goes wrong becomes one sentence on stderr, and the exit code."""
     try:
+        _require_text(sys.argv[1:] if args is None else args)
         code: Any = app(args, standalone_mode=False)
         sys.stdout.flush()
         return int(code or 0)
@@ -58,6 +59,15 @@ def run(args: list[str] | None = None) -> int:
         return _failed(error, f"{error}; check that the path is there and its rights", 1)
     except Exception as error:  # noqa: BLE001 - the last resort: a fault of Spinney's own
         return _unexpected(error)
+
+
+def _require_text(words: list[str]) -> None:
+    """Refuse what is not UTF-8, of which Python makes halves of surrogate pairs that nothing can store."""
+    for word in words:
+        try:
+            word.encode()
+        except UnicodeEncodeError:
+            raise UsageError(f"{word!r} is not valid UTF-8; write it in UTF-8, or rename the file it names") from None
 
 
 def _usage(error: Any) -> str:

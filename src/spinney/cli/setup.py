@@ -1,14 +1,19 @@
 """``init`` and ``node``: a store, and what works on it."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from spinney.cli import showing
 from spinney.cli.arguments import JsonOption, StoreOption
 from spinney.cli.session import opened, where
-from spinney.model.errors import UsageError
+from spinney.config import FILE, Settings
+from spinney.model.errors import StoreUnusable, UsageError
+from spinney.model.places import database_file
+
+if TYPE_CHECKING:
+    from spinney.stores.contract import Store
 
 
 def add_to(app: typer.Typer) -> None:
@@ -22,6 +27,7 @@ def init(json: JsonOption = False, store: StoreOption = None) -> None:
 
     here = where(store)
     with opened(store) as s:
+        _require_own_folders(s, here)
         s.create()
         facts = dict(s.facts())
     folders.write_token(here.folders, facts["folder_token"])
@@ -32,6 +38,32 @@ def init(json: JsonOption = False, store: StoreOption = None) -> None:
     out = showing.console()
     for name in ("store", "folders", *sorted(facts.keys() - {"store", "folders"})):
         out.print(f"{name.replace('_', ' '):<16} {showing.safe(facts[name])}")
+
+
+def _require_own_folders(store: "Store", here: Settings) -> None:
+    """Refuse a folder root that bears another store's token, before anything is made."""
+    from spinney.node import folders
+
+    file = database_file(here.store)
+    if not (here.folders / folders.TOKEN).exists():
+        return
+    if file is not None and not file.exists():
+        raise _not_its_own(here)
+    try:
+        own = store.facts()["folder_token"]
+    except StoreUnusable:
+        return  # Not to be read as it is: whether it can be brought up to date is told by doing so.
+    try:
+        folders.check_token(here.folders, own)
+    except StoreUnusable as error:
+        raise _not_its_own(here) from error
+
+
+def _not_its_own(here: Settings) -> StoreUnusable:
+    return StoreUnusable(
+        f"the folder root {here.folders} belongs to another store than {here.store}, and nothing was made; "
+        f"set folders in {FILE} to a folder of its own, or name the store it belongs to with --store"
+    )
 
 
 def node(

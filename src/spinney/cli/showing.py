@@ -83,10 +83,13 @@ def safe_lines(text: str) -> str:
 
 
 def moment(at_us: int | None) -> str:
-    """A time in the local zone."""
+    """A time in the local zone; one that no calendar shows, as it is stored."""
     if not at_us:
         return ""
-    return datetime.fromtimestamp(at_us / 1e6).astimezone().strftime("%Y-%m-%d %H:%M:%S")
+    try:
+        return datetime.fromtimestamp(at_us / 1e6).astimezone().strftime("%Y-%m-%d %H:%M:%S")
+    except (ValueError, OverflowError, OSError):
+        return f"{at_us} µs from 1970"
 
 
 def span(from_us: int | None, to_us: int | None) -> str:

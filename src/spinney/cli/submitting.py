@@ -12,6 +12,7 @@ import typer
 from spinney.cli.arguments import StoreOption
 from spinney.cli.session import hand
 from spinney.model.errors import UsageError
+from spinney.model.jobs import JOB_ID_MAX
 
 if TYPE_CHECKING:
     from spinney.control import Control
@@ -140,16 +141,21 @@ def _time(text: str | None) -> datetime | None:
         return None
     try:
         found = datetime.fromisoformat(text)
-    except ValueError:
+        # A local time at an end of the calendar has no zone to be in.
+        return found if found.tzinfo else found.astimezone()
+    except (ValueError, OverflowError):
         raise UsageError(f"--at {text!r} is no time; write it as 2030-01-31T08:00 or 2030-01-31T08:00+01:00") from None
-    return found if found.tzinfo else found.astimezone()
 
 
 def _needs(words: list[str] | None) -> list[int]:
     found = [n for word in words or [] for n in word.split(",")]
     for number in found:
-        if not number.strip().isdecimal():
-            raise UsageError(f"--needs {number!r} is no job's number; write --needs 12, or --needs 12,13")
+        digits = number.strip()
+        # Counted first: Python refuses to read a number of thousands of digits.
+        if not digits.isdecimal() or len(digits) > len(str(JOB_ID_MAX)) or int(digits) == 0:
+            raise UsageError(
+                f"--needs {number!r:.80} is no job's number (1 to {JOB_ID_MAX}); write --needs 12, or --needs 12,13"
+            )
     return [int(n) for n in found]
 
 

@@ -33,7 +33,7 @@ class Data(MutableMapping[str, Any]):
 
     def __setitem__(self, name: str, value: Any) -> None:
         text = to_text(value, f"data[{name!r}]")
-        self._port.ask("put_data", target=self._target, name=_data_name(name), value=text)
+        self._port.ask("put_data", target=self._target, name=data_name(name), value=text)
 
     def __delitem__(self, name: str) -> None:
         if name not in self._all():
@@ -52,7 +52,7 @@ class Data(MutableMapping[str, Any]):
         Many jobs may append to their parent's at once: none loses another's.
         """
         text = to_text(value, f"data[{name!r}]")
-        length: int = self._port.ask("append_data", target=self._target, name=_data_name(name), value=text)
+        length: int = self._port.ask("append_data", target=self._target, name=data_name(name), value=text)
         return length
 
     def _all(self) -> dict[str, Any]:
@@ -80,7 +80,8 @@ class Relative:
         return folder_of(self._root, self.id)
 
 
-def _data_name(name: str) -> str:
+def data_name(name: str) -> str:
+    """Return ``name`` when it may name an entry; else raise BadParameters."""
     if not isinstance(name, str) or not 0 < len(name) <= 200 or not name.isprintable():
         raise BadParameters(f"{name!r} cannot name an entry of job.data: use 1 to 200 printable characters")
     return name

@@ -1,18 +1,21 @@
 """How a job is to be submitted, apart from its parameters. Whatever is None is inherited."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from spinney.job.data import data_name
 from spinney.model import names
-from spinney.model.errors import UsageError
-from spinney.model.jobs import Submission
+from spinney.model.errors import BadParameters, UsageError
+from spinney.model.jobs import DATA_MAX_BYTES, JOB_ID_MAX, PARAMS_MAX_BYTES, Submission
 from spinney.model.types import PRIORITIES
 from spinney.params.hints import did_you_mean, listed
 from spinney.params.values import to_text
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_LATEST = datetime(9000, 1, 1, tzinfo=UTC)
+"""Some way before the calendar's end, so that every zone can show it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +52,7 @@ class Options:
         _check_priority(self.priority)
         _check_at(self.at)
         _check_needs(self.needs)
+        _data_texts(self.data)
 
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> "Options":
@@ -65,7 +69,11 @@ class Options:
         return replace(self, **given)
 
     def submission(self, type_: str, texts: Sequence[str], keys: Iterable[str] | None = None) -> Submission:
-        """The order for jobs with these parameter texts; ``keys`` has a key for each of them."""
+        """The order for jobs with these parameter texts; ``keys`` has a key for each of them.
+
+        Raises BadParameters when some are too long for a store.
+        """
+        _check_lengths(type_, texts)
         return Submission(
             type=type_,
             params=texts,
@@ -78,7 +86,7 @@ class Options:
             forever=self.forever,
             at_us=None if self.at is None else (self.at - _EPOCH) // timedelta(microseconds=1),
             needs=tuple(self.needs),
-            data={name: to_text(value, f"data[{name!r}]") for name, value in self.data.items()},
+            data=_data_texts(self.data),
         )
 
     def _keys(self, jobs: int, keys: Iterable[str] | None) -> Sequence[str] | None:
@@ -118,13 +126,42 @@ def _check_priority(priority: int | None) -> None:
 def _check_at(at: datetime | None) -> None:
     if at is None:
         return
-    if not isinstance(at, datetime) or at.tzinfo is None:
+    if not isinstance(at, datetime) or at.utcoffset() is None:
         raise UsageError(
             f"at must be a datetime with a time zone, not {at!r}; "
             f"for example datetime(2030, 1, 31, 8, tzinfo=UTC)"
         )
+    if not _EPOCH <= at < _LATEST:
+        raise UsageError(f"at must lie in the years {_EPOCH.year} to {_LATEST.year - 1}, not at {at.isoformat()}")
 
 
 def _check_needs(needs: Sequence[int]) -> None:
-    if isinstance(needs, str) or not all(type(need) is int and need > 0 for need in needs):
-        raise UsageError(f"needs must be a list of job ids, as submit and spawn return them, not {needs!r}")
+    is_list = isinstance(needs, Collection) and not isinstance(needs, str | bytes | Mapping)
+    if not is_list or not all(type(need) is int and 1 <= need <= JOB_ID_MAX for need in needs):
+        raise UsageError(
+            f"needs must be a list of job ids (1 to {JOB_ID_MAX}), as submit and spawn return them, not {needs!r}"
+        )
+
+
+def _check_lengths(type_: str, texts: Sequence[str]) -> None:
+    for text in texts:
+        # A character has at most four bytes: only what may be too long is counted in bytes.
+        if len(text) * 4 > PARAMS_MAX_BYTES and len(text.encode()) > PARAMS_MAX_BYTES:
+            raise BadParameters(
+                f"the parameters {text[:60]}… of a {type_!r} job are {len(text.encode())} bytes long as JSON, the "
+                f"most is {PARAMS_MAX_BYTES}; put larger things into a file and submit its path"
+            )
+
+
+def _data_texts(data: Mapping[str, Any]) -> dict[str, str]:
+    """The entries as JSON texts, under the rules that ``job.data`` keeps later on."""
+    if not isinstance(data, Mapping):
+        raise UsageError(f'data must map names to values, for example data={{"tries": 3}}, not {data!r:.80}')
+    texts = {data_name(name): to_text(value, f"data[{name!r}]") for name, value in data.items()}
+    for name, text in texts.items():
+        if len(text.encode()) > DATA_MAX_BYTES:
+            raise BadParameters(
+                f"data[{name!r}] is {len(text.encode())} bytes long as JSON, the most is {DATA_MAX_BYTES}; "
+                f"put it into a file and submit its path"
+            )
+    return texts

@@ -20,7 +20,7 @@ from spinney.jobtype.stage import (
     require_known,
 )
 from spinney.model.errors import UsageError
-from spinney.model.types import TypeSpec
+from spinney.model.types import StageSpec, TypeSpec
 from spinney.params import Parameters, Reader, reader, signature
 
 Rows = Iterable[Mapping[str, Any]]
@@ -29,6 +29,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 Runner = Callable[[str, Job], Any]
 """Takes a job's parameters as JSON text and its handle; returns the stage's value (or, of an async
 function, a coroutine) or raises one of the signals."""
+_ANY_STAGES = (StageSpec(name="any"),)
 
 
 class WholeOptions(TypedDict, total=False):
@@ -101,6 +102,8 @@ class JobType:
 
     def __init__(self, name: str, desk: Desk, options: TypeOptions) -> None:
         require_known(f"job type {name!r}", options, TypeOptions)
+        # Stages come later; what is said of the whole is refused here, where it is written.
+        TypeSpec(name=name, stages=_ANY_STAGES, **options)
         self.name = name
         self.order = Options()
         self._desk, self._options = desk, options

@@ -1,7 +1,7 @@
 """What may be said of a stage, and how a function or a program becomes one."""
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, TypedDict
@@ -112,13 +112,21 @@ def _seconds(where: str, option: str, value: float | timedelta) -> float:
         return value.total_seconds()
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise UsageError(f"{where}: {option} is a number of seconds or a timedelta, not {value!r}")
-    return float(value)
+    try:
+        return float(value)
+    except OverflowError:
+        raise UsageError(f"{where}: {option} is more seconds than there are; give it a smaller number") from None
 
 
 def _locks(where: str, locks: Sequence[str | LockSpec]) -> tuple[LockSpec, ...]:
-    if isinstance(locks, str):
+    if isinstance(locks, str | LockSpec):
         raise UsageError(f"{where}: locks is a list of names; write locks=[{locks!r}]")
-    return tuple(lock if isinstance(lock, LockSpec) else LockSpec(template=lock) for lock in locks)
+    if not isinstance(locks, Iterable):
+        raise UsageError(f"{where}: locks is a list of names such as ['receiver:{{serno}}'], not {locks!r}")
+    try:
+        return tuple(lock if isinstance(lock, LockSpec) else LockSpec(template=lock) for lock in locks)
+    except UsageError as error:
+        raise UsageError(f"{where}: {error}") from error
 
 
 def _isolation(where: str, function: Callable[..., Any], options: StageOptions) -> Isolation:
@@ -135,12 +143,14 @@ def _isolation(where: str, function: Callable[..., Any], options: StageOptions) 
 
 
 def _exit_codes(where: str, codes: Mapping[int, str]) -> dict[int, str]:
+    if not isinstance(codes, Mapping):
+        raise UsageError(f'{where}: exit codes map numbers to outcomes, as in {{3: "hold"}}, not {codes!r}')
     for code, word in codes.items():
         if type(code) is not int or not 0 <= code <= 255:
             raise UsageError(f"{where}: exit codes are whole numbers from 0 to 255, not {code!r}")
         if word not in STAGE_WORDS:
             raise UsageError(
-                f"{where}: exit code {code} cannot mean {word!r}{did_you_mean(word, STAGE_WORDS)}; "
+                f"{where}: exit code {code} cannot mean {word!r}{did_you_mean(str(word), STAGE_WORDS)}; "
                 f"use one of: {listed(STAGE_WORDS)}"
             )
     return {code: str(word) for code, word in codes.items()}

@@ -8,8 +8,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from spinney.model import lineage
 from spinney.model.outcomes import Outcome
 from spinney.model.states import State
+
+JOB_ID_MAX = 10**lineage.WIDTH - 1
+"""The largest number of a job: what a lineage has room for."""
+PARAMS_MAX_BYTES = 2**20
+"""The longest parameters of one job, as JSON text."""
+DATA_MAX_BYTES = 2**16
+"""The longest entry of ``job.data``, as JSON text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+from spinney.model.errors import UsageError
+
 
 def job_folder(job_id: int) -> str:
     """The folder of a job, relative to the folder root: ``00/00/12/000000001270`` for job 1270.
@@ -13,9 +15,17 @@ def job_folder(job_id: int) -> str:
 
 
 def database_file(store: str) -> Path | None:
-    """The file of a store that is one file (``sqlite:///file``); None for other stores."""
+    """The file of a store that is one file (``sqlite:///file``); None for other stores.
+
+    All behind ``sqlite:///`` is the path: a URL of a store has no query, so ``?`` and ``#`` are letters
+    of a file's name like others. Raises UsageError for a database in memory, which nobody else sees.
+    """
     scheme, _, path = store.partition(":///")
-    return Path(path.partition("?")[0]) if scheme == "sqlite" and path else None
+    if scheme != "sqlite" or not path:
+        return None
+    if path == ":memory:":
+        raise UsageError("a store must be a file that all its nodes can open; write it as sqlite:///spinney.db")
+    return Path(path)
 
 
 def run_dir(store: str) -> Path | None:

@@ -4,9 +4,13 @@ A stage that returns passed (``ok``), and what it returned is its value. All of 
 ``Signal``, which is no ``Exception``: a stage's own ``except Exception`` must not swallow them.
 """
 
+import math
 from typing import Any, ClassVar, final
 
 from spinney.model.outcomes import Outcome
+
+CODE_MAX = 2**31 - 1
+"""The largest status code of a handler: what every database keeps as an integer."""
 
 
 class Signal(BaseException):
@@ -27,20 +31,24 @@ class Fail(Signal):
     outcome = Outcome.ERROR
 
     def __init__(self, message: str = "", *, retryable: bool = True, code: int | None = None) -> None:
-        if code is not None and code <= 0:
-            raise ValueError("a status code of your own must be a positive integer")
+        if code is not None and (type(code) is not int or not 1 <= code <= CODE_MAX):
+            raise ValueError(f"a status code of your own must be a whole number from 1 to {CODE_MAX}, not {code!r:.80}")
         super().__init__(message)
         self.retryable, self.code = retryable, code
 
 
 @final
 class Defer(Signal):
-    """Not now: again in ``seconds``. Uses no attempt. ``lane=True`` puts every job of this stage to
-    sleep for that time, and then lets one probe before the others go on."""
+    """Not now: again in ``seconds`` (a tenth of a second at least, ten years at most). Uses no attempt.
+    ``lane=True`` puts every job of this stage to sleep for that time, and then lets one probe before
+    the others go on."""
 
     outcome = Outcome.DEFER
 
     def __init__(self, seconds: float = 60.0, message: str = "", *, lane: bool = False) -> None:
+        number = isinstance(seconds, int | float) and not isinstance(seconds, bool)
+        if not number or seconds < 0 or not _finite(seconds):
+            raise ValueError(f"defer takes a number of seconds, 0 or more, not {seconds!r:.80}; write Defer(60)")
         super().__init__(message)
         self.seconds, self.lane = seconds, lane
 
@@ -79,3 +87,10 @@ class Finish(Signal):
     def __init__(self, message: str = "", *, value: Any = None) -> None:
         super().__init__(message)
         self.value = value
+
+
+def _finite(seconds: float) -> bool:
+    try:
+        return math.isfinite(seconds)
+    except OverflowError:
+        return False

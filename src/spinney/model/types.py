@@ -4,18 +4,21 @@ They travel as JSON (``to_json``/``from_json``), so that the store, the command 
 know every type without importing anybody's code.
 """
 
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from spinney.model import names
+from spinney.model import locking, names
 from spinney.model.errors import UsageError
 
 DEFAULT_QUEUE = "default"
 DEFAULT_PRIORITY = 50
 PRIORITIES = range(100)
 """0 is first, 99 last."""
+COUNT_MAX = 2**31 - 1
+"""The largest number of attempts, deaths or slots that can be asked for."""
 
 
 class Isolation(StrEnum):
@@ -47,7 +50,9 @@ class Backoff:
     jitter: float = 0.5
 
     def __post_init__(self) -> None:
-        if self.base_s < 0 or self.factor < 1 or self.cap_s < 0 or not 0 <= self.jitter <= 1:
+        given = (self.base_s, self.factor, self.cap_s, self.jitter)
+        lawful = all(map(_is_number, given)) and self.base_s >= 0 and self.factor >= 1 and self.cap_s >= 0
+        if not lawful or not 0 <= self.jitter <= 1:
             raise UsageError(
                 "a backoff needs base_s >= 0, factor >= 1, cap_s >= 0 and jitter between 0 and 1"
             )
@@ -64,6 +69,11 @@ class LockSpec:
     def __post_init__(self) -> None:
         if self.until not in ("attempt", "job"):
             raise UsageError(f"a lock is kept until='attempt' or until='job', not {self.until!r}")
+        if not isinstance(self.template, str) or not _is_balanced(self.template):
+            raise UsageError(
+                f"{self.template!r} cannot name a lock: use text in which every parameter stands in braces "
+                f"of its own, as in 'receiver:{{serno}}'"
+            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,10 +99,18 @@ class StageSpec:
         names.name("stage", self.name)
         if self.queue is not None:
             names.name("queue", self.queue)
-        if self.max_attempts < 1:
-            raise UsageError(f"stage {self.name!r}: max_attempts must be 1 or more")
-        if self.timeout_s is not None and self.timeout_s <= 0:
-            raise UsageError(f"stage {self.name!r}: timeout must be more than 0 seconds")
+        where = f"stage {self.name!r}"
+        _check_count(where, "max_attempts", self.max_attempts)
+        if not isinstance(self.backoff, Backoff):
+            raise UsageError(f"{where}: backoff must be a Backoff such as Backoff(base_s=2), not {self.backoff!r}")
+        if self.timeout_s is not None and not (_is_number(self.timeout_s) and self.timeout_s > 0):
+            raise UsageError(f"{where}: timeout must be more than 0 seconds and finite, not {self.timeout_s!r}")
+        if not _is_number(self.grace_s) or self.grace_s < 0:
+            raise UsageError(f"{where}: grace must be 0 seconds or more and finite, not {self.grace_s!r}")
+        _check_flag(where, "again", self.again)
+        for word in self.program:
+            if not _is_text(word) or "\0" in word:
+                raise UsageError(f"{where}: a program's argument is text in UTF-8 without NUL, not {word!r}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,6 +137,14 @@ class TypeSpec:
 
     def __post_init__(self) -> None:
         names.name("job type", self.name)
+        if self.queue is not None:
+            names.name("queue", self.queue)
+        where = f"job type {self.name!r}"
+        _check_count(where, "poison_after", self.poison_after)
+        _check_flag(where, "serial", self.serial)
+        for option in ("version", "description"):
+            if not _is_text(getattr(self, option)):
+                raise UsageError(f"{where}: {option} must be text in UTF-8, not {getattr(self, option)!r}")
         if not self.stages:
             raise UsageError(f"job type {self.name!r} has no stage; give it one function or program")
         seen = [s.name for s in self.stages]
@@ -129,7 +155,7 @@ class TypeSpec:
             raise UsageError(f"job type {self.name!r}: children must be 'completed' or 'settled'")
         if self.on_lost not in ("requeue", "orphan"):
             raise UsageError(f"job type {self.name!r}: on_lost must be 'requeue' or 'orphan'")
-        if self.priority is not None and self.priority not in PRIORITIES:
+        if self.priority is not None and (type(self.priority) is not int or self.priority not in PRIORITIES):
             raise UsageError(f"job type {self.name!r}: priority must lie within 0 (first) to 99")
 
     def stage(self, name: str) -> StageSpec | None:
@@ -179,8 +205,8 @@ class QueueSpec:
 
     def __post_init__(self) -> None:
         names.name("queue", self.name)
-        if self.limit is not None and self.limit < 0:
-            raise UsageError(f"queue {self.name!r}: limit must be 0 or more, or none")
+        if self.limit is not None:
+            _check_count(f"queue {self.name!r}", "limit", self.limit, least=0)
         if self.order not in ("default", "fifo", "lifo"):
             raise UsageError(f"queue {self.name!r}: order must be default, fifo or lifo")
         if self.sharing not in (None, "shares", "quota", "none"):
@@ -190,3 +216,35 @@ class QueueSpec:
     def shared(self) -> str:
         """The sharing in force."""
         return self.sharing or ("shares" if self.order == "default" else "none")
+
+
+def _check_count(where: str, option: str, value: object, least: int = 1) -> None:
+    if type(value) is not int or not least <= value <= COUNT_MAX:
+        raise UsageError(f"{where}: {option} must be {least} or more, a whole number up to {COUNT_MAX}, not {value!r}")
+
+
+def _check_flag(where: str, option: str, value: object) -> None:
+    if not isinstance(value, bool):
+        raise UsageError(f"{where}: {option} must be True or False, not {value!r}")
+
+
+def _is_number(value: object) -> bool:
+    """Whether it is a finite number (that a float can hold)."""
+    try:
+        return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    except OverflowError:
+        return False
+
+
+def _is_text(value: object) -> bool:
+    """Whether it is text that UTF-8, and so the store, has a form for."""
+    try:
+        return isinstance(value, str) and value.encode() is not None
+    except UnicodeEncodeError:
+        return False
+
+
+def _is_balanced(template: str) -> bool:
+    """Whether every brace belongs to a field that has a name."""
+    found = locking.fields(template)
+    return all(found) and template.count("{") == template.count("}") == len(found)

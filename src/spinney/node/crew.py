@@ -37,7 +37,9 @@ START_PAUSE_S = 1.0
 class Worker:
     """A child and what it has been given."""
 
-    __slots__ = ("child", "endings", "held", "idle_at", "marked", "name", "ran", "retiring", "slot", "unwritten")
+    __slots__ = (
+        "child", "endings", "greeted", "held", "idle_at", "marked", "name", "ran", "retiring", "slot", "unwritten",
+    )  # fmt: skip
 
     def __init__(self, name: str, slot: Slot | None) -> None:
         self.name, self.slot = name, slot
@@ -51,6 +53,8 @@ class Worker:
         """By fence: attempts that are being ended, and what is to be recorded of them."""
         self.marked: set[int] = set()
         """Fences that the store shows as running."""
+        self.greeted = False
+        """It has said whether it can serve."""
         self.retiring = False
         """It gets nothing new."""
         self.ran = 0
@@ -268,6 +272,7 @@ class Crew(Events):
     def hello(self, child: Child, hello: Hello) -> None:
         worker = self._workers[child]
         worker.idle_at = self._monotonic()
+        worker.greeted = True
         self._on_hello(hello)
         if hello.error is None:
             self.desk.available()
@@ -306,6 +311,7 @@ class Crew(Events):
         worker.retiring = True
         if not child.ready:
             self._no_start_before = self._monotonic() + START_PAUSE_S
+        if not (worker.greeted or how.forced):  # else why is known: it has said so, or it was told to end
             why = f"worker {worker.name} did not become ready: {how}; its log is {child.log_file}"
             self._on_hello(Hello(pid=child.pid, error=why))
         # Its attempts count as over only when their output is in its files.

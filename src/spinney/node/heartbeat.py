@@ -6,8 +6,8 @@ deadline lies a margin short of a lease period behind the *beginning* of the bea
 happens, everything below the guard is dead before anybody may call the node dead.
 
 A beat that fails (the disk is full, the database is locked) renews nothing: the node goes on, and
-the guard ends it when the time is up. A beat that the store refuses means that the node has been
-declared dead: everything stops at once.
+the guard ends it when the time is up; why it fails is logged, so that the last lines before tell.
+A beat that the store refuses means that the node has been declared dead: everything stops at once.
 """
 
 import logging
@@ -21,6 +21,9 @@ from spinney.node.deadline import Deadline, boot_ns
 from spinney.stores.contract import Store
 
 log = logging.getLogger(__name__)
+
+_SAYS_A_PERIOD = 4
+"""How often in a lease period it is said why beats fail: the last time shortly before the guard acts."""
 
 MARGIN = 0.2
 """The part of the lease period that the guard has for killing."""
@@ -49,6 +52,8 @@ class Heartbeat:
         self._lease_period_s = lease_period_s
         self._beat_s, self._now_us, self._on_dead = beat_s, now_us, on_dead
         self._leave = threading.Event()
+        self._say_again_ns = 0
+        """When (boot clock) it is to be said again why beats fail; 0: they do not."""
 
     def __enter__(self) -> Self:
         self._thread = threading.Thread(target=self._run, name="heartbeat", daemon=True)
@@ -77,10 +82,19 @@ class Heartbeat:
         try:
             alive = store.beat(self._node_id, now_us=self._now_us())
         except (SpinneyError, OSError) as error:
-            log.warning("beat failed node=%s: %s", self._node_id, error)
+            self._failed(error)
             return True
         if alive:
+            self._say_again_ns = 0
             self._deadline.renew(good_until_ns(began_ns, self._lease_period_s))
         else:
             self._on_dead("another node has declared this one dead; its work goes on elsewhere")
         return alive
+
+    def _failed(self, error: Exception) -> None:
+        now_ns = boot_ns()
+        if now_ns < self._say_again_ns:
+            log.debug("beat failed node=%s: %s", self._node_id, error)
+            return
+        self._say_again_ns = now_ns + int(self._lease_period_s / _SAYS_A_PERIOD * 1e9)
+        log.error("cannot beat, and the guard ends this node unless that is mended: %s", error)

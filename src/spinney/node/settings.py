@@ -1,10 +1,11 @@
 """What a node is told when it starts. Checked here, once, with sentences that say what to do."""
 
 import json
+import math
 import os
 import re
 import socket
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -75,6 +76,7 @@ class NodeSettings:
             raise UsageError(
                 f"{self.app!r} names no application; write it as module:attribute, for example jobs:app"
             )
+        self._require_finite()
         for setting in _AT_LEAST_ONE:
             if getattr(self, setting) < 1:
                 raise UsageError(f"{setting} is {getattr(self, setting)}; it must be 1 or more")
@@ -90,6 +92,12 @@ class NodeSettings:
             )
         if self.log_level not in _LEVELS:
             raise UsageError(f"log_level is {self.log_level!r}; use one of {', '.join(_LEVELS)}")
+
+    def _require_finite(self) -> None:
+        for setting in fields(self):
+            value = getattr(self, setting.name)
+            if isinstance(value, float) and not math.isfinite(value):
+                raise UsageError(f"{setting.name} is {value}; give a finite number")
 
     def run_path(self) -> Path:
         """The run-time directory: as set, else beside the database file."""

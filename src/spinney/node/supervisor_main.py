@@ -41,10 +41,8 @@ def main() -> int:
     name, pid, started_us = told["instance"]
     try:
         return asyncio.run(_run(settings, Instance(name=name, pid=pid, started_us=started_us), told))
-    except BaseExceptionGroup as errors:
-        return _say(_first(errors))
-    except SpinneyError as error:
-        return _say(error)
+    except Exception as error:  # noqa: BLE001 - groups, too; the last word is always a sentence
+        return _say(_first(error))
 
 
 async def _run(settings: NodeSettings, own: Instance, told: dict[str, int]) -> int:
@@ -72,19 +70,29 @@ def _watch_guard(fd: int) -> None:
     end_everything("the guard is gone")
 
 
-def _first(errors: BaseExceptionGroup) -> BaseException:
-    error: BaseException = errors
+def _first(error: BaseException) -> BaseException:
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return error
 
 
 def _say(error: BaseException) -> int:
-    """One sentence on stderr; the exit code that goes with it. What nobody foresaw goes on as it is."""
-    if not isinstance(error, SpinneyError):
-        raise error
-    print(f"spinney: {error}", file=sys.stderr)  # noqa: T201 - the sentence for the terminal
-    return error.exit_code
+    """One sentence on stderr; the exit code that goes with it. Where what nobody foresaw came from is logged."""
+    code = EXIT_LOST
+    if isinstance(error, SpinneyError):
+        said, code = str(error), error.exit_code
+    elif isinstance(error, OSError) and error.strerror:
+        log.debug("the node has ended", exc_info=error)
+        at = "" if error.filename is None else f" at {error.filename}"
+        said = f"the node cannot go on: {error.strerror}{at}; mend that and start it again"
+    else:
+        log.error("the node has ended because of a fault in spinney", exc_info=error)
+        said = (
+            f"the node cannot go on because of a fault in spinney ({type(error).__name__}: {error}); "
+            f"start it again, and report what the log says above"
+        )
+    print(f"spinney: {said}", file=sys.stderr)  # noqa: T201 - the sentence for the terminal
+    return code
 
 
 if __name__ == "__main__":

@@ -12,6 +12,9 @@ from spinney.model.types import StageSpec, TypeSpec
 from spinney.scheduling.backoff import delay_s
 
 DEFER_DEFAULT_S = 60.0
+DEFER_LEAST_S = 0.1
+"""A stage that defers at once and again must not keep the cluster busy with nothing else."""
+DEFER_MOST_S = 10 * 365 * 86_400.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +54,7 @@ def verdict(
     if outcome is Outcome.HOLD:
         return Verdict(state=State.HELD, reason="held by its own stage")
     if outcome is Outcome.DEFER:
-        wait = DEFER_DEFAULT_S if defer_s is None else max(0.0, defer_s)
+        wait = DEFER_DEFAULT_S if defer_s is None else min(max(DEFER_LEAST_S, defer_s), DEFER_MOST_S)
         return Verdict(state=State.SCHEDULED, delay_s=wait)
     if outcome is Outcome.LOCKED:
         return Verdict(state=State.WAITING)

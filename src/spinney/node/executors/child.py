@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+from spinney.model.errors import SpinneyError
 from spinney.model.types import QueueSpec, TypeSpec
 from spinney.node.executors import proctree
 from spinney.node.executors.handover import NUDGE, Handover
@@ -291,21 +292,28 @@ class Child:
             case _:
                 raise WireError(f"worker {self.name} said {list(message)!r}; does it run another version?")
 
-    def _broken(self, error: WireError) -> None:
-        log.error("worker %s is ended because it cannot be understood: %s", self.name, error)
+    def _broken(self, error: Exception) -> None:
+        unforeseen = None if isinstance(error, SpinneyError) else error
+        log.error("worker %s is ended because it cannot be understood: %s", self.name, error, exc_info=unforeseen)
         self._signal(signal.SIGKILL)
 
     def _greeted(self, hello: dict[str, Any]) -> None:
-        self.ready = "error" not in hello
-        self._events.hello(
-            self,
-            Hello(
+        try:
+            told = Hello(
                 pid=self.pid,
                 types=tuple(map(TypeSpec.from_json, hello.get("types", ()))),
                 queues=tuple(QueueSpec(**queue) for queue in hello.get("queues", ())),
                 error=hello.get("error"),
-            ),
-        )
+            )
+        except Exception as error:  # noqa: BLE001 - whatever is wrong with it, it is said in one sentence
+            why = str(error) if isinstance(error, SpinneyError) else (
+                f"what it tells of the application cannot be read ({type(error).__name__}: {error}); "
+                f"see that node and application use the same version of spinney"
+            )  # fmt: skip
+            told = Hello(pid=self.pid, error=f"the worker cannot serve: {why}")
+            self._signal(signal.SIGKILL)
+        self.ready = told.error is None
+        self._events.hello(self, told)
 
     def _look_later(self) -> None:
         if self._timer is None and not self.many:

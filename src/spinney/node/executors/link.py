@@ -5,7 +5,7 @@ import socket
 from collections.abc import Callable
 from typing import Any
 
-from spinney.node.executors.wire import Decoder, WireError, pack
+from spinney.node.executors.wire import Decoder, pack
 
 _READ_BYTES = 256 * 2**10
 
@@ -13,11 +13,12 @@ _READ_BYTES = 256 * 2**10
 class Link:
     """Hands every message to ``on_message``; what does not fit into the socket waits here.
 
-    ``on_broken`` is called once with the reason when what arrives is no message.
+    ``on_broken`` is called once with the reason when what arrives is no message, or one that
+    ``on_message`` cannot make anything of; nothing more is read then.
     """
 
     def __init__(
-        self, sock: socket.socket, on_message: Callable[[Any], None], on_broken: Callable[[WireError], None]
+        self, sock: socket.socket, on_message: Callable[[Any], None], on_broken: Callable[[Exception], None]
     ) -> None:
         sock.setblocking(False)
         self._sock = sock
@@ -70,7 +71,7 @@ class Link:
         try:
             for message in self._decoder.feed(data):
                 self._on_message(message)
-        except WireError as error:
+        except Exception as error:  # noqa: BLE001 - nobody else would hear of it
             self._loop.remove_reader(self._sock)
             self._on_broken(error)
             return False

@@ -30,6 +30,7 @@ from spinney.node.executors import proctree, rows
 from spinney.node.executors.asking import ManyAsker, ManyPort
 from spinney.node.executors.marks import Marker
 from spinney.node.executors.page import Page
+from spinney.node.executors.place import Place
 from spinney.node.executors.stages import Runner, Stages
 from spinney.node.executors.sync import has_folder, synced
 from spinney.node.executors.voices import Voice, speaking
@@ -80,6 +81,7 @@ class Many:
         self._done: deque[list[Any]] = deque()
         self._sending = threading.Lock()
         self._rows = rows.Report()
+        self._place = Place()
         self._pool = ThreadPoolExecutor(max_workers=page.lines, thread_name_prefix="stage")
         self._loop = asyncio.new_event_loop()
         threading.Thread(target=self._loop.run_forever, name="async stages", daemon=True).start()
@@ -195,6 +197,7 @@ class Many:
         with self._lock:
             if len(self._running) == 1:
                 self._end_leftovers()
+                self._place.restore()
             ended_us = time.time_ns() // 1000
             row = [fence, attempt.started_us, ended_us]
             self._done.append(row if detail is None else [*row, detail])
@@ -214,7 +217,7 @@ class Many:
         with self._sending:
             sent = [self._done.popleft() for _ in range(len(self._done))]
             if sent:
-                self.send(self._rows.message(sent))
+                self._rows.send(self.send, sent)
 
     def _tell(self, fence: int, stream: str, text: str) -> None:
         self.send({"output": [fence, stream, text]})

@@ -91,12 +91,6 @@ class Marker:
         for stream, fd in enumerate(self._fds):
             _write(fd, text)
             self._base[stream] = self._exactly(stream, fd)
-        self.restore()
-
-    def restore(self) -> None:
-        """Make 1 and 2 what they were, should an attempt have closed them or pointed them elsewhere."""
-        for stream, fd in enumerate(self._fds):
-            os.dup2(fd, stream + 1)
 
     def _exactly(self, stream: int, fd: int) -> int | None:
         """What has gone into the pipe; None when the pump moved while it was looked at."""

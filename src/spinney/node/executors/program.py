@@ -9,7 +9,9 @@ anything else an error, unless the stage's own table says otherwise.
 
 import os
 import re
+import shutil
 import signal
+import stat
 import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -25,6 +27,7 @@ from spinney.node.executors.rows import RESULT_BYTES, BadResult
 from spinney.node.executors.sync import OWN
 
 _GIVEN, _RESULT = "{}.params.json", "{}.result.json"
+_UNREADABLE = "the result file of the program {}; have it write JSON into the file that SPINNEY_RESULT names"
 _PLAIN_BYTES = 4096
 _EXIT_CODES: Mapping[int, str] = {0: Outcome.OK, 75: Outcome.DEFER}
 _NOT_IN_NAMES = re.compile(r"[^A-Z0-9_]")
@@ -67,7 +70,7 @@ class ProgramRunner:
         own = job.folder / OWN
         own.mkdir(mode=0o700, exist_ok=True)
         for left in (*own.glob(_GIVEN.format("*")), *own.glob(_RESULT.format("*"))):
-            left.unlink(missing_ok=True)  # by an attempt that was killed
+            _remove(left)  # by an attempt that was killed
         attempt = f"{job.stage}.{job.fence}"
         given, result = own / _GIVEN.format(attempt), own / _RESULT.format(attempt)
         given.write_bytes(params.encode())
@@ -75,8 +78,8 @@ class ProgramRunner:
             code = self._run(job, _environment(job, params, given, result))
             return self._meaning(code, job, result)
         finally:
-            given.unlink(missing_ok=True)
-            result.unlink(missing_ok=True)
+            _remove(given)
+            _remove(result)
 
     def _run(self, job: Handle, env: Mapping[str, str]) -> int:
         try:
@@ -149,10 +152,8 @@ def _plain(params: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _value(result: Path) -> Any:
-    try:
-        with result.open("rb") as file:
-            text = file.read(RESULT_BYTES + 1)
-    except FileNotFoundError:
+    text = _read(result)
+    if text is None:
         return None
     if len(text) > RESULT_BYTES:
         raise BadResult(
@@ -165,6 +166,31 @@ def _value(result: Path) -> Any:
         return orjson.loads(text)
     except orjson.JSONDecodeError as error:
         raise BadResult(f"the result file of the program is no JSON ({error}); write one JSON value") from error
+
+
+def _read(result: Path) -> bytes | None:
+    """What the program left, one byte more than allowed at most; None when it left nothing. It may
+    have left anything: whatever is no plain file is refused, without waiting for it."""
+    try:
+        fd = os.open(result, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_NOCTTY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise BadResult(_UNREADABLE.format(f"cannot be opened ({error.strerror})")) from error
+    try:
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
+            raise BadResult(_UNREADABLE.format("is no plain file"))
+        return os.read(fd, RESULT_BYTES + 1)
+    finally:
+        os.close(fd)
+
+
+def _remove(left: Path) -> None:
+    """Whatever the program has made of it."""
+    try:
+        left.unlink(missing_ok=True)
+    except IsADirectoryError:
+        shutil.rmtree(left, ignore_errors=True)
 
 
 def _why(program: str, error: OSError) -> str:

@@ -3,8 +3,9 @@
 A plain success has no such field; it is only made when there is something to say.
 """
 
+import math
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import orjson
@@ -13,6 +14,8 @@ from spinney.model.errors import SpinneyError
 from spinney.model.outcomes import Outcome
 from spinney.model.signals import Defer, Fail, Finish, Signal, Warn
 from spinney.node.executors import proctree
+from spinney.node.executors.ending import Terminated
+from spinney.node.executors.wire import pack
 from spinney.params.values import to_text
 
 RESULT_BYTES = 64 * 2**10
@@ -22,6 +25,8 @@ _RSS_EVERY_US = 1_000_000
 _MESSAGE_CHARS = 2000
 _TRACE_HEAD_CHARS = 16_000
 _TRACE_TAIL_CHARS = 48_000
+_CODES = range(1, 2**31)
+_DELAY_MOST_S = 100 * 366 * 86400.0
 _ENGINE = ("spinney.node.executors.", "spinney.jobtype", "spinney.params", "asyncio.")
 """Frames of these at the beginning of a traceback tell a user nothing."""
 
@@ -46,6 +51,17 @@ class Report:
         self._told_us = ended_us
         return {"done": sent, "rss": proctree.rss_bytes()}
 
+    def send(self, send: Callable[[Any], None], sent: Sequence[list[Any]]) -> None:
+        """Send one message of these rows; a row that cannot be packed becomes an error of its attempt.
+        Raises OSError when the other side is gone."""
+        try:
+            send(self.message(sent))
+        except OSError:
+            raise
+        except Exception:  # noqa: BLE001 - it was packing that failed, so nothing has been sent
+            for row in sent:
+                send({"done": [_sendable(row)]})
+
 
 def of_value(stage: str, value: Any, outcome: Outcome = Outcome.OK) -> Detail | None:
     """For a stage that returned ``value``; None: a plain success. Raises BadResult."""
@@ -64,11 +80,15 @@ def of_value(stage: str, value: Any, outcome: Outcome = Outcome.OK) -> Detail | 
 
 
 def of_exception(stage: str, error: BaseException) -> Detail:
-    """For a stage that raised."""
+    """For a stage that raised. Raises nothing itself, whatever the stage's exception is made of."""
     try:
-        return _of_signal(stage, error) if isinstance(error, Signal) else of_error(error)
+        return _packable(_of_signal(stage, error) if isinstance(error, Signal) else of_error(error))
     except (BadResult, TypeError, ValueError) as wrong:
-        return of_error(wrong, retryable=False)
+        return _of_wrong(stage, wrong)
+    except Terminated:
+        raise
+    except BaseException:  # noqa: BLE001 - a user's exception may do anything when it is asked what it says
+        return _untold(stage)
 
 
 def of_error(error: BaseException, *, retryable: bool = True, message: str | None = None) -> Detail:
@@ -94,19 +114,63 @@ def refusal(outcome: Outcome, message: str) -> Detail:
     return {"outcome": outcome, "message": _clean(message)}
 
 
+def _of_wrong(stage: str, wrong: Exception) -> Detail:
+    try:
+        return _packable(of_error(wrong, retryable=False))
+    except Exception:  # noqa: BLE001 - as above
+        return _untold(stage)
+
+
+def _untold(stage: str | None) -> Detail:
+    which = "the stage" if stage is None else f"stage {stage!r}"
+    return {
+        "outcome": Outcome.ERROR,
+        "message": f"what {which} ended with cannot be told, because it is not made of plain text and "
+        f"numbers; raise Fail with a short message, or return something small that has a JSON form",
+        "retryable": False,
+    }
+
+
+def _packable(detail: Detail) -> Detail:
+    orjson.dumps(detail)
+    return detail
+
+
+def _sendable(row: list[Any]) -> list[Any]:
+    """The row, or one that says that it could not be sent."""
+    try:
+        pack({"done": [row]})
+    except Exception:  # noqa: BLE001 - whatever it holds, its attempt has ended and is told of
+        return [*row[:3], _untold(None)]
+    return row
+
+
 def _of_signal(stage: str, signal: Signal) -> Detail:
     message = _clean(str(signal.message))[:_MESSAGE_CHARS] or None
     match signal:
         case Fail():
             found = of_error(signal, retryable=signal.retryable, message=message or "failed by its own stage")
-            return found | {"code": signal.code}
+            return found | {"code": _code(signal.code)}
         case Defer():
-            wait = {"delay_s": float(signal.seconds), "lane": bool(signal.lane)}
+            wait = {"delay_s": _delay_s(signal.seconds), "lane": bool(signal.lane)}
             return {"outcome": signal.outcome, "message": message} | wait
         case Warn() | Finish():
             return (of_value(stage, signal.value, signal.outcome) or {}) | {"message": message}
     # Those of ``spinney.job`` among them, of which one names a lock.
     return {"outcome": signal.outcome, "message": message, "lock": getattr(signal, "lock", None)}
+
+
+def _code(code: Any) -> int | None:
+    if code is None or (type(code) is int and code in _CODES):
+        return code
+    raise BadResult(f"Fail bears a code that is no integer from 1 to {_CODES[-1]}; raise it with such a code or none")
+
+
+def _delay_s(seconds: Any) -> float:
+    found = float(seconds)
+    if math.isfinite(found) and found <= _DELAY_MOST_S:
+        return found
+    raise BadResult(f"Defer says to wait {found} s; raise it with at most {_DELAY_MOST_S:.0f} s")
 
 
 def _message(error: BaseException) -> str:

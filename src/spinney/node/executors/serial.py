@@ -5,10 +5,11 @@ attempts stands only what the promises need:
 
 1. is it recalled? then everything that has not begun goes back;
 2. fence and time on the page, run, what became of it;
-3. flush Python's and C's buffers; end the processes that the attempt left behind; set a mark if
-   anything was written; sync its folder if it passed;
-4. take the fence off the page. The row leaves at once when the attempt took longer than a
-   millisecond or the list is empty, else with others.
+3. flush Python's and C's buffers; put standard streams and working directory back; end the
+   processes that the attempt left behind; set a mark if anything was written; sync its folder if it
+   passed;
+4. hand the row on, then take the fence off the page. The row leaves at once when the attempt took
+   longer than a millisecond or the list is empty, else with others.
 
 Rows that wait behind a long attempt are fetched by a signal (``handover.NUDGE``), whose handler sends
 them from the midst of user code; so does a recall. All sending is under one lock; a handler that
@@ -30,6 +31,7 @@ from spinney.node.executors.asking import SerialPort
 from spinney.node.executors.ending import Terminated
 from spinney.node.executors.marks import Marker
 from spinney.node.executors.page import CELL_DONE, CELL_LINE, CELL_RECALL, Page
+from spinney.node.executors.place import Place
 from spinney.node.executors.stages import Stages
 from spinney.node.executors.sync import has_folder, synced
 
@@ -64,6 +66,7 @@ class Serial:
         """This is a process that user code forked off the worker."""
         os.register_at_fork(after_in_child=self._note_fork)
         self._out, self._err = sys.stdout, sys.stderr
+        self._place = Place()
         self._helpers = frozenset(p.pid for p in proctree.descendants(os.getpid()))
         """What the application started when it was loaded, before any attempt."""
         self._lists = 0
@@ -139,6 +142,8 @@ class Serial:
             if self._forked:
                 self._leave_fork(None)
             self._flush()
+            if not self._place.restore():
+                self._stop = True  # the next attempt would not find what it may expect
             if _waitpid(-1, None, os.WNOHANG) != -1:
                 self._end_leftovers()
             if has_folder(root, job_id):
@@ -147,9 +152,10 @@ class Serial:
                 self._marker.set(fence)
                 detail = (detail or {"outcome": Outcome.OK}) | {"output": True}
             ended_us = now_ns() // 1000
-            cells[CELL_LINE] = 0
             cells[CELL_DONE] += 1
+            # Told before it leaves the page: when the worker dies of telling it, it must count as begun.
             self._report([fence, started_us, ended_us] if detail is None else [fence, started_us, ended_us, detail])
+            cells[CELL_LINE] = 0
 
     # --- after an attempt -----------------------------------------------------------------
 
@@ -178,7 +184,8 @@ class Serial:
     def _flush(self) -> None:
         if sys.stdout is not self._out or sys.stderr is not self._err:
             for replaced in (sys.stdout, sys.stderr):
-                with contextlib.suppress(OSError, ValueError, AttributeError):
+                # A user's own object may raise whatever it likes.
+                with contextlib.suppress(Exception):
                     replaced.flush()
             sys.stdout, sys.stderr = self._out, self._err
         try:
@@ -186,7 +193,7 @@ class Serial:
             self._err.flush()
         except (OSError, ValueError):
             # Closed by the attempt, and what they held is gone: new ones for the next.
-            self._marker.restore()
+            self._place.restore()
             self._out = sys.stdout = _line_by_line(1)
             self._err = sys.stderr = _line_by_line(2)
         _fflush(None)
@@ -221,7 +228,7 @@ class Serial:
         if not self._done:
             return
         sent, self._done = self._done, []
-        self._port.send(self._rows.message(sent))
+        self._rows.send(self._port.send, sent)
 
     def _send_back(self) -> None:
         back = [row[1] for group in self._groups for row in group[2]]

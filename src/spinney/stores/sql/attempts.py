@@ -6,7 +6,7 @@ import orjson
 
 from spinney.model import names
 from spinney.model.errors import BadParameters, Refused, StaleFence
-from spinney.model.jobs import Submission
+from spinney.model.jobs import DATA_MAX_BYTES, Submission
 from spinney.model.states import SETTLED
 from spinney.stores.sql import locks, placing, rows, staging, submitting
 from spinney.stores.sql.database import Tx
@@ -14,8 +14,6 @@ from spinney.stores.sql.registry import Registry
 from spinney.stores.sql.rows import Row
 from spinney.stores.sql.settling import BAD
 from spinney.stores.sql.submitting import Parent, Plan
-
-DATA_MAX_BYTES = 65_536
 
 
 def require_lease(tx: Tx, job_id: int, fence: int) -> None:

@@ -1,0 +1,94 @@
+"""What a node is told, and what it says when it cannot start or go on."""
+
+import asyncio
+import json
+import os
+import sys
+
+import pytest
+from node_fixtures import House, house
+
+from spinney.model.errors import UsageError
+from spinney.node import supervisor_main
+from spinney.node.deadline import Deadline
+from spinney.node.settings import NodeSettings
+
+__all__ = ["house"]
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), float("-inf")])
+@pytest.mark.parametrize(
+    "setting", ["lease_period_s", "beat_s", "poll_s", "tick_s", "drain_limit_s", "lookahead_s", "idle_end_s"]
+)
+def test_a_setting_that_is_no_finite_number_is_refused(setting: str, value: float) -> None:
+    with pytest.raises(UsageError, match=f"{setting} is .*finite") as refused:
+        NodeSettings(store="sqlite:////x", app="a:b", folders="x", **{setting: value})
+    assert refused.value.exit_code == 2
+
+
+def test_an_application_that_cannot_be_loaded_is_all_that_a_node_says(house: House) -> None:
+    # Given a node whose application is missing
+    node = house.start(app="no_such_module:app")
+    # Then it ends with that sentence, and no word of a further worker
+    _, log = node.process.communicate(timeout=30)
+    assert node.process.returncode == 2
+    assert "there is no module 'no_such_module'" in log
+    assert "further worker" not in log
+    assert "Traceback" not in log
+
+
+def test_a_node_ends_when_its_first_worker_cannot_be_understood(house: House, tmp_path, monkeypatch) -> None:
+    # Given an application whose types cannot be read by the supervisor
+    (tmp_path / "odd_node_app.py").write_text(
+        "from spinney import Spinney\n"
+        "from spinney.model.types import TypeSpec\n"
+        "app = Spinney()\n"
+        "@app.job\n"
+        "def noop() -> None: pass\n"
+        "to_json = TypeSpec.to_json\n"
+        "TypeSpec.to_json = lambda spec: to_json(spec) | {'stages': 5}\n"
+    )
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    node = house.start(app="odd_node_app:app")
+    # Then it does not wait for ever
+    _, log = node.process.communicate(timeout=30)
+    assert node.process.returncode == 2
+    assert "spinney: the worker cannot serve: " in log
+
+
+def test_a_folder_that_cannot_be_made_is_told_in_a_sentence(house: House) -> None:
+    # Given a file where the node wants the folder of its logs
+    house.run_dir.mkdir(mode=0o700, exist_ok=True)
+    (house.run_dir / "logs-oak").touch()
+    node = house.start()
+    _, log = node.process.communicate(timeout=30)
+    assert node.process.returncode == 1
+    assert "spinney: the node cannot go on: File exists at " in log
+    assert "logs-oak" in log
+    assert "Traceback" not in log
+
+
+def test_a_fault_is_told_in_a_sentence_and_traced_in_the_log(monkeypatch, capsys, caplog) -> None:
+    # Given a supervisor whose loops end with what nobody foresaw
+    def fail(main):
+        main.close()
+        raise ExceptionGroup("many", [ExceptionGroup("more", [KeyError("a")])])
+
+    told = {
+        "settings": NodeSettings(store="sqlite:////x", app="a:b", folders="x").to_json(),
+        "instance": ["oak", 1, 1],
+        "lock_fd": os.memfd_create("lock"),
+        "deadline_fd": Deadline.make().fd,
+        "guard_fd": os.pipe()[0],
+    }
+    note = os.memfd_create("note")
+    os.pwrite(note, json.dumps(told).encode(), 0)
+    monkeypatch.setattr(sys, "argv", ["supervisor", str(note)])
+    monkeypatch.setattr(asyncio, "run", fail)
+    # When it ends
+    assert supervisor_main.main() == 1
+    # Then the last word is a sentence, and the log has the rest
+    assert "fault in spinney (KeyError: 'a')" in capsys.readouterr().err
+    (line,) = [r for r in caplog.records if r.name == supervisor_main.log.name]
+    assert line.exc_info is not None
+    assert line.exc_info[0] is KeyError
