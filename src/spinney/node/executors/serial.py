@@ -33,7 +33,7 @@ from spinney.node.executors.marks import Marker
 from spinney.node.executors.page import CELL_DONE, CELL_LINE, CELL_RECALL, Page
 from spinney.node.executors.place import Place
 from spinney.node.executors.stages import Stages
-from spinney.node.executors.sync import has_folder, synced
+from spinney.node.executors.sync import Bare, has_folder, synced
 
 LEFTOVER_GRACE_S = 0.5
 """Between TERM and KILL for what an attempt left running when it had already ended itself."""
@@ -69,6 +69,7 @@ class Serial:
         self._place = Place()
         self._helpers = frozenset(p.pid for p in proctree.descendants(os.getpid()))
         """What the application started when it was loaded, before any attempt."""
+        self._bare = Bare(folder_root)
         self._lists = 0
         self._ordinal = 0
         self._groups: list[list[Any]] = []
@@ -108,6 +109,7 @@ class Serial:
     # --- the loop -------------------------------------------------------------------------
 
     def _run_list(self) -> None:
+        self._bare.forget()
         while self._groups and not self._stop:
             type_, stage, waiting = self._groups[-1]
             waiting.reverse()
@@ -124,7 +126,7 @@ class Serial:
         # Names of its own for what is looked up for each of thousands a second.
         cells, port, types, ordinal = self._page.cells, self._port, self._stages.types, self._ordinal
         begin, wrote, now_ns = self._page.begin, self._marker.wrote, time.time_ns
-        root, folders = self._root, Path(self._root)
+        root, folders, bare = self._root, Path(self._root), self._bare
         runner = self._stages.blocking(type_, stage)
         while waiting:
             if cells[CELL_RECALL] >= ordinal or self._stop:
@@ -134,8 +136,9 @@ class Serial:
             started_us = now_ns() // 1000
             begin(fence, started_us)
             port.fence = fence
+            job = Job(given, port, types)
             try:
-                value = runner(params, Job(given, port, types))
+                value = runner(params, job)
                 detail = None if value is None else rows.of_value(stage, value)
             except BaseException as error:  # noqa: BLE001 - whatever it was, it is that attempt's end
                 detail = self._caught(stage, error)
@@ -146,7 +149,7 @@ class Serial:
                 self._stop = True  # the next attempt would not find what it may expect
             if _waitpid(-1, None, os.WNOHANG) != -1:
                 self._end_leftovers()
-            if has_folder(root, job_id):
+            if job.asked_folder or (job_id not in bare and has_folder(root, job_id)):
                 detail = synced(detail, root, job_id, started_us)
             if wrote():
                 self._marker.set(fence)

@@ -41,6 +41,28 @@ def has_folder(root: str, job_id: int) -> bool:
     return os.access(f"{_level(root, job_id // 100)}/{job_id:012d}", os.F_OK)
 
 
+class Bare:
+    """Hundreds of jobs none of which has a folder, as of the beginning of a list. Within it a folder
+    comes into being only when its own attempt asks for it; so most jobs need not look."""
+
+    def __init__(self, root: str) -> None:
+        self._root = root
+        self._hundreds: set[int] = set()
+
+    def forget(self) -> None:
+        """A new list begins."""
+        self._hundreds.clear()
+
+    def __contains__(self, job_id: int) -> bool:
+        hundred = job_id // 100
+        if hundred in self._hundreds:
+            return True
+        if os.access(_level(self._root, hundred), os.F_OK):
+            return False
+        self._hundreds.add(hundred)
+        return True
+
+
 @functools.lru_cache(maxsize=8)
 def _level(root: str, hundred: int) -> str:
     """The directory of a hundred jobs, which come in a row."""
