@@ -9,7 +9,6 @@ of politeness, not of safety, and is rebuilt by use after a restart.
 """
 
 import math
-from collections import Counter
 
 import orjson
 
@@ -21,7 +20,7 @@ from spinney.stores.sql.database import Tx
 from spinney.stores.sql.granting import grant
 from spinney.stores.sql.registry import Lane, Registry
 from spinney.stores.sql.settling import Consequences
-from spinney.stores.sql.supply import Candidate, Chosen, Rotation, Supply
+from spinney.stores.sql.supply import Candidate, Given, Rotation, Supply
 
 LOCK_MOVES = 200
 """So many jobs may be moved to waiting for a taken lock in one transaction."""
@@ -50,8 +49,8 @@ class Claim:
         self._lock_moves = 0
         self._occupying: dict[str, set[tuple[int, int]]] = {}
         self._probed: set[int] = set()
-        self._chosen: list[Chosen] = []
-        self._supply = Supply(tx, registry, rotation, want.node_id, self._chosen)
+        self._given = Given()
+        self._supply = Supply(tx, registry, rotation, want.node_id, self._given)
 
     def run(self) -> list[Lease]:
         """Fill the slots; returns the leases, in the order in which each slot shall run them."""
@@ -62,12 +61,16 @@ class Claim:
         self._fill(lanes, [(s.slot, 1, _NO_BOUND_US) for s in free])
         quick = [lane for lane in lanes if self._quick(lane)]
         # Nothing is put behind a job that may take long, or that takes locks.
-        first = {c.slot: self._run_us(c.lane) for c in self._chosen if self._quick(self.registry.lanes[c.lane])}
+        first = {
+            slot: self._run_us(lane_id)
+            for slot, lane_id in self._given.jobs
+            if self._quick(self.registry.lanes[lane_id])
+        }
         more = [(s.slot, s.jobs - 1, s.budget_us - first[s.slot]) for s in free if s.slot in first]
         more += [(s.slot, s.jobs, s.budget_us) for s in ahead]
         if quick and more:
             self._look_ahead(lanes, quick, more)
-        return grant(self.tx, self.registry, self.want, self._chosen, self.now_us)
+        return grant(self.tx, self.registry, self.want, self._given.jobs, self.now_us)
 
     # --- which slots and lanes ------------------------------------------------------------
 
@@ -143,12 +146,7 @@ class Claim:
             if len(at_floor) == 1 and self._uniform(lanes_there := next(iter(at_floor.values()))):
                 tickets = self._deal_uniform(lanes_there[0], floor, tickets, budget)
                 continue
-            start = len(self._chosen)
             tickets = self._deal_priority(at_floor, floor, tickets, budget)
-            self.tx.many(
-                "delete from ready where lane = ? and priority = ? and share = ? and position = ?",
-                [(c.lane, c.priority, c.share, c.position) for c in self._chosen[start:]],
-            )
 
     # --- the common case: one lane, nothing that limits it ---------------------------------
 
@@ -168,18 +166,19 @@ class Claim:
                 tickets = _within(tickets, left)
         supply = self._supply.of(lane.queue, [lane], priority, len(tickets) + 1)
         supply.reverse()
-        taken = [Chosen(slot, priority, *c) for slot, c in zip(tickets, supply, strict=False)]
+        taken = supply[: len(tickets)]
         if not taken:
             return tickets
-        last = {c.share: c.position for c in taken}
+        last = {share: position for position, _, _, share in taken}
         self.tx.many(
             "delete from ready where lane = ? and priority = ? and share = ? and position <= ?",
             [(lane.id, priority, share, position) for share, position in last.items()],
         )
-        for slot, jobs in Counter(c.slot for c in taken).items():
-            budget[slot] -= jobs * run_us
-        self._chosen += taken
-        self._served_last(lane.queue, taken[-1].share)
+        add = self._given.add
+        for slot, (_, job_id, lane_id, share) in zip(tickets, taken, strict=False):
+            add(slot, lane_id, share, job_id)
+            budget[slot] -= run_us
+        self._served_last(lane.queue, taken[-1][3])
         self.starved = self.starved or len(supply) > len(taken)
         return tickets[len(taken) :]
 
@@ -240,7 +239,11 @@ class Claim:
 
     def _give(self, queue: str, slot: int, priority: int, candidate: Candidate) -> None:
         position, job_id, lane, share = candidate
-        self._chosen.append(Chosen(slot, priority, position, job_id, lane, share))
+        self.tx.run(
+            "delete from ready where lane = ? and priority = ? and share = ? and position = ?",
+            (lane, priority, share, position),
+        )
+        self._given.add(slot, lane, share, job_id)
         if self.registry.queue(queue).limit is not None:
             self._occupied(queue).add((self.want.node_id, slot))
         self._served_last(queue, share)

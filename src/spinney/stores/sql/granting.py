@@ -1,6 +1,6 @@
 """Writing leases: the right to run what a claim has chosen."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import orjson
 
@@ -8,49 +8,27 @@ from spinney.model.jobs import Lease, Want
 from spinney.stores.sql import locks
 from spinney.stores.sql.database import Tx
 from spinney.stores.sql.registry import Registry
-from spinney.stores.sql.supply import Chosen
 
 
-def grant(tx: Tx, registry: Registry, want: Want, chosen: Sequence[Chosen], now_us: int) -> list[Lease]:
-    """Write the leases of what was chosen; in the order in which each slot shall run them."""
-    if not chosen:
+def grant(
+    tx: Tx, registry: Registry, want: Want, given: Mapping[tuple[int, int], Sequence[int]], now_us: int
+) -> list[Lease]:
+    """Write the leases of what was given, (slot, lane) to job ids; in the order in which each slot shall
+    run them."""
+    if not given:
         return []
-    lanes = registry.lanes
-    sql = (
-        "select jobs.id, jobs.attempts, jobs.params, jobs.parent_id, jobs.root_id from json_each(?) j "
-        "join jobs on jobs.id = j.value"
-    )
-    found = {r[0]: r for r in tx.all(sql, (orjson.dumps([c.job_id for c in chosen]).decode(),))}
-    groups: dict[tuple[int, int], list[int]] = {}
-    for c in chosen:
-        groups.setdefault((c.slot, c.lane), []).append(c.job_id)
-    fence = tx.take("fence", len(chosen))
+    fence = tx.take("fence", sum(map(len, given.values())))
     leases: list[Lease] = []
-    for (slot, lane_id), ids in groups.items():
-        lane = lanes[lane_id]
+    for (slot, lane_id), ids in given.items():
+        lane = registry.lanes[lane_id]
         needs_locks = bool(want.lanes[(lane.type, lane.stage)].locks)
         shared = registry.queue(lane.queue).shared != "none"
-        tx.run(
-            _INSERT_LEASES,
-            (
-                fence,
-                want.node_id,
-                slot,
-                lane_id,
-                shared,
-                not needs_locks,
-                now_us,
-                orjson.dumps(ids).decode(),
-            ),
-        )
+        listed = orjson.dumps(ids).decode()
+        tx.run(_INSERT_LEASES, (fence, want.node_id, slot, lane_id, shared, not needs_locks, now_us, listed))
         if needs_locks:
             for n, job_id in enumerate(ids):
                 locks.fence_claimed(tx, job_id, fence + n)
-        type_, stage = lane.type, lane.stage
-        leases += [
-            Lease(i, n, slot, type_, stage, r[1] + 1, r[2], r[3], r[4])
-            for n, (i, r) in enumerate(((i, found[i]) for i in ids), fence)
-        ]
+        leases += map(Lease._make, tx.all(_SELECT_LEASES, (fence, slot, lane.type, lane.stage, listed)))
         fence += len(ids)
     return leases
 
@@ -60,3 +38,8 @@ _INSERT_LEASES = (
     "select jobs.id, ? + j.key, ?, ?, ?, jobs.share * ?, jobs.attempts + 1, jobs.parent_id, "
     "? and jobs.special is null, ? from json_each(?) j join jobs on jobs.id = j.value"
 )
+_SELECT_LEASES = (
+    "select jobs.id, ? + j.key, ?, ?, ?, jobs.attempts + 1, jobs.params, jobs.parent_id, jobs.root_id "
+    "from json_each(?) j join jobs on jobs.id = j.value order by j.key"
+)
+"""The fields of Lease, in its order."""

@@ -66,8 +66,8 @@ class Recorder:
         plain, others, returned = [], [], []
         ok, back = Outcome.OK, Outcome.RETURNED
         for record in records:
-            lease = held.pop((record[0], record[1]), None)
-            if lease is None:
+            lease = held.pop(record[1], None)
+            if lease is None or lease[0] != record[0]:
                 self.refused.append(record)
             elif not lease[7] or record[0] in special:
                 others.append((record, Held(*lease)))
@@ -85,13 +85,13 @@ class Recorder:
             self._record(record, lease, want)
         self.consequences.drain()
 
-    def _leases(self, records: Sequence[Record]) -> dict[tuple[int, int], HeldRow]:
+    def _leases(self, records: Sequence[Record]) -> dict[int, HeldRow]:
         ids = orjson.dumps([r.job_id for r in records]).decode()
         sql = (
             "select job_id, fence, node_id, slot, lane, attempt, parent_id, plain from json_each(?) j "
             "join leases on job_id = j.value"
         )
-        return {(r[0], r[1]): r for r in self.tx.all(sql, (ids,))}
+        return {r[1]: r for r in self.tx.all(sql, (ids,))}
 
     def _special(self, records: Sequence[Record]) -> set[int]:
         """Jobs of this flush about which some other table has something to say."""

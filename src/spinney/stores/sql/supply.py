@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import Sequence
 from heapq import merge
 from itertools import islice
-from typing import NamedTuple
 
 from spinney.scheduling.fairness import deal
 from spinney.scheduling.quota import quota
@@ -34,25 +33,26 @@ class Rotation:
         return [n for n in ordered if n > self.queue] + [n for n in ordered if n <= self.queue]
 
 
-class Chosen(NamedTuple):
-    """A job that was given a slot."""
+class Given:
+    """What a claim has given so far: jobs by slot and lane, and which share holds which slots."""
 
-    slot: int
-    priority: int
-    position: str
-    job_id: int
-    lane: int
-    share: int
+    def __init__(self) -> None:
+        self.jobs: dict[tuple[int, int], list[int]] = {}
+        """(slot, lane) to job ids, in the order in which they are to run."""
+        self.holds: dict[int, dict[int, set[int]]] = {}
+        """Lane to share to slots."""
+
+    def add(self, slot: int, lane_id: int, share: int, job_id: int) -> None:
+        self.jobs.setdefault((slot, lane_id), []).append(job_id)
+        self.holds.setdefault(lane_id, {}).setdefault(share, set()).add(slot)
 
 
 class Supply:
-    """Made for one claim; ``chosen`` is the claim's own list, which counts as held."""
+    """Made for one claim; what that has ``given`` counts as held."""
 
-    def __init__(
-        self, tx: Tx, registry: Registry, rotation: Rotation, node_id: int, chosen: list[Chosen]
-    ) -> None:
+    def __init__(self, tx: Tx, registry: Registry, rotation: Rotation, node_id: int, given: Given) -> None:
         self.tx, self.registry, self.rotation = tx, registry, rotation
-        self.node_id, self.chosen = node_id, chosen
+        self.node_id, self.given = node_id, given
         self._held: dict[str, dict[int, set[tuple[int, int]]]] = {}
 
     def of(self, queue: str, lanes: list[Lane], priority: int, n: int) -> list[Candidate]:
@@ -99,9 +99,10 @@ class Supply:
                 held.setdefault(share, set()).add((node, slot))
             self._held[queue] = held
         held = self._held[queue]
-        for c in self.chosen:
-            if self.registry.lanes[c.lane].queue == queue:
-                held.setdefault(c.share, set()).add((self.node_id, c.slot))
+        for lane_id, shares in self.given.holds.items():
+            if self.registry.lanes[lane_id].queue == queue:
+                for share, slots in shares.items():
+                    held.setdefault(share, set()).update((self.node_id, slot) for slot in slots)
         return held
 
     def _slots_serving(self) -> int:
