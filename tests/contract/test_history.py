@@ -124,3 +124,11 @@ def test_what_settled_tells_when(site: Site) -> None:
     seen = site.job(job)
     assert (seen.created_us, seen.started_us, seen.settled_us) == (created_us, started_us, site.now)
     assert seen.node == "here"
+
+
+def test_a_job_says_where_output_is_that_could_not_be_told_apart(site: Site) -> None:
+    job = site.submit_one()
+
+    site.record(site.claim_one(), Outcome.OK, log="many.log")
+
+    assert "many.log" in (site.job(job).message or "")

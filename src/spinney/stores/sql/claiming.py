@@ -258,11 +258,7 @@ class Claim:
     def _occupied(self, queue: str) -> set[tuple[int, int]]:
         """The slots that a limited queue occupies now, this claim's included."""
         if queue not in self._occupying:
-            found = self.tx.all(
-                "select distinct node_id, slot from leases where lane in (select j.value from json_each(?) j)",
-                (self.registry.lanes_of(queue),),
-            )
-            self._occupying[queue] = {(n, s) for n, s in found}
+            self._occupying[queue] = self.registry.occupied(self.tx, queue)
         return self._occupying[queue]
 
     def _below_limit(self, queue: str) -> bool:

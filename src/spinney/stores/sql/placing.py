@@ -9,7 +9,7 @@ from spinney.model.lineage import ancestors
 from spinney.model.states import State
 from spinney.stores.sql import rows
 from spinney.stores.sql.database import Tx
-from spinney.stores.sql.registry import Registry, effective_queue, position
+from spinney.stores.sql.registry import Registry, effective_queue, position, ready_share
 from spinney.stores.sql.rows import Row
 
 POSITIONS = {
@@ -50,7 +50,7 @@ def to_ready(tx: Tx, registry: Registry, row: Row, *, leased: bool = False) -> N
         (
             registry.lane(tx, queue_name, row.type, row.stage),
             row.priority,
-            0 if queue.shared == "none" else row.share,
+            ready_share(queue, row.share),
             position(queue, row.id, row.lineage),
             row.id,
         ),
@@ -66,7 +66,7 @@ def leave_ready(tx: Tx, registry: Registry, row: Row) -> None:
         (
             registry.lane(tx, row.queue, row.type, row.stage),
             row.priority,
-            0 if queue.shared == "none" else row.share,
+            ready_share(queue, row.share),
             position(queue, row.id, row.lineage),
         ),
     )

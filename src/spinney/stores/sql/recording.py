@@ -17,7 +17,7 @@ from spinney.model.states import State
 from spinney.scheduling.verdict import Verdict, verdict
 from spinney.stores.sql import locks, placing, rows, staging
 from spinney.stores.sql.database import Tx
-from spinney.stores.sql.registry import Lane, Registry, effective_queue
+from spinney.stores.sql.registry import Lane, Registry, effective_queue, ready_share
 from spinney.stores.sql.rows import Row
 from spinney.stores.sql.settling import Consequences
 
@@ -71,7 +71,7 @@ class Recorder:
                 self.refused.append(record)
             elif not lease[7] or record[0] in special:
                 others.append((record, Held(*lease)))
-            elif record[2] is ok and lease[4] in last and record[6] is None and record[9] is None:
+            elif record[2] is ok and lease[4] in last and self._silent(record):
                 plain.append((record, lease))
             elif record[2] is back:
                 returned.append((record, lease))
@@ -116,6 +116,11 @@ class Recorder:
             if there:
                 found.update(job_id for (job_id,) in self.tx.all(sql, (ids,)))
         return found
+
+    @staticmethod
+    def _silent(record: Record) -> bool:
+        """No message, no code, no log: nothing that the job's row alone would not keep."""
+        return record[6] is None and record[9] is None and record[14] is None
 
     def _last(self, lane: Lane) -> bool:
         spec = self.registry.types.get(lane.type)
@@ -194,6 +199,10 @@ class Recorder:
 
     def _history(self, record: Record, lease: Held, lane: Lane) -> None:
         message = record.message[:MESSAGE_MAX] if record.message else None
+        if record.log is not None:
+            # What it wrote past Python could not be told from what others wrote: the job says where it is.
+            message = f"{message}; " if message else ""
+            message += f"some of its output is in the worker's log {record.log}"
         result = None if record.outcome is Outcome.NOT_APPLICABLE else record.result
         self.tx.run(
             "insert into attempts (job_id, fence, stage, attempt, outcome, node_id, started_us, ended_us, code, "
@@ -276,11 +285,7 @@ class Recorder:
 
     def _occupied(self, queue: str, lease: Held) -> int:
         """Slots that a queue would occupy if this one were kept."""
-        found = self.tx.all(
-            "select distinct node_id, slot from leases where lane in (select j.value from json_each(?) j)",
-            (self.registry.lanes_of(queue),),
-        )
-        return len({*found, (lease.node_id, lease.slot)})
+        return len(self.registry.occupied(self.tx, queue) | {(lease.node_id, lease.slot)})
 
     def _keep(self, row: Row, stage: str, lease: Held) -> None:
         tx = self.tx
@@ -295,7 +300,7 @@ class Recorder:
             "values (?, ?, ?, ?, ?, ?, 1, ?, ?, ?)",
             (
                 row.id, fence, lease.node_id, lease.slot, lane,
-                0 if queue.shared == "none" else row.share, row.parent_id, lease.plain and not locked, self.now_us,
+                ready_share(queue, row.share), row.parent_id, lease.plain and not locked, self.now_us,
             ),
         )  # fmt: skip
         if locked:

@@ -94,6 +94,14 @@ class Registry:
         """The numbers of a queue's lanes, as a JSON list for json_each."""
         return orjson.dumps([lane.id for lane in self.lanes.values() if lane.queue == queue]).decode()
 
+    def occupied(self, tx: Tx, queue: str) -> set[tuple[int, int]]:
+        """The (node, slot) pairs that a queue occupies, counted from its leases now."""
+        found = tx.all(
+            "select distinct node_id, slot from leases where lane in (select j.value from json_each(?) j)",
+            (self.lanes_of(queue),),
+        )
+        return set(found)
+
     def share(self, tx: Tx, name: str) -> int:
         """The (negative) number of a named share; made when it is new."""
         found = self._shares.get(name)
@@ -157,6 +165,11 @@ def effective_queue(
     """moved > named > the stage's > the parent's > the type's."""
     found = spec.stage(stage)
     return moved or named or (found.queue if found else None) or parent or spec.queue or DEFAULT_QUEUE
+
+
+def ready_share(queue: QueueSpec, share: int) -> int:
+    """The share by which a job stands in ``ready`` and ``leases``: none where the queue does not share."""
+    return 0 if queue.shared == "none" else share
 
 
 def position(queue: QueueSpec, job_id: int, lineage: str) -> str:

@@ -81,7 +81,6 @@ jobs = Table(
     Column("queue_moved", Text),
     Column("queue_named", Text),
     Column("queue_parent", Text),
-    Column("born_fence", _Id),
     Column("birth_stage", Text),
     Column("superseded", Boolean),
     Column("at_us", _Id),

@@ -153,9 +153,7 @@ class Consequences:
 
     def _fail(self, row: Row, reason: str, because: str, leased: bool) -> None:
         """It cannot go on because of others."""
-        if row.state not in (State.WAITING, State.PENDING):
-            row = rows.set_state(self.tx, row, State.WAITING)
-        if row.state is State.PENDING and not leased:
+        if row.state is not State.WAITING and not leased:
             row = rows.set_state(self.tx, row, State.WAITING)
         self.settle(row, State.FAILED, reason=reason, because=because, leased=leased)
 

@@ -181,9 +181,9 @@ def share_of(tx: Tx, registry: Registry, p: Plan, first_id: int) -> int:
 
 _INSERT = (
     "insert into jobs (id, type, state, stage, queue, priority, share, lineage, root_id, parent_id, params, "
-    "created_us, collection, submitter, key, queue_moved, queue_named, queue_parent, born_fence, birth_stage, "
+    "created_us, collection, submitter, key, queue_moved, queue_named, queue_parent, birth_stage, "
     "at_us, special) "
-    "values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+    "values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 )
 _INSERT_FLAT = (
     "insert into jobs (id, type, state, stage, queue, priority, share, lineage, root_id, params, created_us, "
@@ -218,7 +218,7 @@ def write_rows(
                 lineages.lineage(i, path), up.row.root_id if up else i, up.row.id if up else None, j, now_us,
                 p.collection, p.submitter, keys[n] if keys else None,
                 up.row.queue_moved if up else None, p.submission.queue, up.row.queue if up else None,
-                up.birth_fence if up else None, up.row.stage if up else None, p.submission.at_us,
+                up.row.stage if up else None, p.submission.at_us,
                 1 if keys or (up and up.serial) else None,
             )
             for n, (i, j) in enumerate(zip(ids, params, strict=True))

@@ -91,7 +91,6 @@ def upgrade() -> None:
         sa.Column("queue_moved", sa.Text(), nullable=True),
         sa.Column("queue_named", sa.Text(), nullable=True),
         sa.Column("queue_parent", sa.Text(), nullable=True),
-        sa.Column("born_fence", Id, nullable=True),
         sa.Column("birth_stage", sa.Text(), nullable=True),
         sa.Column("superseded", sa.Boolean(), nullable=True),
         sa.Column("at_us", Id, nullable=True),
