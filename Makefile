@@ -1,6 +1,7 @@
 # make demo [SOURCE=/folder] [CRASH=1]   deposits real files, shows the report
 # make test                              every test, linter and type check
 # make bench, make chaos                 figures; the long kill tests
+# make postgres                          the whole contract on PostgreSQL
 
 PYTHON ?= python3
 VENV   ?= .venv
@@ -10,11 +11,11 @@ SOURCE ?=
 CRASH  ?=
 export SOURCE CRASH
 
-.PHONY: help demo test lint types bench chaos clean
+.PHONY: help demo test lint types bench chaos postgres clean
 .DELETE_ON_ERROR:
 
 help:
-	@sed -n '1,3s/^# //p' Makefile
+	@sed -n '1,4s/^# //p' Makefile
 
 demo: $(VENV)/.runtime
 	@$(BIN)/python -m spinney.apps.ingest.demo
@@ -34,6 +35,9 @@ bench: $(VENV)/.tools
 
 chaos: $(VENV)/.tools
 	@SPINNEY_LONG=1 $(BIN)/python -m pytest --timeout 3600 tests/chaos
+
+postgres: $(VENV)/.tools
+	@SPINNEY_POSTGRES=1 $(BIN)/python -m pytest -n 2 tests/contract -k postgresql
 
 clean:
 	rm -rf $(VENV) demo-out build *.egg-info

@@ -11,7 +11,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks import claims, fairness, latency, throughput
+from benchmarks import claims, fairness, holds, latency, reading, throughput
 from benchmarks.place import fsync_ms
 
 CASES = {
@@ -21,6 +21,9 @@ CASES = {
     "submit beside a drain": latency.submit_beside_drain,
     "behind a big batch": fairness.behind_a_big_batch,
     "claim": claims.flat_claims,
+    "reading": reading.reading,
+    "hold and release 100,000": holds.hold_and_release,
+    "hold what is next": holds.hold_what_is_next,
 }
 
 

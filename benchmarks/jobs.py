@@ -1,5 +1,6 @@
 """The job types that are measured: they do next to nothing, so that the engine's own cost is seen."""
 
+import asyncio
 import time
 
 from spinney import Spinney
@@ -22,6 +23,12 @@ def nap(seconds: float) -> None:
 def doze(seconds: float) -> None:
     """The same in a thread: a hundred at once."""
     time.sleep(seconds)
+
+
+@app.job(isolation="async")
+async def rest(seconds: float) -> None:
+    """The same as a coroutine."""
+    await asyncio.sleep(seconds)
 
 
 @app.job

@@ -8,7 +8,6 @@ from collections.abc import Mapping
 
 from benchmarks.place import Site, percentile, site
 from benchmarks.throughput import JOBS, ROWS
-from spinney.stores.sql.reading import rows_of
 
 TRIES = 400
 GAP_S = 0.02
@@ -33,11 +32,11 @@ def idle_start() -> Mapping[str, float]:
     """From the call of submit in another process to the first line of the job's function."""
     with site() as here, here.node(slots=2):
         _submit_from_outside(here, 20)
-        here.wait_settled(20)
+        here.wait_settled()
         _submit_from_outside(here, TRIES)
-        here.wait_settled(20 + TRIES)
-        with here.store.database.read() as connection:
-            found = rows_of(connection, "select result from history where job_id > 20")
+        here.wait_settled()
+        with here.store.database.look() as tx:
+            found = tx.all("select result from history where job_id > 20")
     delays = [int(result) / 1e6 for (result,) in found]
     return {"median ms": percentile(delays, 0.5), "p99 ms": percentile(delays, 0.99)}
 
@@ -50,16 +49,16 @@ def submit_beside_drain() -> Mapping[str, float]:
             app.submit_many("noop", ROWS)
         taken: list[float] = []
         with here.node(slots=2):
-            here.wait_settled(2000)
+            here.wait_begun()
             outside = threading.Thread(target=lambda: taken.extend(_submit_from_outside(here, TRIES)))
             outside.start()
             outside.join()
             still = here.store.database
-            with still.read() as connection:
-                ((left,),) = rows_of(connection, "select count(*) from ready")
+            with still.look() as tx:
+                ((left,),) = tx.all("select count(*) from ready")
             if not left:
                 raise RuntimeError(f"the node had run {4 * JOBS} jobs before the submitter was done: no figure")
-            here.wait_settled(4 * JOBS + TRIES)
+            here.wait_settled()
         app.close()
     return {"median ms": percentile(taken, 0.5), "p99 ms": percentile(taken, 0.99), "max ms": max(taken)}
 

@@ -4,7 +4,6 @@ import time
 from collections.abc import Mapping
 
 from benchmarks.place import Site, percentile, site
-from spinney.stores.sql.reading import rows_of
 
 JOBS = 100_000
 ROWS = [{"text": f"{n:036d}"} for n in range(JOBS)]
@@ -29,11 +28,11 @@ def drain() -> Mapping[str, float]:
         app = here.app()
         # One list before, so that the workers are warm and their run time is known.
         app.submit_many("noop", ROWS[:2000])
-        here.wait_settled(2000)
+        here.wait_settled()
         rates, memory = [], []
         for round_ in (1, 2, 3):
             app.submit_many("noop", ROWS)
-            here.wait_settled(2000 + round_ * JOBS)
+            here.wait_settled()
             rates.append(_rate(here, 2000 + (round_ - 1) * JOBS))
             memory.append(supervisor.memory_info().rss / 2**20)
         app.close()
@@ -45,8 +44,8 @@ def drain() -> Mapping[str, float]:
 
 
 def _rate(here: Site, after_id: int) -> float:
-    with here.store.database.read() as connection:
-        ((count, first, last),) = rows_of(
-            connection, "select count(*), min(started_us), max(settled_us) from jobs where id > ?", (after_id,)
+    with here.store.database.look() as tx:
+        ((count, first, last),) = tx.all(
+            "select count(*), min(started_us), max(settled_us) from jobs where id > ?", (after_id,)
         )
     return float(count / (last - first) * 1e6)

@@ -5,7 +5,9 @@ import sys
 import textwrap
 import threading
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -279,3 +281,60 @@ def test_the_example_of_the_readme_declares_what_it_says(here: Path) -> None:
 
 def test_the_handle_type_is_exported() -> None:
     assert Job.__module__ == "spinney.job.handle"
+
+
+# --- schedules ---------------------------------------------------------------------------------
+
+
+def test_schedules_are_declared_beside_their_type() -> None:
+    app = Spinney()
+
+    @app.job
+    def report(day: str = "today", width: int = 80) -> None: ...
+
+    name = app.schedule(report, cron="0 6 * * mon", zone="Europe/Berlin")
+    other = app.schedule(
+        report.options(queue="night", priority=0, submitter="clock"), every="1h30m", params={"width": 40},
+        name="narrow", overlap="queue", catch_up="all",
+    )  # fmt: skip
+    by_name = app.schedule("report", every=timedelta(minutes=5), name="often")
+
+    assert [name, other, by_name] == list(app.schedules) == ["report", "narrow", "often"]
+    first, second, third = app.schedules.values()
+    assert (first.type, first.cron, first.zone, first.overlap, first.catch_up) == (
+        "report", "0 6 * * mon", "Europe/Berlin", "skip", "last",
+    )  # fmt: skip
+    assert (second.every_s, second.params, second.overlap, second.catch_up) == (5400, {"width": 40}, "queue", "all")
+    assert second.options == {"queue": "night", "priority": 0, "submitter": "clock"}
+    assert third.every_s == 300
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "says"),
+    [
+        ({}, UsageError, "either a cron expression or an interval"),
+        ({"cron": "0 6 * *"}, UsageError, "does not have five fields"),
+        ({"cron": "0 6 * * *", "zone": "Europe/Berln"}, UsageError, "did you mean 'Europe/Berlin'"),
+        ({"every": 0.2}, UsageError, "between 1 second and"),
+        ({"every": "soon"}, UsageError, "no length of time"),
+        ({"every": 5, "overlap": "run"}, UsageError, "overlap must be one of"),
+        ({"every": 5, "catch_up": "some"}, UsageError, "catch_up must be one of"),
+        ({"every": 5, "params": {"n": "x"}}, BadParameters, "'n' must be"),
+        ({"every": 5, "name": "a/b"}, UsageError, "cannot name a schedule"),
+        ({"every": 5, "name": "there"}, UsageError, "two schedules are named 'there'"),
+    ],
+)
+def test_a_wrong_schedule_is_refused_where_it_is_declared(
+    given: dict[str, Any], error: type[Exception], says: str
+) -> None:
+    app = Spinney()
+
+    @app.job
+    def count(n: int = 1) -> None: ...
+
+    app.schedule(count, every=5, name="there")
+    with pytest.raises(error, match=says):
+        app.schedule(count, **given)
+    with pytest.raises(UsageError, match="no option 'key'"):
+        app.schedule(count.options(key="k"), every=5, name="other")
+    assert list(app.schedules) == ["there"]

@@ -5,11 +5,15 @@ became of a stage: ``raise Defer(60)``. What is not here is in ``spinney.testing
 and ``spinney.model``.
 """
 
-from spinney.app import Spinney, load_app
-from spinney.job import Job
-from spinney.model.errors import SpinneyError
-from spinney.model.signals import Defer, Fail, Finish, Hold, NotApplicable, Warn
-from spinney.model.types import Backoff, LockSpec
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from spinney.app import Spinney, load_app
+    from spinney.job import Job
+    from spinney.model.errors import SpinneyError
+    from spinney.model.signals import Defer, Fail, Finish, Hold, NotApplicable, Warn
+    from spinney.model.types import Backoff, LockSpec
 
 __all__ = [
     "Backoff",
@@ -25,3 +29,24 @@ __all__ = [
     "Warn",
     "load_app",
 ]
+
+_HOMES = {
+    "spinney.app": ("Spinney", "load_app"),
+    "spinney.job": ("Job",),
+    "spinney.model.errors": ("SpinneyError",),
+    "spinney.model.signals": ("Defer", "Fail", "Finish", "Hold", "NotApplicable", "Warn"),
+    "spinney.model.types": ("Backoff", "LockSpec"),
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Loaded when it is asked for: whoever lists jobs, or waits for a completed word, need not wait for what
+    turns functions into job types."""
+    for module, names in _HOMES.items():
+        if name in names:
+            return getattr(import_module(module), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return [*globals(), *__all__]

@@ -1,4 +1,4 @@
-"""An application: its job types and queues, and the way to submit to its store.
+"""An application: its job types, queues and schedules, and the way to submit to its store.
 
     app = Spinney()
 
@@ -19,11 +19,15 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import fields
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack, overload
 
+import orjson
+
 from spinney.config import Settings, settings
+from spinney.job.options import Options
 from spinney.jobtype.kinds import (
     FunctionJob,
     JobOptions,
@@ -34,7 +38,9 @@ from spinney.jobtype.kinds import (
     ProgramJobOptions,
     TypeOptions,
 )
+from spinney.model import durations
 from spinney.model.errors import SpinneyError, UnknownType, UsageError
+from spinney.model.schedules import Schedule
 from spinney.model.states import SETTLED
 from spinney.model.types import QueueSpec
 from spinney.params.hints import did_you_mean, listed
@@ -43,6 +49,7 @@ if TYPE_CHECKING:
     from spinney.model.jobs import Job as JobInfo
     from spinney.stores.contract import Store
 
+_NO_OPTIONS = Options()
 _LOOK_S = (0.002, 0.1)
 """How long ``wait`` rests between looks: at first, and at most."""
 
@@ -68,10 +75,11 @@ class Spinney:
     ) -> None:
         self.types: dict[str, JobType] = {}
         self.queues: list[QueueSpec] = []
+        self.schedules: dict[str, Schedule] = {}
         self._given = (store, folders)
         self._clock = clock
         self._lock = threading.Lock()
-        self._opened: tuple[int, Store, Settings] | None = None
+        self._opened: tuple[int, Store, str | None] | None = None
         self._known: set[str] = set()
 
     # --- declaring ------------------------------------------------------------------------
@@ -113,6 +121,53 @@ class Spinney:
         self.queues.append(QueueSpec(name=name, limit=limit, order=order, sharing=sharing))
         return name
 
+    def schedule(
+        self,
+        kind: JobType | Order | str,
+        /,
+        *,
+        cron: str | None = None,
+        zone: str = "UTC",
+        every: float | str | timedelta | None = None,
+        params: Mapping[str, Any] | None = None,
+        name: str | None = None,
+        overlap: str = "skip",
+        catch_up: str = "last",
+    ) -> str:
+        """Declare that a job of this type is made again and again; returns the schedule's name.
+
+            app.schedule(report.options(queue="night"), cron="0 6 * * mon", zone="Europe/Berlin")
+            app.schedule(probe, every=30, params={"host": "a"}, name="probe-a", overlap="queue")
+
+        ``cron`` has five fields as in crontab(5), read in the time zone ``zone``; ``every`` is an interval, in
+        seconds or as ``"1h30m"``. ``overlap``: what becomes of a time when the last job is still open
+        (``skip``; ``queue``: it waits; ``allow``). ``catch_up``: which times that passed while no node ran are
+        made up for (``none``, ``last``, ``all``). ``name`` is the type's unless given. Declare it below the
+        stages of its type, whose parameters it names.
+
+        Nodes put it into the store when they start; what an operator paused or changed there stays so. Raises
+        UsageError, BadParameters.
+        """
+        from spinney.scheduling import recurrence  # only where something is declared
+
+        found = self._kind(kind)
+        (text,) = found.texts([{} if params is None else params])
+        given = {f.name: getattr(found.order, f.name) for f in fields(Options)}
+        made = Schedule.from_json(
+            found.name if name is None else name,
+            {
+                "type": found.name, "cron": cron, "zone": zone, "params": orjson.loads(text),
+                "every_s": _seconds(every),
+                "options": {option: v for option, v in given.items() if v != getattr(_NO_OPTIONS, option)},
+                "overlap": overlap, "catch_up": catch_up,
+            },
+        )  # fmt: skip
+        recurrence.require(made)
+        if made.name in self.schedules:
+            raise UsageError(f"two schedules are named {made.name!r}; give one of them another name (name=…)")
+        self.schedules[made.name] = made
+        return made.name
+
     # --- submitting -----------------------------------------------------------------------
 
     def submit(self, kind: JobType | Order | str, /, **params: Any) -> int:
@@ -137,10 +192,10 @@ class Spinney:
         submission = kind.order.submission(kind.name, texts, keys)
         if not texts:
             return []
-        with self._store() as (store, where):
+        with self._store() as (store, run_dir):
             self._introduce(store, kind.name)
             ids = list(store.submit([submission], now_us=self._clock()).ids)
-        _nudge(where)
+        _nudge(run_dir)
         return ids
 
     # --- asking ---------------------------------------------------------------------------
@@ -204,15 +259,17 @@ class Spinney:
         return found
 
     @contextmanager
-    def _store(self) -> Iterator[tuple["Store", Settings]]:
-        """The store, for one thread at a time. A forked child opens its own: no connection may be shared."""
+    def _store(self) -> Iterator[tuple["Store", str | None]]:
+        """The store, for one thread at a time, and its run-time directory, if it has one. A forked child
+        opens its own: no connection may be shared."""
         with self._lock:
             if self._opened is None or self._opened[0] != os.getpid():
                 # Imported here: a worker loads the application, and must stay light.
                 from spinney.stores.sql import open_store
 
                 where = self.settings
-                self._opened = (os.getpid(), open_store(where.store), where)
+                run_dir = None if where.run_dir is None else str(where.run_dir)
+                self._opened = (os.getpid(), open_store(where.store), run_dir)
                 self._known = set()
             yield self._opened[1], self._opened[2]
 
@@ -287,9 +344,15 @@ def _broken(module_name: str, error: BaseException) -> UsageError:
     )
 
 
-def _nudge(where: Settings) -> None:
+def _seconds(length: float | str | timedelta | None) -> float | None:
+    if isinstance(length, str):
+        return durations.seconds(length)
+    return length.total_seconds() if isinstance(length, timedelta) else length
+
+
+def _nudge(run_dir: str | None) -> None:
     """Wake the nodes of this host: they look at once instead of at their next poll."""
     from spinney.nudge import nudge_all
 
-    if where.run_dir is not None:
-        nudge_all(where.run_dir)
+    if run_dir is not None:
+        nudge_all(run_dir)

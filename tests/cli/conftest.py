@@ -26,7 +26,7 @@ def untouched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
     """The same for all tests of a module that must not store anything; looked at in the end."""
     shell = furnish(tmp_path_factory.mktemp("untouched"))
     yield shell
-    assert shell.ok("list", "--json") == "[]\n"
+    assert shell.ok("list", "--json") == ""
 
 
 @pytest.fixture(scope="module")

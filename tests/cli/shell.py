@@ -2,11 +2,13 @@
 
 import contextlib
 import io
+import json
 import os
 import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from unittest import mock
 
 from spinney.app import Spinney, load_app
@@ -104,6 +106,10 @@ class Shell:
         done = self.call(*words, **more)
         assert done.returncode == 0, done.stderr
         return done.stdout
+
+    def listed(self, *words: str, **more: str) -> list[Any]:
+        """The values that a list printed with ``--json``: one a line."""
+        return [json.loads(line) for line in self.ok(*words, "--json", **more).splitlines()]
 
     def refused(self, code: int, *words: str, **more: str) -> str:
         """The sentence on stderr; the command must end with that code, one sentence and no traceback."""

@@ -4,8 +4,11 @@ import json
 import os
 import sqlite3
 from pathlib import Path
+from urllib.parse import urlsplit, urlunsplit
 
 import pytest
+
+from servers import postgres_schema
 
 from .shell import Shell
 
@@ -196,12 +199,12 @@ def test_a_node_without_its_application_says_so(shell: Shell, target: str, said:
 def test_an_error_of_its_own_leaves_a_traceback_in_a_file(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from spinney.cli import main
+    from spinney.cli import commands, main
 
     def fail(*_: object, **__: object) -> None:
         raise RuntimeError("this should not be")
 
-    monkeypatch.setattr(main, "app", fail)
+    monkeypatch.setattr(commands, "everything", lambda: fail)
 
     assert main.run([]) == 1
     said = capsys.readouterr().err
@@ -210,3 +213,24 @@ def test_an_error_of_its_own_leaves_a_traceback_in_a_file(
     file = Path(next(word for word in said.split() if word.endswith(".traceback,")).rstrip(","))
     assert "RuntimeError: this should not be" in file.read_text()
     file.unlink()
+
+
+def test_no_refusal_shows_a_password(bare: Shell) -> None:
+    (bare.folder / "spinney.toml").write_text('[spinney]\nfolders = "folders"\n')
+
+    said = bare.refused(2, "list", "--store", "mysql://ann:secret@host/db")
+
+    assert "cannot open the store 'mysql://ann@host/db'" in said
+
+
+def test_making_a_store_shows_no_password(bare: Shell) -> None:
+    (bare.folder / "spinney.toml").write_text('[spinney]\nfolders = "folders"\n')
+    with postgres_schema() as url:
+        parts = urlsplit(url)
+        user, _, host = parts.netloc.rpartition("@")
+        with_password = urlunsplit(parts._replace(netloc=f"{user.partition(':')[0]}:secret@{host}"))
+
+        said = bare.ok("init", "--store", with_password)
+
+    assert "postgresql://" in said
+    assert "secret" not in said

@@ -1,6 +1,7 @@
 """What people see while they wait."""
 
 import io
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -48,3 +49,18 @@ def test_nothing_is_waited_for_twice(shell: Shell, tmp_path: Path) -> None:
         assert line.counts() == {"cancelled": 2, "open": waiting.COUNTED_TREES - 1}
         assert not line.look()
         assert line.counts() == {"cancelled": 2, "open": waiting.COUNTED_TREES - 1}
+
+
+def test_what_was_waited_for_is_told_as_json_and_the_waiting_on_stderr(shell: Shell) -> None:
+    shell.run("submit", "double", "--jobs", "-", stdin="".join(f'{{"n": {n}}}\n' for n in range(30)))
+    shell.ok("cancel", *map(str, range(1, 31)))
+
+    few = shell.call("wait", "2", "1", "--json")
+    many = shell.call("wait", *map(str, range(1, 31)), "--json")
+
+    assert (few.returncode, many.returncode) == (1, 1)
+    assert [(job["id"], job["state"]) for job in map(json.loads, few.stdout.splitlines())] == [
+        (1, "cancelled"), (2, "cancelled"),
+    ]  # fmt: skip
+    assert [json.loads(line)["id"] for line in many.stdout.splitlines()] == [*range(1, 31)]
+    assert "2 of 2 settled" in few.stderr

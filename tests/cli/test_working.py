@@ -103,7 +103,7 @@ def test_a_tree_is_shown_and_deleted(working: Shell) -> None:
     job = submit(working, "parent", "-p", "n=3")
     working.ok("wait", job)
 
-    tree = json.loads(working.ok("tree", job, "--json"))
+    tree = working.listed("tree", job)
     assert [(j["type"], j["parent_id"]) for j in tree] == [("parent", None)] + [("double", int(job))] * 3
     children = [str(j["id"]) for j in tree[1:]]
     assert "3 completed" in working.ok("show", job)

@@ -1,43 +1,126 @@
-"""The stores under test. A new store joins by one more entry in ``OPENERS``."""
+"""The stores under test. A new store joins by one more entry in ``PLACES``."""
 
+import atexit
+import os
+import shutil
+import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from functools import cache
 from pathlib import Path
 
+import psycopg
 import pytest
 
+from servers import postgres_schema, postgres_url
 from spinney.stores.contract import Store
+from spinney.stores.sql import open_store
+from spinney.stores.sql.schema import metadata
 
 from .words import USUAL, Clock, Site
 
+COUNTERS = (
+    "job", "fence", "lane", "share", "node", "registry", "hold", "lift", "lift_swept", "hold_sweep", "removed", "turn"
+)  # fmt: skip
 
-def _sqlite(folder: Path) -> Store:
-    from spinney.stores.sql import open_store
-
-    return open_store(f"sqlite:///{folder}/spinney.db")
-
-
-OPENERS: dict[str, Callable[[Path], Store]] = {"sqlite": _sqlite}
+Opener = Callable[[], Store]
+"""Opens one more store object on the same database, as another process would have."""
 
 
-@pytest.fixture(params=sorted(OPENERS))
-def open_another(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[[], Store]]:
-    """Opens one more store object on the test's database, as another process would have."""
-    opened: list[Store] = []
+@contextmanager
+def _sqlite() -> Iterator[Opener]:
+    with tempfile.TemporaryDirectory(prefix="spinney-contract-") as folder, ExitStack() as opened:
+        file = Path(folder) / "spinney.db"
+        shutil.copyfile(_empty_sqlite(), file)
+        file.chmod(0o600)
+        yield _opener(f"sqlite:///{file}", opened)
 
-    def opener() -> Store:
-        opened.append(OPENERS[request.param](tmp_path))
-        return opened[-1]
 
-    yield opener
-    for store in opened:
-        store.close()
+@cache
+def _empty_sqlite() -> Path:
+    """A store to copy: to make one takes ten times as long as most tests."""
+    folder = tempfile.TemporaryDirectory(prefix="spinney-contract-")
+    atexit.register(folder.cleanup)
+    file = Path(folder.name) / "spinney.db"
+    store = open_store(f"sqlite:///{file}")
+    store.create()
+    store.close()
+    return file
+
+
+@contextmanager
+def _postgresql() -> Iterator[Opener]:
+    url = _schema_of_this_process()
+    try:
+        with ExitStack() as opened:
+            yield _opener(url, opened)
+    finally:
+        _empty(url)
+
+
+def _opener(url: str, opened: ExitStack) -> Opener:
+    def another() -> Store:
+        store = open_store(url)
+        opened.callback(store.close)
+        return store
+
+    return another
+
+
+@cache
+def _schema_of_this_process() -> str:
+    stack = ExitStack()
+    url = stack.enter_context(postgres_schema())
+    atexit.register(stack.close)
+    store = open_store(url)
+    store.create()
+    store.close()
+    return url
+
+
+def _empty(url: str) -> None:
+    """Making a schema takes as long as ten tests; emptying it takes milliseconds."""
+    empty = "; ".join(f'delete from "{name}"' for name in metadata.tables if name != "meta")
+    counters = ", ".join(f"('{name}', 0)" for name in COUNTERS)
+    with psycopg.connect(postgres_url(), autocommit=True) as connection:
+        connection.execute("set session_replication_role = replica")  # past the guards of the audit
+        connection.execute(f'set search_path to "{url.rpartition("schema=")[2]}"')
+        connection.execute(f"{empty}; insert into counters (name, value) values {counters}")
+        connection.execute("alter table audit enable trigger all")
+
+
+WITHOUT_BEING_ASKED = {"test_locks", "test_machine", "test_needs", "test_outcomes", "test_recovering"}
+"""What ``make test`` runs on PostgreSQL, too; ``make postgres`` runs all of it there."""
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if os.environ.get("SPINNEY_POSTGRES"):
+        return
+    here = Path(__file__).parent
+    run: list[pytest.Item] = []
+    left_out: list[pytest.Item] = []
+    for item in items:
+        asked_for = item.path.parent != here or item.path.stem in WITHOUT_BEING_ASKED or "[postgresql" not in item.name
+        (run if asked_for else left_out).append(item)
+    config.hook.pytest_deselected(items=left_out)
+    items[:] = run
+
+
+PLACES: dict[str, Callable[[], AbstractContextManager[Opener]]] = {"sqlite": _sqlite, "postgresql": _postgresql}
+
+sqlite_alone = pytest.mark.parametrize("open_another", ["sqlite"], indirect=True)
+"""For what only a database in a file has."""
+
+
+@pytest.fixture(params=sorted(PLACES))
+def open_another(request: pytest.FixtureRequest) -> Iterator[Opener]:
+    with PLACES[request.param]() as opener:
+        yield opener
 
 
 @pytest.fixture
-def store(open_another: Callable[[], Store]) -> Store:
-    made = open_another()
-    made.create()
-    return made
+def store(open_another: Opener) -> Store:
+    return open_another()
 
 
 @pytest.fixture

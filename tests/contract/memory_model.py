@@ -347,7 +347,8 @@ class Model:
     def _cancel(self, job: ModelJob, tree: bool) -> None:
         if not job.open or (self._children_open(job) and not tree):
             raise Refusal
-        job.wish, job.tree_wish = not tree, tree
+        # To cancel it alone, too, takes nothing back of the wish that lies on its tree.
+        job.wish, job.tree_wish = job.wish or not tree, job.tree_wish or tree
         for j in [*reversed(self.below(job) if tree else []), job]:
             if j.open and j.lease is None and not self._children_open(j):
                 self._settle(j, State.CANCELLED)
@@ -421,10 +422,22 @@ class Model:
 
     def _regrow_needers(self, need: ModelJob) -> None:
         for job in list(self.jobs.values()):
-            if need.id in job.needs and job.state is State.FAILED and job.because == "needs":
+            mine = need.id in job.needs and job.state is State.FAILED and job.because == "needs"
+            if mine and not self._cancelled_above(job):
                 self._wait_again(job, "needs")
                 self._regrow_above(job)
                 self._regrow_needers(job)
+
+    def _cancelled_above(self, job: ModelJob) -> bool:
+        """Whether what it would open above it is cancelled."""
+        if job.parent is None or job.superseded:
+            return False
+        parent = self.jobs[job.parent]
+        if parent.state is State.CANCELLED:
+            return True
+        if parent.open or parent.state in (State.ORPHANED, State.DELETED):
+            return False
+        return (parent.state is not State.FAILED or parent.because is not None) and self._cancelled_above(parent)
 
     def _wait_again(self, job: ModelJob, for_what: str) -> None:
         self._again(job)

@@ -274,6 +274,25 @@ def test_children_spawned_before_the_wish_leave_nothing_open(site: Site) -> None
     assert site.claim() == []
 
 
+def test_a_stage_whose_children_were_not_born_for_a_wish_runs_again_when_its_job_is_retried(site: Site) -> None:
+    """Else the job would go on without them, and nobody would know what was lost."""
+    parent = site.submit_one("parent")
+    lease = site.run(parent)
+    site.spawn(lease, n=2)
+    site.cancel(parent)
+    site.pass_(lease)
+    assert site.state(parent) is State.CANCELLED
+
+    site.retry(parent)
+    lease = site.run(parent)
+    born = site.spawn(lease, n=2)
+    site.pass_(lease)
+
+    assert lease.stage == "expand"
+    assert site.children(parent) == born
+    assert site.drain() == [(born[0], "work"), (born[1], "work"), (parent, "merge")]
+
+
 def test_children_born_under_a_wish_are_not_claimed_even_in_the_same_exchange(site: Site) -> None:
     root, (branch,) = site.family(child="parent", n=1)
     lease = site.run(branch)

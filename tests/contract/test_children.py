@@ -434,3 +434,16 @@ def test_a_failed_leaf_shows_up_to_the_root_through_a_batch_that_has_reported(si
 
     assert ran == [(leaf, "work"), (batch, "report")]
     assert site.states([root, batch, leaf]) == [State.FAILED] * 3
+
+
+def test_many_children_with_keys_are_born_in_steps_and_once(site: Site) -> None:
+    site.submit_one("parent")
+    lease = site.claim_one()
+    keys = [f"k{n}" for n in range(350)]
+
+    first = site.spawn(lease, n=350, keys=keys)
+    again = site.spawn(lease, n=350, keys=keys)
+
+    assert len(set(first)) == 350
+    assert again == first
+    assert site.count(parent_id=lease.job_id) == {"pending": 350}

@@ -1,12 +1,14 @@
 """Claims: strict priority first, queues in turn, order within a queue, limits never exceeded."""
 
 import json
+from collections.abc import Callable
 
 import pytest
 
 from spinney.model.jobs import SlotWant, Want
 from spinney.model.states import State
 from spinney.model.types import QueueSpec
+from spinney.stores.contract import Store
 
 from .words import Site, kind, submission
 
@@ -53,6 +55,37 @@ def test_to_start_an_unknown_fence_is_no_mistake(site: Site) -> None:
     site.store.started([lease.fence, 987_654_321], now_us=site.now)
 
     assert site.state(lease.job_id) is State.COMPLETED
+
+
+def test_very_many_are_started_in_one_call_and_no_others(
+    site: Site, open_another: Callable[[], Store]
+) -> None:
+    site.submit(n=310)
+    node = site.node("n", slots=310)
+    leases = site.claim(node)
+    ended, started, left = leases[:10], leases[10:160], leases[160:]
+    site.pass_(*ended)
+    site.clock.forward(2)
+    unknown = range(10**9, 10**9 + 300_000)
+    fences = [lease.fence for lease in (*ended, *started, *started)]
+
+    site.store.started([*unknown, *fences], now_us=site.now)
+
+    other = open_another()
+    assert site.count() == {State.COMPLETED: 10, State.RUNNING: 150, State.CLAIMED: 150}
+    assert {(j.state, j.started_us) for j in (other.job(lease.job_id) for lease in started)} == {
+        (State.RUNNING, site.now)
+    }
+    assert {(j.state, j.started_us) for j in (other.job(lease.job_id) for lease in left)} == {(State.CLAIMED, None)}
+
+
+def test_to_start_nothing_is_no_mistake(site: Site) -> None:
+    job = site.submit_one()
+    site.claim_one()
+
+    site.store.started([], now_us=site.now)
+
+    assert site.state(job) is State.CLAIMED
 
 
 def test_a_job_is_claimed_by_one_node_only(site: Site) -> None:

@@ -112,6 +112,8 @@ def test_folders_of_deleted_jobs_are_told_until_they_are_gone(site: Site) -> Non
 
     assert set(site.store.deleted_folders(10)) == {parent, *born}
     assert len(site.store.deleted_folders(2)) == 2
+    assert list(site.store.deleted_folders(2, after=parent)) == sorted(born)
+    assert list(site.store.deleted_folders(10, after=max(born))) == []
     site.store.folder_gone([parent, born[0]])
     assert list(site.store.deleted_folders(10)) == [born[1]]
     site.store.folder_gone([born[1]])

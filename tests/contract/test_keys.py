@@ -46,7 +46,7 @@ def test_a_key_for_ever_stays_taken_when_its_job_has_settled(site: Site) -> None
     job = site.submit_one(keys=("k",), forever=True)
     site.pass_(site.run(job))
 
-    with pytest.raises(DuplicateKey) as refusal:
+    with pytest.raises(DuplicateKey, match=f"for ever by job {job}; rerun that job") as refusal:
         site.submit_one(keys=("k",))
 
     assert refusal.value.job_id == job

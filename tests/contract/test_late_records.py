@@ -105,7 +105,7 @@ def test_a_record_for_a_job_that_never_was_is_refused(site: Site) -> None:
 VERBS: dict[str, Callable[[Store, Lease, int], object]] = {
     "put_data": lambda s, le, now: s.put_data(le.job_id, le.fence, "k", "1", le.job_id),
     "append_data": lambda s, le, now: s.append_data(le.job_id, le.fence, "k", "1", le.job_id),
-    "take_lock": lambda s, le, now: s.take_lock(le.job_id, le.fence, "door", "attempt"),
+    "take_lock": lambda s, le, now: s.take_lock(le.job_id, le.fence, "door", "attempt", now_us=now),
     "progress": lambda s, le, now: s.progress(le.job_id, le.fence, 0.5, "half"),
 }
 

@@ -288,7 +288,7 @@ def test_crosswise_wants_do_not_lock_each_other_out(several: Site) -> None:
 def test_a_running_attempt_may_take_one_more_lock(site: Site) -> None:
     lease = site.run(site.submit_one())
 
-    assert site.store.take_lock(lease.job_id, lease.fence, LOCK, "attempt") is True
+    assert site.store.take_lock(lease.job_id, lease.fence, LOCK, "attempt", now_us=site.now) is True
     site.submit_one("locked", SERNO)
 
     assert site.claim() == []
@@ -297,21 +297,21 @@ def test_a_running_attempt_may_take_one_more_lock(site: Site) -> None:
 def test_to_take_what_one_has_is_no_mistake(site: Site) -> None:
     lease = site.run(site.submit_one("locked", SERNO))
 
-    assert site.store.take_lock(lease.job_id, lease.fence, LOCK, "attempt") is True
-    assert site.store.take_lock(lease.job_id, lease.fence, LOCK, "attempt") is True
+    assert site.store.take_lock(lease.job_id, lease.fence, LOCK, "attempt", now_us=site.now) is True
+    assert site.store.take_lock(lease.job_id, lease.fence, LOCK, "attempt", now_us=site.now) is True
 
 
 def test_a_taken_lock_is_answered_at_once_with_no(site: Site) -> None:
     site.run(site.submit_one("locked", SERNO))
     lease = site.run(site.submit_one())
 
-    assert site.store.take_lock(lease.job_id, lease.fence, LOCK, "attempt") is False
+    assert site.store.take_lock(lease.job_id, lease.fence, LOCK, "attempt", now_us=site.now) is False
 
 
 def test_an_attempt_that_met_a_taken_lock_starts_again_once_it_is_free(site: Site) -> None:
     owner = site.run(site.submit_one("locked", SERNO))
     lease = site.run(site.submit_one())
-    site.store.take_lock(lease.job_id, lease.fence, LOCK, "attempt")
+    site.store.take_lock(lease.job_id, lease.fence, LOCK, "attempt", now_us=site.now)
 
     site.record(lease, Outcome.LOCKED, lock=LOCK)
 
@@ -325,7 +325,7 @@ def test_an_attempt_that_met_a_taken_lock_starts_again_once_it_is_free(site: Sit
 def test_a_lock_that_came_free_before_the_record_leaves_nobody_waiting(site: Site) -> None:
     owner = site.run(site.submit_one("locked", SERNO))
     lease = site.run(site.submit_one())
-    assert not site.store.take_lock(lease.job_id, lease.fence, LOCK, "attempt")
+    assert not site.store.take_lock(lease.job_id, lease.fence, LOCK, "attempt", now_us=site.now)
     site.pass_(owner)
 
     site.record(lease, Outcome.LOCKED, lock=LOCK)
@@ -335,7 +335,7 @@ def test_a_lock_that_came_free_before_the_record_leaves_nobody_waiting(site: Sit
 
 def test_a_lock_taken_inside_is_free_when_the_attempt_has_ended(site: Site) -> None:
     lease = site.run(site.submit_one("three"))
-    site.store.take_lock(lease.job_id, lease.fence, LOCK, "attempt")
+    site.store.take_lock(lease.job_id, lease.fence, LOCK, "attempt", now_us=site.now)
     rival = site.submit_one("locked", SERNO)
     assert site.claim() == []
 
@@ -346,7 +346,7 @@ def test_a_lock_taken_inside_is_free_when_the_attempt_has_ended(site: Site) -> N
 
 def test_a_lock_taken_inside_may_be_kept_until_the_job_settles(site: Site) -> None:
     lease = site.run(site.submit_one("three"))
-    site.store.take_lock(lease.job_id, lease.fence, LOCK, "job")
+    site.store.take_lock(lease.job_id, lease.fence, LOCK, "job", now_us=site.now)
     site.pass_(lease)
     rival = site.submit_one("locked", SERNO)
 
@@ -358,4 +358,4 @@ def test_a_lock_named_like_a_path_is_refused(site: Site) -> None:
     lease = site.run(site.submit_one())
 
     with pytest.raises(UsageError):
-        site.store.take_lock(lease.job_id, lease.fence, "../etc", "attempt")
+        site.store.take_lock(lease.job_id, lease.fence, "../etc", "attempt", now_us=site.now)

@@ -71,6 +71,30 @@ def test_a_busy_slot_may_be_given_work_ahead_behind_the_free_ones(site: Site) ->
     assert len({lease.job_id for lease in leases}) == 3
 
 
+def test_a_slot_without_a_warm_worker_gets_only_what_needs_none(site: Site) -> None:
+    site.knows(kind("warm", "work"), kind("thread", "work"))
+    site.submit("warm", n=3, priority=1)
+    (thread,) = site.submit("thread", priority=2)
+    lanes = {("warm", "work"): LaneWant(), ("thread", "work"): LaneWant(warm=False)}
+    slots = [SlotWant(0, 1, 1e5, True), SlotWant(1, 1, 0.0, True, warm=False), SlotWant(2, 1, 0.0, True, warm=False)]
+
+    leases = site.exchange([], Want(node_id=site.node("n", slots=3).id, slots=slots, lanes=lanes)).leases
+
+    assert {lease.slot: lease.type for lease in leases} == {0: "warm", 1: "thread"}
+    assert [lease.job_id for lease in leases if lease.slot == 1] == [thread]
+
+
+def test_one_claim_gives_no_more_than_a_bounded_number(site: Site) -> None:
+    site.submit(n=6_000)
+    node = site.node("n", slots=8)
+
+    answer = site.exchange([], site.want(node, jobs=600, run_us=1.0))
+
+    assert 100 <= len(answer.leases) <= 1_000
+    assert answer.starved
+    assert {lease.slot for lease in answer.leases} == set(range(8))
+
+
 def test_look_ahead_within_one_slot_occupies_one_slot_of_the_limit(site: Site) -> None:
     site.knows(queues=[QueueSpec(name="q", limit=1)])
     site.submit(n=20, queue="q")

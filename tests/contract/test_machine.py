@@ -5,8 +5,7 @@
 
 import os
 import sys
-import tempfile
-from pathlib import Path
+from contextlib import ExitStack
 
 import pytest
 from hypothesis import HealthCheck, Phase, settings
@@ -26,7 +25,7 @@ from spinney.model.outcomes import Outcome
 from spinney.model.states import SETTLED, State, lawful
 from spinney.model.types import QueueSpec
 
-from .conftest import OPENERS
+from .conftest import PLACES
 from .memory_jobs import ModelJob, Refusal
 from .memory_model import Model
 from .words import Clock, Node, Site, kind, stage
@@ -61,10 +60,9 @@ class JobLife(RuleBasedStateMachine):
 
     @initialize()
     def begin(self) -> None:
-        self.folder = tempfile.TemporaryDirectory(prefix="spinney-life-")
+        self.place = ExitStack()
         self.clock = Clock()
-        self.store = OPENERS[self.opener](Path(self.folder.name))
-        self.store.create()
+        self.store = self.place.enter_context(PLACES[self.opener]())()
         self.site = Site(self.store, self.clock)
         self.site.knows(*TYPES, queues=QUEUES)
         self.model = Model({t.name: t for t in TYPES}, {"narrow": 2})
@@ -82,7 +80,7 @@ class JobLife(RuleBasedStateMachine):
                 self._run_everything_to_its_end()
         finally:
             self.store.close()
-            self.folder.cleanup()
+            self.place.close()
 
     # --- making jobs ----------------------------------------------------------------------
 
@@ -360,7 +358,7 @@ class JobLife(RuleBasedStateMachine):
 
 
 @pytest.mark.timeout(3600 if LONG else 120)
-@pytest.mark.parametrize("opener", sorted(OPENERS))
+@pytest.mark.parametrize("opener", sorted(PLACES))
 def test_a_store_agrees_with_the_plain_model_whatever_is_done(opener: str) -> None:
     machine = type("JobLife", (JobLife,), {"opener": opener})
 

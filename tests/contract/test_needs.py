@@ -184,6 +184,24 @@ def test_a_job_for_later_that_needs_another_waits_for_both(site: Site) -> None:
     assert site.claim_one().job_id == job
 
 
+@pytest.mark.parametrize("how", ["handed back", "its node died"])
+def test_a_job_that_comes_back_unrun_waits_for_a_need_that_was_opened_again_meanwhile(site: Site, how: str) -> None:
+    need = site.submit_one()
+    site.pass_(site.run(need))
+    oak = site.node("oak")
+    job = site.submit_one(needs=(need,))
+    lease = site.claim_one(oak)
+    site.rerun(need)
+
+    if how == "handed back":
+        site.exchange([site.entry(lease, Outcome.RETURNED, started_us=0)])
+    else:
+        site.recover(oak)
+
+    assert (site.state(job), site.job(job).waits_for) == (State.WAITING, "needs")
+    assert site.drain() == [(need, "work"), (job, "work")]
+
+
 # --- among children -------------------------------------------------------------------------
 
 
@@ -322,3 +340,32 @@ def test_a_deferred_or_held_need_is_waited_for(site: Site) -> None:
     site.later(2)
 
     assert site.state(job) is State.WAITING
+
+
+def test_a_job_that_thousands_need_settles_at_once_and_they_follow_in_steps(site: Site) -> None:
+    need = site.submit_one()
+    needers = site.submit(n=1_000, needs=(need,))
+    lease = site.run(need)
+
+    answer = site.pass_(lease)
+    at_once = site.count().get("pending", 0)
+    while answer.wake_us == site.now:
+        answer = site.exchange([])
+
+    assert 0 < at_once < 1_000
+    assert site.count(states=(State.PENDING,)) == {"pending": 1_000}
+    assert {j for j, _ in site.drain()} == set(needers)
+
+
+def test_thousands_whose_need_failed_fail_in_steps_and_regrow_with_it(site: Site) -> None:
+    need = site.submit_one()
+    needers = site.submit(n=500, needs=(need,))
+    site.fail(site.run(need))
+    site.sweep()
+    failed = site.count()
+
+    site.retry(need)
+    site.drain()
+
+    assert failed == {"failed": 501}
+    assert set(site.states(needers)) == {State.COMPLETED}

@@ -198,6 +198,19 @@ def test_a_job_that_failed_because_of_its_children_retries_those_that_failed(sit
     assert site.drain() == [(born[0], "work"), (born[2], "work"), (parent, "merge")]
 
 
+def test_a_retry_opens_all_children_that_failed_however_many(site: Site) -> None:
+    parent, born = site.family(n=130)
+    failing = [child for n, child in enumerate(born) if n % 13]
+    assert site.drain(failing=set(failing)) == [(child, "work") for child in born]
+
+    touched = site.retry(parent)
+
+    assert (sorted(touched.ids), list(touched.reopened)) == (failing, [parent])
+    assert site.count() == {State.PENDING: len(failing), State.COMPLETED: 10, State.WAITING: 1}
+    assert site.drain() == [*((child, "work") for child in failing), (parent, "merge")]
+    assert site.count() == {State.COMPLETED: 131}
+
+
 def test_a_retry_from_the_top_reaches_the_leaf_that_failed(site: Site) -> None:
     root, (branch,) = site.family(child="parent", n=1)
     lease = site.run(branch)
@@ -315,6 +328,32 @@ def test_a_finished_job_may_be_rerun(site: Site) -> None:
     site.rerun(job)
 
     assert [name for _, name in site.drain()] == ["first", "second", "third"]
+
+
+def test_a_finished_job_that_is_run_again_from_a_later_stage_keeps_the_one_that_finished_it(site: Site) -> None:
+    """That one has passed; of what it left out nothing has."""
+    job = site.submit_one("three")
+    site.record(site.run(job), Outcome.FINISH, result=1)
+
+    site.rerun(job, stage="third")
+
+    assert site.store.results(job) == {"first": 1}
+    assert [(a.outcome, a.superseded) for a in site.store.attempts(job)] == [(Outcome.FINISH, False)]
+    assert site.drain() == [(job, "second"), (job, "third")]
+    assert site.state(job) is State.COMPLETED
+
+
+def test_a_finished_batch_that_is_retried_from_its_report_bears_no_children_twice(site: Site) -> None:
+    batch = site.submit_one("batch")
+    lease = site.run(batch)
+    (child,) = site.spawn(lease)
+    site.record(lease, Outcome.FINISH)
+    site.fail(site.run(child))
+    assert site.state(batch) is State.FAILED
+
+    site.retry(batch, stage="report")
+
+    assert site.drain() == [(batch, "report")]
 
 
 @pytest.mark.parametrize("where", ["pending", "running"])

@@ -104,10 +104,10 @@ class Site:
             self._here = self.node("here", slots=64)
         return self._here
 
-    def node(self, name: str, slots: int = 4) -> Node:
+    def node(self, name: str, slots: int = 4, types: tuple[str, ...] = ()) -> Node:
         info = NodeInfo(
             id=0, name=name, boot_id="boot-1", host="host", pid=1, slots=slots, state="active",
-            beat=0, started_us=self.now, seen_us=self.now, version="0", types=(),
+            beat=0, started_us=self.now, seen_us=self.now, version="0", types=types,
         )
         made = Node(self.store.join(info, now_us=self.now), name, slots)
         self._nodes[made.id] = made

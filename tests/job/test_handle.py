@@ -210,6 +210,7 @@ def test_children_come_in_pages() -> None:
 def test_submissions_survive_their_way_out_of_a_worker() -> None:
     made = Options(key="k", forever=True, data={"a": 1}, needs=[3]).submission("t", ["{}"])
     assert from_json(to_json(made)) == made
+    assert from_json(to_json(Options(priority=0).submission("t", ["{}"]))).priority == 0
     assert from_json(to_json(Options().submission("t", []))) == Options().submission("t", [])
 
 

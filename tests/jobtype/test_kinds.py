@@ -60,6 +60,20 @@ def test_the_spec_follows_stages_that_are_added_later(app: Spinney) -> None:
     assert len(line.spec.stages) == 2
 
 
+def test_functions_pipelines_and_programs_may_have_a_circuit_breaker(app: Spinney) -> None:
+    @app.job(breaker=20)
+    def call() -> None: ...
+
+    @app.job
+    def calm() -> None: ...
+
+    line = app.pipeline("line", breaker=3)
+    line.program("first", ["true"])
+    app.program("alone", ["true"], breaker=1)
+
+    assert {n: t.spec.breaker for n, t in app.types.items()} == {"call": 20, "calm": None, "line": 3, "alone": 1}
+
+
 def test_isolation_follows_the_function_unless_said(app: Spinney) -> None:
     @app.job
     def plain() -> None: ...
@@ -105,6 +119,10 @@ def test_locks_are_templates_or_specs_and_make_their_field_required(app: Spinney
         ({"again": 1}, "stage 'work': again must be True or False"),
         ({"serial": "no"}, "job type 'work': serial must be True or False"),
         ({"poison_after": 0}, "job type 'work': poison_after must be 1 or more"),
+        ({"breaker": 0}, "job type 'work': breaker must be 1 or more"),
+        ({"breaker": True}, "job type 'work': breaker must be 1 or more"),
+        ({"breaker": "20"}, "job type 'work': breaker must be 1 or more"),
+        ({"breaker": 1001}, "job type 'work': breaker must be up to 1,000 jobs"),
         ({"version": 2}, "job type 'work': version must be text"),
         ({"description": None}, "job type 'work': description must be text"),
         ({"locks": ["receiver:{n"]}, r"stage 'work' of 'work': 'receiver:\{n' cannot name a lock"),
@@ -206,6 +224,19 @@ def test_a_program_takes_anything_unless_it_says_what(app: Spinney) -> None:
     assert loose.spec.schema == {}
     assert loose.texts([{"any": [1]}]) == ['{"any":[1]}']
     assert strict.spec.schema["required"] == ["path"]
+
+
+def test_how_long_jobs_are_kept_is_said_by_state(app: Spinney) -> None:
+    @app.job(keep={"completed": timedelta(days=30), "failed": None, "cancelled": 60})
+    def work() -> None: ...
+
+    assert work.spec.keep == {"completed": 2_592_000.0, "failed": None, "cancelled": 60.0}
+    with pytest.raises(UsageError, match="cannot be kept for a time; keep is for cancelled, completed"):
+        app.pipeline("p", keep={"running": 1})
+    with pytest.raises(UsageError, match="keep for completed is a number of seconds or a timedelta, not '30d'"):
+        app.pipeline("p", keep={"completed": "30d"})
+    with pytest.raises(UsageError, match="keep maps states to times"):
+        app.pipeline("p", keep=timedelta(days=30))
 
 
 # --- runners -----------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spinney.model.errors import UsageError
+from spinney.model.states import SETTLED
 from spinney.model.types import Backoff, Isolation, LockSpec, QueueSpec, StageSpec, TypeSpec
 
 NAMES = st.from_regex(r"[a-z][a-z0-9_]{0,8}", fullmatch=True)
@@ -43,6 +44,8 @@ TYPES = st.builds(
     serial=st.booleans(),
     on_lost=st.sampled_from(["requeue", "orphan"]),
     poison_after=st.integers(1, 9),
+    breaker=st.none() | st.integers(1, 1000),
+    keep=st.dictionaries(st.sampled_from(sorted(SETTLED)), st.none() | st.floats(0, 1e9), max_size=3),
     description=st.text(max_size=9),
 )
 
@@ -123,6 +126,13 @@ REFUSED = {
     "a backoff of nan": lambda: Backoff(base_s=float("nan")),
     "a backoff without end": lambda: Backoff(cap_s=float("inf")),
     "a backoff in words": lambda: Backoff(base_s="1"),
+    "a time to keep that is no mapping": lambda: TypeSpec(name="t", stages=(A,), keep=30),
+    "a time to keep what is open": lambda: TypeSpec(name="t", stages=(A,), keep={"running": 1.0}),
+    "a time to keep what is no state": lambda: TypeSpec(name="t", stages=(A,), keep={"complete": 1.0}),
+    "a time to keep below 0": lambda: TypeSpec(name="t", stages=(A,), keep={"completed": -1}),
+    "a time to keep of nan": lambda: TypeSpec(name="t", stages=(A,), keep={"completed": float("nan")}),
+    "a time to keep in words": lambda: TypeSpec(name="t", stages=(A,), keep={"completed": "30d"}),
+    "a time to keep beyond a thousand years": lambda: TypeSpec(name="t", stages=(A,), keep={"completed": 1e12}),
 }
 
 

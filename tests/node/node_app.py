@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -86,6 +87,24 @@ def always_dies() -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
+@app.job
+def takes(job: Job, name: str, file: str, note_in: str) -> None:
+    """Takes a lock in its midst, and has it until a file is there."""
+    job.lock(name)
+    note(note_in, job.id)
+    while not Path(file).exists():
+        time.sleep(0.005)
+
+
+@app.job(breaker=5)
+def calls_out(flag: str, seconds: float = 0.02) -> str:
+    """What it calls is down until a file is there."""
+    time.sleep(seconds)
+    if not Path(flag).exists():
+        raise ConnectionError(f"refused by 10.0.0.{random.randrange(256)}")
+    return "answered"
+
+
 @app.job(grace=0.3)
 def polite(job: Job, note_in: str) -> None:
     note(note_in, "begun")
@@ -133,6 +152,26 @@ def defers_once(job: Job) -> str:
         job.data["tried"] = True
         raise Defer(0.2, "not yet")
     return "now"
+
+
+@app.job(max_attempts=3)
+def defers_for(seconds: str) -> None:
+    """Gets past what ``Defer`` itself refuses."""
+    odd = Defer(1)
+    odd.seconds = float(seconds)
+    raise odd
+
+
+_hoard: list[bytes] = []
+"""What stays in a worker between attempts."""
+
+
+@app.job
+def hoards(mebibytes: int, seconds: float = 0.0) -> int:
+    """Keeps so much more in its worker."""
+    _hoard.append(b"\1" * (mebibytes * 2**20))
+    time.sleep(seconds)
+    return os.getpid()
 
 
 @app.job

@@ -96,9 +96,9 @@ class Node:
 class House:
     """A store, a folder root, and the nodes that a test starts on them."""
 
-    def __init__(self, place: Path) -> None:
+    def __init__(self, place: Path, url: str | None = None) -> None:
         self.place = place
-        self.url = f"sqlite:///{place / 'spinney.db'}"
+        self.url = url or f"sqlite:///{place / 'spinney.db'}"
         self.store: Store = open_store(self.url)
         self.store.create()
         self.folders = place / "folders"

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from spinney.model.jobs import Lease, Record, Want
+from spinney.model.jobs import Lease, Record
 from spinney.model.outcomes import Outcome
 from spinney.model.types import Isolation, LockSpec, StageSpec, TypeSpec
 from spinney.node.crew import Worker
@@ -177,6 +177,7 @@ class Scene:
             ahead=AHEAD,
             mark_started=self._mark,
             on_wake=lambda at_us: None,
+            on_hold=lambda last_hold: None,
             monotonic=lambda: 10.0,
         )
         self.desk.sink = self
@@ -301,20 +302,8 @@ async def test_a_slot_without_a_warm_worker_serves_threads_all_the_same() -> Non
     scene.slots[1].worker = None
     want = scene.desk.want()
     assert want is not None
-    assert [s.slot for s in want.slots] == [0]
-    scene.desk.answered(want, _nothing())
-    second = scene.desk.want()
-    assert second is not None
-    assert [s.slot for s in second.slots] == [1]
-    assert set(second.lanes) == {("a", "s")}
-    scene.desk.answered(second, _nothing())
-    assert isinstance(scene.desk.want(), Want)
-
-
-def _nothing() -> Any:
-    from spinney.model.jobs import Exchange
-
-    return Exchange(leases=[], refused=[])
+    assert [(s.slot, s.warm) for s in want.slots] == [(0, True), (1, False)]
+    assert {key: lane.warm for key, lane in want.lanes.items()} == {("t", "s"): True, ("a", "s"): False}
 
 
 def test_messages_are_cut_to_lists_in_order() -> None:

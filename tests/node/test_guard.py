@@ -72,6 +72,20 @@ def test_work_of_a_killed_node_goes_on_in_the_next(house: House) -> None:
     assert [a.outcome for a in house.attempts(job_id)] == ["lost", "ok"]
 
 
+def test_no_attempt_that_died_with_its_node_is_forgotten_or_blamed(house: House) -> None:
+    """However the supervisor's last moments interleave with the deaths of its workers."""
+    node = house.node(slots=8)
+    go, notes = house.file("go"), house.file("notes")
+    jobs = house.submit("wait_for", *[{"file": str(go), "note_in": str(notes)}] * 8)
+    until(lambda: len(lines(notes)) == 8, "all run")
+    node.kill()
+    until(lambda: not house.living(), "everything has ended")
+    go.touch()
+    house.node()
+    assert {job.state for job in house.settled(jobs)} == {State.COMPLETED}
+    assert [[a.outcome for a in house.attempts(job)] for job in jobs] == [["lost", "ok"]] * 8
+
+
 def test_what_may_not_run_twice_is_orphaned(house: House) -> None:
     node = house.node()
     go, notes = house.file("go"), house.file("notes")

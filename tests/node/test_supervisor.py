@@ -150,6 +150,20 @@ def test_deferred_jobs_come_back_on_time(house: House) -> None:
     assert passed.attempt == 1
 
 
+def test_a_wait_that_cannot_be_kept_is_an_error_that_no_attempt_follows(house: House) -> None:
+    # Given a stage with attempts to spare, and waits without end or of more than a hundred years
+    house.node()
+    waits = {"inf": "inf", "-inf": "-inf", "nan": "nan", "1e12": "1000000000000.0"}
+    # When attempts end with them
+    jobs = house.run("defers_for", *({"seconds": s} for s in waits))
+    # Then each job has failed at once, and says why and what to write
+    for job, said in zip(jobs, waits.values(), strict=True):
+        assert (job.state, job.message) == (
+            State.FAILED, f"Defer says to wait {said} s; raise it with at most 3162240000 s",
+        )  # fmt: skip
+        assert [a.outcome for a in house.attempts(job.id)] == [Outcome.ERROR]
+
+
 def test_the_handle_of_a_job_reaches_the_store(house: House) -> None:
     house.node()
     (job,) = house.run("talks")
@@ -189,6 +203,26 @@ def test_workers_are_replaced_when_worn_and_ended_when_idle(house: House) -> Non
     assert {j.state for j in jobs} == {State.COMPLETED}
     until(lambda: before not in node.workers(), "the first worker has been replaced")
     until(lambda: len(node.workers()) <= 1, "idle workers end")
+
+
+def test_a_worker_that_keeps_too_much_memory_is_replaced_before_the_next_job(house: House) -> None:
+    # Given one worker, and a limit that its application alone does not reach
+    node = house.node(slots=1, worker_memory_bytes=160 * 2**20)
+
+    def pid_of(mebibytes: int, seconds: float = 0.0) -> int:
+        (job,) = house.run("hoards", {"mebibytes": mebibytes, "seconds": seconds})
+        assert job.state is State.COMPLETED
+        pid = house.store.results(job.id)["hoards"]
+        assert isinstance(pid, int)
+        return pid
+
+    # When it keeps little, it stays; what it keeps while it idles is looked at, too
+    kept = {pid_of(0), pid_of(1), pid_of(200)}
+    assert len(kept) == 1
+    # Then it is replaced when it keeps much
+    until(lambda: not kept & set(node.workers()), "the worker that keeps too much ends")
+    assert pid_of(0) not in kept
+    assert "Traceback" not in node.stop()
 
 
 def test_several_nodes_share_one_store(house: House) -> None:

@@ -15,7 +15,7 @@ from pydantic import BaseModel
 
 from spinney.model.errors import BadParameters
 from spinney.model.types import LockSpec, StageSpec, TypeSpec
-from spinney.params import Parameters
+from spinney.params.parameters import Parameters
 from spinney.params.schema import checker, from_words, validate_against_schema
 from spinney.params.signature import Declared
 

@@ -3,6 +3,7 @@
 import sqlite3
 import stat
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from alembic.autogenerate import compare_metadata
@@ -84,3 +85,51 @@ def test_a_database_of_something_else_is_not_taken_over(tmp_path: Path) -> None:
 
     with pytest.raises(StoreUnusable):
         open_store(f"sqlite:///{tmp_path}/x.db").create()
+
+
+@pytest.fixture
+def share(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder that a mocked list of mounts says is a share, with a disk mounted within it."""
+    made = tmp_path / "share"
+    (made / "disk").mkdir(parents=True)
+
+    def mounts(all: bool = False) -> list[SimpleNamespace]:  # noqa: A002
+        shown = {"/": "ext4", str(made): "nfs4", str(made / "disk"): "xfs"}
+        return [SimpleNamespace(mountpoint=place, fstype=kind) for place, kind in shown.items()]
+
+    monkeypatch.setattr("psutil.disk_partitions", mounts)
+    return made
+
+
+@pytest.mark.parametrize("place", ["x.db", "deeper/x.db", "disk/../x.db"])
+def test_a_store_on_a_mocked_network_mount_is_refused_by_its_kind_and_nothing_is_made(share: Path, place: str) -> None:
+    _refused(share / place, share)
+
+
+def test_a_store_behind_a_link_to_a_mocked_network_mount_is_refused(share: Path) -> None:
+    link = share.with_name("link")
+    link.symlink_to(share)
+
+    _refused(link / "x.db", share)
+
+
+@pytest.mark.parametrize("place", ["share/disk/x.db", "shared/x.db"])
+def test_a_store_within_or_beside_a_mocked_network_mount_is_made(share: Path, place: str) -> None:
+    path = share.parent / place
+
+    open_store(f"sqlite:///{path}").create()
+
+    assert path.exists()
+
+
+def _refused(path: Path, mount: Path) -> None:
+    before = sorted(mount.parent.rglob("*"))
+
+    with pytest.raises(StoreUnusable) as refusal:
+        open_store(f"sqlite:///{path}").create()
+
+    assert str(refusal.value) == (
+        f"{path} lies on a network file system (nfs4 at {mount}), where SQLite loses data; "
+        f"put the store on a local disk"
+    )
+    assert sorted(mount.parent.rglob("*")) == before

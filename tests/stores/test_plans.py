@@ -7,17 +7,20 @@ from pathlib import Path
 
 import pytest
 
-from spinney.model.jobs import LaneWant, Lease, NodeInfo, Record, SlotWant, Submission, Want
+from spinney.model.jobs import Filter, LaneWant, Lease, NodeInfo, Record, SlotWant, Submission, Want
+from spinney.model.operators import Author
 from spinney.model.outcomes import Outcome
+from spinney.model.schedules import Overlap, Schedule
+from spinney.model.states import State
 from spinney.model.types import LockSpec, QueueSpec, StageSpec, TypeSpec
 from spinney.stores.sql import SqlStore, open_store
 
 SMALL = {
-    "leases", "lanes", "nodes", "wishes", "staging", "queues", "types", "counters", "locks",
-    "j", "l", "s", "json_each", "history",
+    "leases", "lanes", "nodes", "wishes", "staging", "met_needs", "holds", "schedules", "queues", "types", "counters",
+    "streaks", "locks", "retention", "removals", "j", "l", "s", "json_each", "history", "found", "v",
 }  # fmt: skip
 """What holds what runs now or what was declared may be read whole; of the view ``history`` that is
-what its two searches by job have found."""
+what its two searches by job have found. ``found`` is bounded, and ``v`` one value of an index after the other."""
 
 TYPES = [
     TypeSpec(name="plain", stages=(StageSpec(name="run"),)),
@@ -108,6 +111,76 @@ def test_nor_does_housekeeping(house: House) -> None:
 
     house.store.sweep(now_us=10**9)
 
+    assert walks(house) == []
+
+
+def test_nor_does_retention(house: House) -> None:
+    house.drain(ok)
+    author, retention = Author(by="ann", call="c"), house.store.retention
+    retention.set("*", "completed", 0.0, author, now_us=20)
+    house.seen.clear()
+
+    after: int | None = 0
+    removed = 0
+    while after is not None:
+        gone, after = retention.sweep(after, author, now_us=20)
+        removed += len(gone)
+
+    assert removed > 50
+    assert walks(house) == []
+
+
+def test_nor_do_schedules(house: House) -> None:
+    author, schedules = Author(by="ann", call="c"), house.store.schedules
+    house.seen.clear()
+    for overlap in Overlap:
+        made = Schedule(name=str(overlap), type="plain", every_s=1, overlap=overlap, catch_up="all")  # type: ignore[arg-type]
+        schedules.put(made, author, now_us=0)
+    while schedules.tick(now_us=3 * 10**8):
+        pass
+    schedules.pause("queue", author, paused=True, now_us=3 * 10**8)
+    schedules.drop("queue", author, now_us=3 * 10**8)
+
+    assert sum("schedule_runs" in sql for sql in house.seen) > 10
+    assert walks(house) == []
+
+
+def test_nor_do_failures_a_breaker_and_a_lock_that_is_taken_away(house: House) -> None:
+    store, wary = house.store, TypeSpec(name="wary", stages=(StageSpec(name="run"),), breaker=3)
+    store.register([wary], [])
+    TYPES.append(wary)
+    try:
+        for outcome in (failed, ok, failed):
+            store.submit([Submission(type="wary", params=["{}"] * 2)], now_us=1)
+            house.drain(outcome)
+    finally:
+        TYPES.remove(wary)
+    assert [hold.name for hold in store.holds.all()] == []
+    store.submit([Submission(type="locked", params=['{"n": 9}'] * 2)], now_us=1)
+    house.exchange([])
+    store.locks.free("r:9", Author(by="ann", call="c"), now_us=20)
+    store.sweep(now_us=10**9)
+
+    for table in ("failures", "streaks", "audit"):
+        assert any(re.match(rf"(insert into|update|delete from) {table}\b", sql) for sql in house.seen), table
+    assert walks(house) == []
+
+
+def test_nor_does_looking_at_a_job(house: House) -> None:
+    house.drain(ok)
+    house.store.signature()
+    reader = house.store.database._reader
+    assert reader is not None
+    house.seen.clear()
+    reader.set_trace_callback(house.seen.append)
+
+    store = house.store
+    for look in (store.job, store.attempts, store.results, store.get_data, store.tree, store.children):
+        look(3)
+    for which in (Filter(type="plain"), Filter(collection="c"), Filter(states=(State.FAILED,)), Filter(parent_id=1)):
+        store.jobs(which)
+
+    assert len(house.seen) > 10
     assert walks(house) == []
 
 

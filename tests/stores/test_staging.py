@@ -3,14 +3,16 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from spinney.model.errors import Refused
-from spinney.model.jobs import Filter, LaneWant, NodeInfo, Record, SlotWant, Submission, Want
+from spinney.model.errors import Refused, StoreUnusable
+from spinney.model.jobs import Exchange, Filter, LaneWant, Lease, NodeInfo, Record, SlotWant, Submission, Want
 from spinney.model.outcomes import Outcome
+from spinney.model.states import State
 from spinney.model.types import StageSpec, TypeSpec
-from spinney.stores.sql import SqlStore, open_store
+from spinney.stores.sql import SqlStore, open_store, staging
 from spinney.stores.sql.database import Tx
 
 LATE_US = 61_000_000
@@ -81,15 +83,59 @@ def test_a_job_that_somebody_ran_before_it_was_put_in_place_is_left_alone(
     assert sorted(ran) == [i for i in ids if i != early]
 
 
-def _node(store: SqlStore) -> int:
+def test_an_exchange_whose_staging_step_fails_takes_no_record_and_grants_nothing(
+    store: SqlStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (parent,) = store.submit(long_call(1), now_us=1).ids
+    (other,) = store.submit(long_call(1), now_us=1).ids
+    node = _node(store, slots=3)
+    bearing, running = _claim(store, node, [], slots=2)
+    assert (bearing.job_id, running.job_id) == (parent, other)
+    born = store.spawn(parent, bearing.fence, long_call(1000), now_us=2).ids
+    step, calls = staging.step, iter(range(100))
+
+    def fails_once(*how: Any) -> int | None:
+        done = step(*how)
+        if next(calls) == 0:
+            raise StoreUnusable("the disk is full")
+        return done
+
+    monkeypatch.setattr(staging, "step", fails_once)
+    store.exchange([Record(parent, bearing.fence, Outcome.OK, 3, 3)], None, now_us=3)
+    before = store.counts(Filter())
+    record = Record(other, running.fence, Outcome.OK, 3, 4)
+
+    with pytest.raises(StoreUnusable, match="full"):
+        _claim(store, node, [record])
+
+    assert store.counts(Filter()) == before
+    assert before == {State.WAITING: 1, State.CLAIMED: 1, State.PENDING: 1000}
+    assert [a.outcome for a in store.attempts(other)] == [None]
+
+    answer = _exchange(store, node, [record])
+
+    assert (answer.refused, store.job(other).state) == ([], State.COMPLETED)
+    ran, leases = [], answer.leases
+    while leases:
+        ran += [lease.job_id for lease in leases]
+        leases = _claim(store, node, [Record(lease.job_id, lease.fence, Outcome.OK, 8, 9) for lease in leases])
+    assert sorted(ran) == list(born)
+    assert store.counts(Filter()) == {State.COMPLETED: 1002}
+
+
+def _node(store: SqlStore, slots: int = 1) -> int:
     info = NodeInfo(
-        id=0, name="n", boot_id="", host="", pid=0, slots=1, state="active", beat=0, started_us=0, seen_us=0,
+        id=0, name="n", boot_id="", host="", pid=0, slots=slots, state="active", beat=0, started_us=0, seen_us=0,
         version="", types=(),
     )  # fmt: skip
     return store.join(info, now_us=1)
 
 
-def _claim(store: SqlStore, node: int, records: list[Record]) -> list:  # type: ignore[type-arg]
-    free = SlotWant(0, 500, 1e9, True)
-    want = Want(node_id=node, slots=[free], lanes={("t", "s"): LaneWant(run_us=1.0)})
-    return store.exchange(records, want, now_us=4).leases
+def _claim(store: SqlStore, node: int, records: list[Record], slots: int = 1) -> list[Lease]:
+    return _exchange(store, node, records, slots).leases
+
+
+def _exchange(store: SqlStore, node: int, records: list[Record], slots: int = 1) -> Exchange:
+    free = [SlotWant(n, 500, 1e9, True) for n in range(slots)]
+    want = Want(node_id=node, slots=free, lanes={("t", "s"): LaneWant(run_us=1.0)})
+    return store.exchange(records, want, now_us=4)

@@ -125,9 +125,9 @@ def test_a_submission_cut_off_half_way_leaves_nothing_visible(url: str) -> None:
     while store.sweep(now_us=late_us).more:
         pass
     assert _jobs(store) == seen
-    with store.database.read() as connection:
-        (rows,) = connection.exec_driver_sql("select count(*) from jobs").fetchone() or (None,)
-        (staged,) = connection.exec_driver_sql("select count(*) from staging").fetchone() or (None,)
+    with store.database.look() as tx:
+        (rows,) = tx.one("select count(*) from jobs") or (None,)
+        (staged,) = tx.one("select count(*) from staging") or (None,)
     assert (rows, staged) == (seen, 0)
     store.close()
 
@@ -135,7 +135,7 @@ def test_a_submission_cut_off_half_way_leaves_nothing_visible(url: str) -> None:
 def test_a_foreign_writer_is_named_in_the_refusal(
     url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("spinney.stores.sql.database._BUSY_S", 0.1)
+    monkeypatch.setattr("spinney.stores.sql.sqlite._BUSY_S", 0.1)
     foreign = sqlite3.connect(tmp_path / "x.db", isolation_level=None)
     foreign.execute("begin immediate")
     store = open_store(url)
@@ -163,8 +163,8 @@ def _stays(process: subprocess.Popen[bytes]) -> bool:
 
 def _until_staged(store: SqlStore) -> None:
     def staged() -> bool:
-        with store.database.read() as connection:
-            return connection.exec_driver_sql("select 1 from staging").fetchone() is not None
+        with store.database.look() as tx:
+            return tx.one("select 1 from staging") is not None
 
     _until(staged, "a submission to be seen under way")
 

@@ -32,6 +32,10 @@ JobArgument = Annotated[int, typer.Argument(metavar="JOB", help="The job's numbe
 JobsArgument = Annotated[
     list[int], typer.Argument(metavar="JOB...", help="The jobs' numbers.", min=1, max=JOB_ID_MAX)
 ]
+SomeJobsArgument = Annotated[
+    list[int] | None,
+    typer.Argument(metavar="[JOB...]", help="Single jobs.", min=1, max=JOB_ID_MAX, show_default=False),
+]
 ByOption = Annotated[
     str | None,
     typer.Option("--by", metavar="NAME", help="Who asks for it; else your login name.", show_default=False),

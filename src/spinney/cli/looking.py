@@ -1,16 +1,20 @@
 """What people look at: ``list``, ``show``, ``tree``, ``wait``."""
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from spinney.cli import showing
 from spinney.cli.arguments import JobArgument, JobsArgument, JsonOption, StoreOption
+from spinney.cli.filters import Asked
 from spinney.cli.session import opened
+from spinney.cli.spreading import spread
 from spinney.cli.unserved import teller
-from spinney.model.errors import UsageError
 from spinney.model.jobs import JOB_ID_MAX, Attempt, Filter, Job
-from spinney.model.states import TRANSITIONS, State
+from spinney.model.states import SETTLED, TRANSITIONS, State
+
+if TYPE_CHECKING:
+    from spinney.stores.contract import Store
 
 
 def add_to(app: typer.Typer) -> None:
@@ -20,20 +24,9 @@ def add_to(app: typer.Typer) -> None:
     app.command()(wait)
 
 
+@spread
 def list_jobs(
-    state: Annotated[list[str] | None, typer.Option("--state", help="Only of this state; may be repeated.")] = None,
-    type_: Annotated[str | None, typer.Option("--type", help="Only of this job type.")] = None,
-    queue: Annotated[str | None, typer.Option(help="Only in this queue.")] = None,
-    stage: Annotated[str | None, typer.Option(help="Only at this stage.")] = None,
-    collection: Annotated[str | None, typer.Option(help="Only of this collection.")] = None,
-    submitter: Annotated[str | None, typer.Option(help="Only of this submitter.")] = None,
-    root: Annotated[
-        int | None, typer.Option(metavar="JOB", min=1, max=JOB_ID_MAX, help="Only in the tree of this job.")
-    ] = None,
-    parent: Annotated[
-        int | None, typer.Option(metavar="JOB", min=1, max=JOB_ID_MAX, help="Only direct subjobs of this job.")
-    ] = None,
-    roots: Annotated[bool, typer.Option("--roots", help="Only jobs at the top of a tree.")] = False,
+    which: Asked,
     after: Annotated[
         int | None,
         typer.Option(metavar="JOB", min=1, max=JOB_ID_MAX,
@@ -46,18 +39,18 @@ def list_jobs(
     store: StoreOption = None,
 ) -> None:
     """List jobs, the newest first."""
-    which = Filter(
-        states=_states(state), type=type_, queue=queue, stage=stage, collection=collection, submitter=submitter,
-        root_id=root, parent_id=parent, roots_only=roots,
-    )  # fmt: skip
     with opened(store) as s:
+        fits = which.filter(s)
         if count:
-            _print_counts(dict(s.counts(which)), json)
+            counts = dict(s.counts(fits))
+            _require_known(s, fits, sum(counts.values()))
+            _print_counts(counts, json)
             return
-        found = s.jobs(which, after=after or 0, limit=limit, newest=not oldest)
+        found = s.jobs(fits, after=after or 0, limit=limit, newest=not oldest)
+        _require_known(s, fits, len(found))
         tell = teller(s.nodes())
     if json:
-        showing.as_json(found)
+        showing.lines(found)
         return
     showing.table(
         ("JOB", "TYPE", "STAGE", "STATE", "QUEUE", "CREATED", "MESSAGE"),
@@ -75,13 +68,16 @@ def show(job: JobArgument, json: JsonOption = False, store: StoreOption = None) 
         data, results = dict(s.get_data(job)), dict(s.results(job))
         children = dict(s.counts(Filter(parent_id=job)))
         note = teller(s.nodes())(found)
+        holds = [] if found.state in SETTLED else s.holds.covering(job)
     if json:
-        showing.as_json({"job": found, "note": note, "allowed": _allowed(found), "results": results, "data": data,
-                         "children": children, "attempts": history})  # fmt: skip
+        showing.as_json({"job": found, "note": note, "holds": holds, "allowed": _allowed(found), "results": results,
+                         "data": data, "children": children, "attempts": history})  # fmt: skip
         return
     out = showing.console()
     for name, value in _facts(found, note, children):
         out.print(f"{name:<12} {value}")
+    for hold in holds:
+        out.print(f"{'under':<12} {showing.safe(str(hold))}")
     for title, values in (("results", results), ("data", data)):
         for name, value in values.items():
             out.print(f"{title:<12} {showing.safe(name)} = {showing.safe(showing.short(value, 200))}")
@@ -103,7 +99,7 @@ def tree(
         tell = teller(s.nodes())
     shown = found[:limit]
     if json:
-        showing.as_json(shown)
+        showing.lines(shown)
         return
     top = min(j.lineage.count(".") for j in shown)
     showing.table(
@@ -117,25 +113,21 @@ def tree(
         showing.console().print(f"… and more; --limit {limit * 10} shows them")
 
 
-def wait(jobs: JobsArgument, store: StoreOption = None) -> None:
+def wait(jobs: JobsArgument, json: JsonOption = False, store: StoreOption = None) -> None:
     """Wait until jobs have settled; exit code 1 unless all completed."""
     from spinney.cli.waiting import wait_for
 
     with opened(store) as s:
-        completed = wait_for(s, jobs)
+        completed = wait_for(s, list(dict.fromkeys(jobs)), json=json)
     raise typer.Exit(0 if completed else 1)
 
 
-def _states(names: list[str] | None) -> tuple[State, ...] | None:
-    if not names:
-        return None
-    from spinney.params.hints import did_you_mean
+def _require_known(store: "Store", which: Filter, found: int) -> None:
+    """Where nothing was found, a name may be mistyped."""
+    if not found:
+        from spinney.control.naming import require_known
 
-    known = [str(state) for state in State]
-    for name in names:
-        if name not in known:
-            raise UsageError(f"there is no state {name!r}{did_you_mean(name, known)}; use one of: {', '.join(known)}")
-    return tuple(State(n) for n in names)
+        require_known(store, which, labels=False)
 
 
 def _print_counts(counts: dict[str, int], json: bool) -> None:

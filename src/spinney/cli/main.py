@@ -1,4 +1,7 @@
-"""``spinney``: the commands bound together, and what becomes of errors."""
+"""``spinney``: a command that is run, and what becomes of its errors; or a word that a shell wants completed.
+
+What a command needs is loaded when one is run: a shell that asks does not wait for it.
+"""
 
 import os
 import sys
@@ -6,57 +9,45 @@ import tempfile
 import traceback
 from typing import Any, NoReturn
 
-import typer
-
-from spinney.cli import logs, looking, operating, setup, submitting
-from spinney.cli.arguments import VersionOption
+from spinney.cli import shells, tab
+from spinney.cli.exits import Exit
 from spinney.model.errors import SpinneyError, UsageError
 
 DEBUG_VARIABLE = "SPINNEY_DEBUG"
-INTERRUPTED = 130
-
-app = typer.Typer(
-    name="spinney",
-    help="Durable batch processing for long pipelines on machines of your own.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-for group in (setup, submitting, looking, logs, operating):
-    group.add_to(app)
-
-
-@app.callback()
-def whole(version: VersionOption = False) -> None:
-    """Durable batch processing for long pipelines on machines of your own."""
 
 
 def main(args: list[str] | None = None) -> NoReturn:
-    """Run a command and exit with its code."""
-    sys.exit(run(args))
+    """Run a command, or answer a shell that asks; exit with its code."""
+    asked = os.environ.get(shells.VARIABLE)
+    sys.exit(tab.pressed(asked) if asked else run(args))
 
 
 def run(args: list[str] | None = None) -> int:
     """Run a command; whatever goes wrong becomes one sentence on stderr, and the exit code."""
+    import typer
+
+    from spinney.cli import commands
+
     try:
         _require_text(sys.argv[1:] if args is None else args)
-        code: Any = app(args, standalone_mode=False)
+        code: Any = commands.everything()(args, standalone_mode=False)
         sys.stdout.flush()
         return int(code or 0)
     except SpinneyError as error:
         return _failed(error, str(error), error.exit_code)
     except typer.TyperException as error:
+        if type(error).__name__ == "NoArgsIsHelpError":  # typer gives it no public name
+            _say(error.format_message())
+            return error.exit_code
         return _failed(error, _usage(error), error.exit_code)
     except (KeyboardInterrupt, typer.Abort):
-        return INTERRUPTED
+        return Exit.INTERRUPTED
     except BrokenPipeError:
         # Whoever read has gone; nobody is left to be told, and the flush at exit must not say so.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1
+        return Exit.REFUSED
     except OSError as error:
-        return _failed(error, f"{error}; check that the path is there and its rights", 1)
+        return _failed(error, f"{error}; check that the path is there and its rights", Exit.REFUSED)
     except Exception as error:  # noqa: BLE001 - the last resort: a fault of Spinney's own
         return _unexpected(error)
 
@@ -79,15 +70,23 @@ def _usage(error: Any) -> str:
 def _failed(error: Exception, sentence: str, code: int) -> int:
     if os.environ.get(DEBUG_VARIABLE) == "1":
         traceback.print_exception(error)
-    typer.echo(f"spinney: {' '.join(sentence.split())}", err=True)
+    from spinney.cli.showing import safe
+
+    _say(f"spinney: {safe(' '.join(sentence.split()))}")
     return code
+
+
+def _say(text: str) -> None:
+    sys.stderr.write(f"{text}\n")
+    sys.stderr.flush()
 
 
 def _unexpected(error: Exception) -> int:
     if os.environ.get(DEBUG_VARIABLE) == "1":
         traceback.print_exception(error)
-        return 1
+        return Exit.REFUSED
     with tempfile.NamedTemporaryFile("w", prefix="spinney-", suffix=".traceback", delete=False) as file:
         traceback.print_exception(error, file=file)
     said = f"{type(error).__name__}: {error}".rstrip(": ")
-    return _failed(error, f"an error of Spinney's own, {said}; the traceback is in {file.name}, please report it", 1)
+    told = f"an error of Spinney's own, {said}; the traceback is in {file.name}, please report it"
+    return _failed(error, told, Exit.REFUSED)

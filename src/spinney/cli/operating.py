@@ -1,81 +1,153 @@
-"""The operator's verbs: ``retry``, ``rerun``, ``release``, ``cancel``, ``delete``."""
+"""The operator's verbs, for jobs by number or by filter: ``retry``, ``rerun``, ``cancel``, ``move``,
+``priority``, ``delete``; ``hold`` and ``release`` are in ``holding``."""
 
-from collections.abc import Sequence
-from pathlib import Path
-from typing import Annotated
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from spinney.cli.arguments import ByOption, JobsArgument, StoreOption
-from spinney.cli.session import hand, where
+from spinney.cli import completing
+from spinney.cli.arguments import SomeJobsArgument
+from spinney.cli.bulk import How, carry_out
+from spinney.cli.filters import Asked
+from spinney.cli.spreading import spread
+from spinney.model import durations
+from spinney.model.errors import UsageError
+from spinney.model.operators import Order, Verb
 
-SHOWN_IDS = 20
+if TYPE_CHECKING:
+    from spinney.control.trial import Canary
+
+STOP_AT = "5%"
 FromOption = Annotated[
-    str | None, typer.Option("--from", metavar="STAGE", help="From this stage on.", show_default=False)
+    str | None,
+    typer.Option("--from", metavar="STAGE", help="From this stage on.", show_default=False,
+                 autocompletion=completing.stages),
 ]
 
 
+@dataclass(frozen=True, kw_only=True)
+class AskedElsewhere(Asked):
+    """The filter of a verb whose own ``--queue`` says where its jobs go."""
+
+    queue: Annotated[
+        str | None,
+        typer.Option("--in-queue", help="Only in this queue.", show_default=False, autocompletion=completing.queues),
+    ] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Opening:
+    """What may be said of retry and rerun."""
+
+    stage_from: FromOption = None
+    into: Annotated[
+        str | None,
+        typer.Option("--queue", help="Into this queue, for all they run from now on.", show_default=False,
+                     autocompletion=completing.queues),
+    ] = None
+    and_after: Annotated[
+        bool,
+        typer.Option("--and-after", help="Also run again all of their trees that finished after the first failure."),
+    ] = False
+    canary: Annotated[
+        int | None,
+        typer.Option("--canary", metavar="N", min=1, show_default=False,
+                     help="So many first; the others only while the failures stay below --stop-at."),
+    ] = None
+    stop_at: Annotated[
+        str | None,
+        typer.Option("--stop-at", metavar="SHARE", help=f"With --canary; else {STOP_AT}.", show_default=False),
+    ] = None
+    canary_wait: Annotated[
+        str | None,
+        typer.Option("--canary-wait", metavar="SPAN", show_default=False,
+                     help="Give up when nothing is known after 30m, 2h …; else it waits as long as they run."),
+    ] = None
+
+    def order(self, verb: Verb, how: How) -> Order:
+        return Order(verb=verb, reason=how.reason, stage=self.stage_from, queue=self.into, and_after=self.and_after)
+
+    def trial(self) -> "Canary | None":
+        """Raises UsageError for a canary that cannot be meant."""
+        if self.canary is None:
+            if self.stop_at is not None or self.canary_wait is not None:
+                raise UsageError("--stop-at and --canary-wait belong to --canary N, which says how many go first")
+            return None
+        from spinney.control.trial import Canary
+
+        patience_s = None if self.canary_wait is None else durations.seconds(self.canary_wait)
+        return Canary(first=self.canary, stop_at=_share(self.stop_at or STOP_AT), patience_s=patience_s)
+
+
 def add_to(app: typer.Typer) -> None:
-    for command in (retry, rerun, release, cancel, delete):
+    for command in (retry, rerun, cancel, move, priority, delete):
         app.command()(command)
 
 
-def retry(jobs: JobsArgument, stage: FromOption = None, by: ByOption = None, store: StoreOption = None) -> None:
-    """Open failed, orphaned or cancelled jobs again, behind the last stage that passed."""
-    with hand(store, by) as control:
-        for job in jobs:
-            touched = control.retry(job, stage=stage)
-            _tell(job, "goes on", touched.ids, touched.reopened)
+@spread
+def retry(jobs: SomeJobsArgument = None, *, which: AskedElsewhere, opening: Opening, how: How) -> None:
+    """Open what failed again, behind the last stage that passed. By filter: what failed, unless it names states."""
+    carry_out(opening.order(Verb.RETRY, how), jobs, which, how, canary=opening.trial())
 
 
-def rerun(jobs: JobsArgument, stage: FromOption = None, by: ByOption = None, store: StoreOption = None) -> None:
-    """Run settled jobs again from their first stage, whatever had passed."""
-    with hand(store, by) as control:
-        for job in jobs:
-            touched = control.rerun(job, stage=stage)
-            _tell(job, "runs again", touched.ids, touched.reopened)
+@spread
+def rerun(jobs: SomeJobsArgument = None, *, which: AskedElsewhere, opening: Opening, how: How) -> None:
+    """Run settled jobs again from their first stage. By filter: what completed, unless it names states."""
+    carry_out(opening.order(Verb.RERUN, how), jobs, which, how, canary=opening.trial())
 
 
-def release(jobs: JobsArgument, by: ByOption = None, store: StoreOption = None) -> None:
-    """Let held jobs go on."""
-    with hand(store, by) as control:
-        for job in jobs:
-            touched = control.release(job)
-            _tell(job, "is released", touched.ids, touched.reopened)
-
-
+@spread
 def cancel(
-    jobs: JobsArgument,
+    jobs: SomeJobsArgument = None,
+    *,
     tree: Annotated[bool, typer.Option("--tree", help="With all below.")] = False,
-    reason: Annotated[str | None, typer.Option(help="Why; shown with the job.", show_default=False)] = None,
-    by: ByOption = None,
-    store: StoreOption = None,
+    which: Asked,
+    how: How,
 ) -> None:
     """Cancel jobs. What runs is asked to end, and made to."""
-    with hand(store, by) as control:
-        for job in jobs:
-            touched = control.cancel(job, tree=tree, reason=reason)
-            _tell(job, "is cancelled, or will be when what runs has ended", touched.ids, touched.reopened)
+    carry_out(Order(verb=Verb.CANCEL, tree=tree, reason=how.reason), jobs, which, how)
 
 
-def delete(jobs: JobsArgument, by: ByOption = None, store: StoreOption = None) -> None:
-    """Delete settled or held jobs with all below them and with their folders."""
-    from spinney.node import folders
-
-    root: Path = where(store).folders
-    with hand(store, by) as control:
-        for job in jobs:
-            ids = control.delete(job, lambda job_id: folders.remove(root, job_id))
-            _tell(job, "is deleted", ids, ())
-
-
-def _tell(job: int, what: str, ids: Sequence[int], reopened: Sequence[int]) -> None:
-    others = [n for n in ids if n != job]
-    with_ = f"; so with {_listed(others)}" if others else ""
-    waits = f"; {_listed(reopened)} waits for it again" if reopened else ""
-    typer.echo(f"job {job} {what}{with_}{waits}")
+@spread
+def move(
+    jobs: SomeJobsArgument = None,
+    *,
+    to: Annotated[
+        str,
+        typer.Option("--to", metavar="QUEUE", help="Where to.", show_default=False, autocompletion=completing.queues),
+    ],
+    which: Asked,
+    how: How,
+) -> None:
+    """Move open jobs into another queue, for all they run from now on. What runs finishes its stage."""
+    carry_out(Order(verb=Verb.MOVE, queue=to, reason=how.reason), jobs, which, how)
 
 
-def _listed(ids: Sequence[int]) -> str:
-    shown = ", ".join(str(n) for n in ids[:SHOWN_IDS])
-    return f"{shown} and {len(ids) - SHOWN_IDS:,} more" if len(ids) > SHOWN_IDS else shown
+@spread
+def priority(
+    jobs: SomeJobsArgument = None,
+    *,
+    to: Annotated[int, typer.Option("--to", metavar="PRIORITY", help="0 (first) to 99 (last).", show_default=False)],
+    which: Asked,
+    how: How,
+) -> None:
+    """Give open jobs another priority. What runs keeps its slot."""
+    carry_out(Order(verb=Verb.PRIORITY, priority=to, reason=how.reason), jobs, which, how)
+
+
+@spread
+def delete(jobs: SomeJobsArgument = None, *, which: Asked, how: How) -> None:
+    """Delete settled or held jobs with all below them and with their folders. By filter: what has settled."""
+    carry_out(Order(verb=Verb.DELETE, reason=how.reason), jobs, which, how)
+
+
+def _share(text: str) -> float:
+    number, percent, rest = text.strip().partition("%")
+    try:
+        share = float(number) / (100 if percent else 1)
+    except ValueError:
+        share = -1.0
+    if rest or not 0 <= share <= 1:
+        raise UsageError(f"--stop-at {text!r:.80} is no share; write it as 5% or 0.05")
+    return share

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from spinney.config import Settings, settings
+from spinney.model import names
 
 if TYPE_CHECKING:
     from spinney.control import Control
@@ -54,9 +55,9 @@ def now_us() -> int:
 
 
 def whoever(by: str | None) -> str:
-    """Who asks: as named, else the login name."""
+    """Who asks: as named, else the login name. Raises UsageError for what names nobody."""
     if by:
-        return by
+        return names.label("name of who asks (--by)", by)
     try:
         return getpass.getuser()
     except (KeyError, OSError):

@@ -5,12 +5,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from spinney.cli import showing
+from spinney.cli import completing, showing
 from spinney.cli.arguments import JsonOption, StoreOption
 from spinney.cli.session import opened, where
 from spinney.config import FILE, Settings
 from spinney.model.errors import StoreUnusable, UsageError
-from spinney.model.places import database_file
+from spinney.model.places import database_file, without_password
 
 if TYPE_CHECKING:
     from spinney.stores.contract import Store
@@ -31,7 +31,7 @@ def init(json: JsonOption = False, store: StoreOption = None) -> None:
         s.create()
         facts = dict(s.facts())
     folders.write_token(here.folders, facts["folder_token"])
-    facts |= {"store": here.store, "folders": str(here.folders)}
+    facts |= {"store": without_password(here.store), "folders": str(here.folders)}
     if json:
         showing.as_json(facts)
         return
@@ -61,7 +61,8 @@ def _require_own_folders(store: "Store", here: Settings) -> None:
 
 def _not_its_own(here: Settings) -> StoreUnusable:
     return StoreUnusable(
-        f"the folder root {here.folders} belongs to another store than {here.store}, and nothing was made; "
+        f"the folder root {here.folders} belongs to another store than {without_password(here.store)}, and nothing "
+        "was made; "
         f"set folders in {FILE} to a folder of its own, or name the store it belongs to with --store"
     )
 
@@ -71,7 +72,10 @@ def node(
         str | None,
         typer.Argument(help="The application, as module:attribute; else 'app' of spinney.toml.", show_default=False),
     ] = None,
-    name: Annotated[str | None, typer.Option(help="Its name; else the host's.", show_default=False)] = None,
+    name: Annotated[
+        str | None,
+        typer.Option(help="Its name; else the host's.", show_default=False, autocompletion=completing.nodes),
+    ] = None,
     slots: Annotated[
         int | None, typer.Option(help="How many attempts run at once; else one a CPU.", show_default=False)
     ] = None,

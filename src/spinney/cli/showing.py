@@ -4,7 +4,10 @@ What users wrote (names, messages) may hold anything; it is printed with its con
 escaped, so that no message can move a terminal's cursor.
 """
 
-from collections.abc import Iterable, Sequence
+import os
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
 from datetime import datetime
 from enum import Enum
@@ -12,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.table import Table
 
     from spinney.model.jobs import Job
 
@@ -24,24 +28,57 @@ _WIDE = 100_000
 """Columns of an output that is no terminal: nothing is cut where a program may read."""
 
 
-def console() -> "Console":
+def console(*, stderr: bool = False) -> "Console":
     """For people; as wide as the terminal, unbounded where there is none."""
     from rich.console import Console
 
-    plain = Console(markup=False, highlight=False, soft_wrap=False)
-    return plain if plain.is_terminal else Console(markup=False, highlight=False, width=_WIDE)
+    class Plain(Console):
+        def on_broken_pipe(self) -> None:
+            raise  # the error that Rich has just caught; it would end the process
+
+    plain = Plain(markup=False, highlight=False, soft_wrap=False, stderr=stderr)
+    return plain if plain.is_terminal else Plain(markup=False, highlight=False, width=_WIDE, stderr=stderr)
 
 
 def as_json(value: Any) -> None:
-    """Print JSON values, dataclasses among them."""
-    import sys
-
+    """Print one JSON value, dataclasses among them. Lists go through ``lines``."""
     import orjson
 
-    text = orjson.dumps(value, default=_plain, option=orjson.OPT_INDENT_2 | orjson.OPT_NON_STR_KEYS).decode() + "\n"
+    with reader_may_leave():
+        sys.stdout.flush()
+        _write(orjson.dumps(value, default=_plain, option=orjson.OPT_INDENT_2 | orjson.OPT_NON_STR_KEYS) + b"\n")
+
+
+def lines(values: Iterable[Any]) -> None:
+    """Print a list as JSON lines: one value a line, so that it can be read, cut and joined by lines."""
+    import orjson
+
+    with reader_may_leave():
+        sys.stdout.flush()  # what was printed as text comes before it
+        for value in values:
+            _write(orjson.dumps(value, default=_plain, option=orjson.OPT_NON_STR_KEYS | orjson.OPT_APPEND_NEWLINE))
+            if isinstance(values, Iterator):  # which may rest before the next
+                sys.stdout.flush()
+
+
+@contextmanager
+def reader_may_leave() -> Iterator[None]:
+    """``spinney list --json | head``: that nobody reads any more is no error, and the command still ends
+    with the code that is its own. What is left to write goes nowhere."""
+    try:
+        yield
+        # Here, where it can still be told from an error: what is only buffered fails at the exit.
+        sys.stdout.flush()
+    except BrokenPipeError:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)
+
+
+def _write(text: bytes) -> None:
     # In pieces: where Python runs unbuffered, it drops what one write to a pipe leaves over.
     for start in range(0, len(text), _PIECE):
-        sys.stdout.write(text[start : start + _PIECE])
+        sys.stdout.buffer.write(text[start : start + _PIECE])
 
 
 def _plain(value: Any) -> Any:
@@ -58,13 +95,20 @@ def _plain(value: Any) -> Any:
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
     """Print rows under their headings."""
+    made = tabled(columns, rows)
+    with reader_may_leave():
+        console().print(made)
+
+
+def tabled(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> "Table":
+    """Rows under their headings, to be printed."""
     from rich.table import Table
     from rich.text import Text
 
     made = Table(*columns, box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     for row in rows:
         made.add_row(*(Text(c, style=_COLOURS.get(c.split(" ")[0], "")) for c in map(cell, row)))
-    console().print(made)
+    return made
 
 
 def cell(value: Any) -> str:
@@ -96,7 +140,11 @@ def span(from_us: int | None, to_us: int | None) -> str:
     """How long something took."""
     if not from_us or not to_us:
         return ""
-    seconds = (to_us - from_us) / 1e6
+    return lasting((to_us - from_us) / 1e6)
+
+
+def lasting(seconds: float) -> str:
+    """A length of time."""
     if seconds < 60:
         return f"{seconds:.3g} s"
     minutes, left = divmod(round(seconds), 60)

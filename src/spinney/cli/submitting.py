@@ -9,6 +9,7 @@ from typing import IO, TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from spinney.cli import completing
 from spinney.cli.arguments import StoreOption
 from spinney.cli.session import hand
 from spinney.model.errors import UsageError
@@ -28,7 +29,10 @@ def add_to(app: typer.Typer) -> None:
 
 
 def submit(
-    type_: Annotated[str | None, typer.Argument(metavar="[TYPE]", help="The job type.", show_default=False)] = None,
+    type_: Annotated[
+        str | None,
+        typer.Argument(metavar="[TYPE]", help="The job type.", show_default=False, autocompletion=completing.types),
+    ] = None,
     param: Annotated[
         list[str] | None, typer.Option("--param", "-p", metavar="NAME=VALUE", help="A parameter; may be repeated.")
     ] = None,
@@ -40,10 +44,16 @@ def submit(
         typer.Option(metavar="FILE", help="Many jobs: parameters as a JSON object a line; - is stdin. Without TYPE, "
                      "lines say type, params and any option."),
     ] = None,
-    queue: Annotated[str | None, typer.Option(help="The queue, if not the type's.")] = None,
+    queue: Annotated[
+        str | None, typer.Option(help="The queue, if not the type's.", autocompletion=completing.queues)
+    ] = None,
     priority: Annotated[int | None, typer.Option(help="0 (first) to 99 (last).")] = None,
-    collection: Annotated[str | None, typer.Option(help="The collection it belongs to.")] = None,
-    submitter: Annotated[str | None, typer.Option(help="In whose name.")] = None,
+    collection: Annotated[
+        str | None, typer.Option(help="The collection it belongs to.", autocompletion=completing.collections)
+    ] = None,
+    submitter: Annotated[
+        str | None, typer.Option(help="In whose name.", autocompletion=completing.submitters)
+    ] = None,
     share: Annotated[str | None, typer.Option(help="Whom it counts against when slots are shared.")] = None,
     key: Annotated[str | None, typer.Option(help="Refused while an unsettled job has this key.")] = None,
     at: Annotated[
@@ -86,10 +96,11 @@ def _submit(
             return control.submit_lines(lines, type_=type_, options=options)
     if type_ is None:
         raise UsageError("name a job type, as in 'spinney submit TYPE', or give --jobs FILE with types in its lines")
-    return control.submit(type_, [_params(control, type_, param or [], json)], options)
+    return control.submit(type_, [given_params(control, type_, param or [], json)], options)
 
 
-def _params(control: "Control", type_: str, words: Sequence[str], json: str | None) -> dict[str, Any]:
+def given_params(control: "Control", type_: str, words: Sequence[str], json: str | None) -> dict[str, Any]:
+    """Parameters as ``--json FILE`` and ``--param NAME=VALUE`` give them; words win."""
     from spinney.params.schema import from_words
 
     whole = {} if json is None else _object(json)

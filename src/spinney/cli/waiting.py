@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from spinney.stores.contract import Store
 
 LOOK_S = 0.1
+REST = 4
+"""A look that took long (a big tree, a busy machine) is followed by a pause so many times as long."""
 LINE_EVERY_S = 2.0
 SHOWN_RUNNING = 6
 SHOWN_ENDS = 20
@@ -31,19 +33,27 @@ class Picture(Protocol):
     def update(self, counts: Mapping[str, int], running: Sequence[Job], *, last: bool) -> None: ...
 
 
-def wait_for(store: "Store", jobs: Sequence[int]) -> bool:
-    """Wait until all have settled; tells how they ended, and returns whether all completed."""
-    out = showing.console()
+def wait_for(store: "Store", jobs: Sequence[int], *, json: bool = False) -> bool:
+    """Wait until all have settled; tells how they ended, and returns whether all completed.
+
+    ``json``: the jobs as lines of JSON, and what people see of the waiting on stderr.
+    """
+    out = showing.console(stderr=json)
     line = _Line(store, jobs)
     with _picture(out) as picture:
         while True:
+            begun = time.monotonic()
             # Looked at first: what is counted after it is at least as new.
             settled = line.look()
             counts, running = _below(store, line.last) if len(jobs) <= COUNTED_TREES else (line.counts(), [])
             picture.update(counts, running, last=settled)
             if settled:
                 break
-            time.sleep(LOOK_S)
+            time.sleep(max(LOOK_S, REST * (time.monotonic() - begun)))
+    if json:
+        pages = (jobs[start : start + LOOKED_AT] for start in range(0, len(jobs), LOOKED_AT))
+        showing.lines(job for page in pages for job in store.jobs(Filter(ids=tuple(page)), limit=len(page)))
+        return line.all_completed
     for job in line.last[:SHOWN_ENDS]:
         said = f": {showing.safe(showing.saying(job))}" if showing.saying(job) else ""
         out.print(f"job {job.id} {job.type} {showing.standing(job)}{said}")

@@ -106,9 +106,13 @@ class Options:
 
 def to_json(submission: Submission) -> dict[str, Any]:
     """The submission as JSON values without what is unset: how it travels out of a worker."""
-    unset: tuple[Any, ...] = (None, (), {}, False)
     row = {f.name: getattr(submission, f.name) for f in fields(submission)}
-    return {name: value for name, value in row.items() if value not in unset or name == "params"}
+    return {name: value for name, value in row.items() if name == "params" or not _is_unset(value)}
+
+
+def _is_unset(value: Any) -> bool:
+    """None, False or empty; a priority of 0 is set."""
+    return value is None or value is False or value in ((), {})
 
 
 def from_json(row: Mapping[str, Any]) -> Submission:

@@ -7,6 +7,7 @@ by, and for nodes the ``spec`` to register and the ``runner`` of each stage.
 import functools
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import timedelta
 from typing import Any, Protocol, TypedDict, TypeVar, Unpack, overload
 
 from spinney.job.handle import Job
@@ -18,10 +19,12 @@ from spinney.jobtype.stage import (
     function_stage,
     program_stage,
     require_known,
+    seconds,
 )
 from spinney.model.errors import UsageError
 from spinney.model.types import StageSpec, TypeSpec
-from spinney.params import Parameters, Reader, reader, signature
+from spinney.params import signature
+from spinney.params.parameters import Parameters, Reader, reader
 
 Rows = Iterable[Mapping[str, Any]]
 """Parameters of many jobs."""
@@ -45,6 +48,11 @@ class WholeOptions(TypedDict, total=False):
     on_lost: str
     """``requeue`` or ``orphan``: whether it may silently run again when its node died."""
     poison_after: int
+    breaker: int | None
+    """So many jobs that fail in a row at one stage with one cause hold the type; None (the default): never."""
+    keep: Mapping[str, float | timedelta | None]
+    """How long settled jobs are kept, by state: ``{"completed": timedelta(days=30)}``. A number is of seconds;
+    None, and a state that is not named: for ever. With a job goes its folder, and all below it."""
     description: str
     """The first line of the function's docstring unless given."""
 
@@ -103,10 +111,11 @@ class JobType:
     def __init__(self, name: str, desk: Desk, options: TypeOptions) -> None:
         require_known(f"job type {name!r}", options, TypeOptions)
         # Stages come later; what is said of the whole is refused here, where it is written.
-        TypeSpec(name=name, stages=_ANY_STAGES, **options)
+        plain = _plain(f"job type {name!r}", options)
+        TypeSpec(name=name, stages=_ANY_STAGES, **plain)
         self.name = name
         self.order = Options()
-        self._desk, self._options = desk, options
+        self._desk, self._options = desk, plain
         self._stages: dict[str, Stage] = {}
 
     # --- submitting -----------------------------------------------------------------------
@@ -137,7 +146,7 @@ class JobType:
             name=self.name,
             stages=tuple(stage.spec for stage in self._stages.values()),
             schema=self.parameters.schema,
-            **{"description": self._described(), **self._options},  # type: ignore[arg-type]
+            **{"description": self._described(), **self._options},
         )
 
     @functools.cached_property
@@ -237,6 +246,17 @@ class Pipeline(JobType):
     def _stage(self, function: F, options: StageOptions) -> F:
         self._add(function_stage(self.name, function, options))
         return function
+
+
+def _plain(where: str, options: TypeOptions) -> dict[str, Any]:
+    """The options as a ``TypeSpec`` takes them: times in seconds."""
+    plain: dict[str, Any] = dict(options)
+    keep = plain.get("keep")
+    if isinstance(keep, Mapping):
+        plain["keep"] = {
+            state: None if time is None else seconds(where, f"keep for {state}", time) for state, time in keep.items()
+        }
+    return plain
 
 
 def _divided(options: Mapping[str, Any]) -> tuple[Any, Any]:

@@ -9,8 +9,9 @@ from typing import Any, TypedDict
 from spinney.model.errors import UsageError
 from spinney.model.outcomes import STAGE_WORDS
 from spinney.model.types import Backoff, Isolation, LockSpec, StageSpec
-from spinney.params import adapter, signature
+from spinney.params import signature
 from spinney.params.hints import did_you_mean, listed
+from spinney.params.parameters import adapter
 from spinney.params.signature import Signature, is_plain
 
 
@@ -101,13 +102,14 @@ def _policy(where: str, options: AnyStageOptions) -> dict[str, Any]:
         if key in options
     }
     if "timeout" in options:
-        policy["timeout_s"] = _seconds(where, "timeout", options["timeout"])
+        policy["timeout_s"] = seconds(where, "timeout", options["timeout"])
     if "grace" in options:
-        policy["grace_s"] = _seconds(where, "grace", options["grace"])
+        policy["grace_s"] = seconds(where, "grace", options["grace"])
     return policy | {"locks": _locks(where, options.get("locks", ()))}
 
 
-def _seconds(where: str, option: str, value: float | timedelta) -> float:
+def seconds(where: str, option: str, value: float | timedelta) -> float:
+    """A time that a user gave. Raises UsageError for what is none."""
     if isinstance(value, timedelta):
         return value.total_seconds()
     if isinstance(value, bool) or not isinstance(value, int | float):

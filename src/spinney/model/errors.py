@@ -53,12 +53,15 @@ class Refused(SpinneyError):
 
 
 class DuplicateKey(Refused):
-    """The key is taken by an unsettled job; wait for it, cancel it, or use another key."""
+    """The key is taken by an unsettled job, or for ever; the message says what to do."""
 
-    def __init__(self, key: str, job_id: int) -> None:
+    def __init__(self, key: str, job_id: int, *, forever: bool = False) -> None:
         self.key, self.job_id = key, job_id
         super().__init__(
-            f"the key {key!r} is taken by job {job_id}; wait until it settles, "
+            f"the key {key!r} is taken for ever by job {job_id}; rerun that job if its work is wanted once more, "
+            f"or choose another key"
+            if forever
+            else f"the key {key!r} is taken by job {job_id}; wait until it settles, "
             f"cancel it, or choose another key"
         )
 
@@ -80,6 +83,11 @@ class StaleFence(SpinneyError):
 
 class StoreUnusable(SpinneyError):
     """The store cannot be used as it is; the message names the cause and the mend."""
+
+
+class AuditBroken(SpinneyError):
+    """The audit has been changed: the message names the first entry that does not fit. Keep the file as it
+    is, and compare it with a backup."""
 
 
 class NodeRefused(SpinneyError):

@@ -101,6 +101,8 @@ class LaneWant:
     """Measured run time of one attempt; None: unknown, or look-ahead is forbidden."""
     locks: tuple[tuple[str, str], ...] = ()
     """(template, until) of each lock the stage must have."""
+    warm: bool = True
+    """It needs a slot with a warm worker."""
 
 
 class SlotWant(NamedTuple):
@@ -112,6 +114,8 @@ class SlotWant(NamedTuple):
     budget_us: float
     """Run time it may be given now; a free slot is always given one job if there is any."""
     free: bool
+    warm: bool = True
+    """It has a warm worker or may get one; else only lanes that need none may use it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,6 +139,8 @@ class Exchange:
     """Something claimable was left that found no room here: ask again when a slot comes free."""
     wake_us: int | None = None
     """The earliest time at which a sleeping lane or a scheduled job becomes due, if any."""
+    last_hold: int = 0
+    """The number of the last hold that was laid: when it moves, leases given before may be covered by now."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -190,7 +196,7 @@ class Job:
     message: str | None
     """Why it stands where it stands, when there is something to say."""
     waits_for: str | None
-    """``children``, ``needs``, ``lock:NAME`` or ``serial`` while waiting."""
+    """``children``, ``needs``, ``lock:NAME`` or ``serial`` while waiting; ``hold`` while a hold keeps it held."""
     cancelling: bool
     node: str | None
     """Who runs it now, or ran it last."""
@@ -215,6 +221,22 @@ class Filter:
     roots_only: bool = False
     below: str | None = None
     """Lineage of a job: only what lies strictly below it."""
+    ids: tuple[int, ...] | None = None
+    node: str | None = None
+    """Name of the node that runs it or ran it last."""
+    created_before_us: int | None = None
+    created_after_us: int | None = None
+    message: str | None = None
+    """Text that its message holds, whatever the case."""
+    fingerprint: str | None = None
+    """Of the failure it stands failed with (``spinney.model.failures``)."""
+    settled_after_us: int | None = None
+    superseded: bool | None = None
+    """False: only what still counts for its parent."""
+    tree_at_rest: bool = False
+    """Only what no open parent or root may still look back upon."""
+    kept: bool = False
+    """Only what is held, or will be because a hold lies on this very job."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

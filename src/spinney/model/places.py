@@ -1,6 +1,9 @@
 """Where things lie: pure rules about paths, one for everybody who asks."""
 
+import os
+from hashlib import sha256
 from pathlib import Path
+from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 from spinney.model.errors import UsageError
 
@@ -28,11 +31,37 @@ def database_file(store: str) -> Path | None:
     return Path(path)
 
 
+def beside(file: Path, suffix: str) -> Path:
+    """What belongs to a store's file and lies beside it, absolute: where a link to the file leads. So it is one for
+    all who open the file, by whichever name, as SQLite has it with its own. The file need not be there yet.
+    """
+    return Path(os.path.realpath(file) + suffix)
+
+
 def run_dir(store: str) -> Path | None:
     """The run-time directory that goes with a store: locks, pages and sockets of this host's nodes.
 
-    Beside the database file, so that everybody who opens the file finds it; None for a store that is
-    no file.
+    Beside the database file, so that everybody who opens the file finds it. For a store on a server, in the
+    directory for such things (XDG_RUNTIME_DIR, else /tmp), by the store's URL: a process that writes the URL
+    otherwise nudges nobody, and what it submits is found by polling. None for other stores.
     """
     file = database_file(store)
-    return None if file is None else Path(f"{file.absolute()}.run")
+    if file is not None:
+        return beside(file, ".run")
+    if not is_postgres(store):
+        return None
+    name = f"spinney-{os.geteuid()}-{sha256(without_password(store).encode()).hexdigest()[:16]}"
+    return Path(os.environ.get("XDG_RUNTIME_DIR") or "/tmp", name)  # noqa: S108 - made 0700, and its owner is checked
+
+
+def is_postgres(store: str) -> bool:
+    """Whether the URL is that of a store on PostgreSQL."""
+    return store.startswith(("postgresql://", "postgres://"))
+
+
+def without_password(url: str) -> str:
+    """A URL as it may be shown and logged."""
+    parts = urlsplit(url)
+    user, at, host = parts.netloc.rpartition("@")
+    query = urlencode([(n, v) for n, v in parse_qsl(parts.query, keep_blank_values=True) if n != "password"])
+    return urlunsplit(parts._replace(netloc=f"{user.partition(':')[0]}{at}{host}", query=query))

@@ -39,7 +39,7 @@ class Fail(Signal):
 
 @final
 class Defer(Signal):
-    """Not now: again in ``seconds`` (a tenth of a second at least, ten years at most). Uses no attempt.
+    """Not now: again in ``seconds`` (a tenth of a second at least, a hundred years at most). Uses no attempt.
     ``lane=True`` puts every job of this stage to sleep for that time, and then lets one probe before
     the others go on."""
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from spinney.model import locking, names
 from spinney.model.errors import UsageError
+from spinney.model.states import SETTLED
 
 DEFAULT_QUEUE = "default"
 DEFAULT_PRIORITY = 50
@@ -19,6 +20,10 @@ PRIORITIES = range(100)
 """0 is first, 99 last."""
 COUNT_MAX = 2**31 - 1
 """The largest number of attempts, deaths or slots that can be asked for."""
+BREAKER_MAX = 1_000
+"""Jobs that must fail in a row at most: more is no breaker, and each of them is remembered."""
+KEEP_MAX_S = 1000 * 366 * 86_400
+"""The longest time for which settled jobs can be kept, short of for ever: a thousand years."""
 
 
 class Isolation(StrEnum):
@@ -133,6 +138,12 @@ class TypeSpec:
     """``requeue`` or ``orphan``: whether a silent second run is allowed when a node died."""
     poison_after: int = 3
     """So many deaths of a worker or node under one job fail it as poison."""
+    breaker: int | None = None
+    """When a stage has failed in so many jobs in a row with one cause, the type is held (a circuit breaker);
+    None: never."""
+    keep: Mapping[str, float | None] = field(default_factory=dict)
+    """Settled state to the seconds for which its jobs are kept; None, and what is not named: for ever. What
+    operators set wins (see ``spinney.model.keeping``)."""
     description: str = ""
 
     def __post_init__(self) -> None:
@@ -141,7 +152,12 @@ class TypeSpec:
             names.name("queue", self.queue)
         where = f"job type {self.name!r}"
         _check_count(where, "poison_after", self.poison_after)
+        if self.breaker is not None:
+            _check_count(where, "breaker", self.breaker)
+            if self.breaker > BREAKER_MAX:
+                raise UsageError(f"{where}: breaker must be up to {BREAKER_MAX:,} jobs, not {self.breaker!r}")
         _check_flag(where, "serial", self.serial)
+        _check_keep(where, self.keep)
         for option in ("version", "description"):
             if not _is_text(getattr(self, option)):
                 raise UsageError(f"{where}: {option} must be text in UTF-8, not {getattr(self, option)!r}")
@@ -165,6 +181,7 @@ class TypeSpec:
     def to_json(self) -> dict[str, Any]:
         """A value that ``from_json`` turns back into an equal spec."""
         return asdict(self) | {
+            "keep": {str(state): kept for state, kept in self.keep.items()},
             "stages": [
                 asdict(s) | {"exit_codes": {str(k): v for k, v in s.exit_codes.items()}} for s in self.stages
             ]
@@ -226,6 +243,21 @@ def _check_count(where: str, option: str, value: object, least: int = 1) -> None
 def _check_flag(where: str, option: str, value: object) -> None:
     if not isinstance(value, bool):
         raise UsageError(f"{where}: {option} must be True or False, not {value!r}")
+
+
+def _check_keep(where: str, keep: object) -> None:
+    """Whether it says for settled states how long: the sentence names what is wrong."""
+    if not isinstance(keep, Mapping):
+        raise UsageError(f'{where}: keep maps states to times, as in {{"completed": timedelta(days=30)}}, not {keep!r}')
+    for state, seconds in keep.items():
+        if state not in SETTLED:
+            raise UsageError(
+                f"{where}: jobs that are {state!r} cannot be kept for a time; keep is for {', '.join(sorted(SETTLED))}"
+            )
+        if seconds is not None and not (_is_number(seconds) and 0 <= seconds <= KEEP_MAX_S):
+            raise UsageError(
+                f"{where}: keep for {state} must be 0 to {KEEP_MAX_S} seconds, or None (for ever), not {seconds!r}"
+            )
 
 
 def _is_number(value: object) -> bool:

@@ -12,7 +12,7 @@ small jobs should not start a worker in every slot.
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from itertools import count
@@ -119,8 +119,12 @@ class Crew(Events):
         requests: Requests,
         spawn: Callable[[Coroutine[Any, Any, Any]], object],
         on_hello: Callable[[Hello], None],
+        ending: Callable[[], bool],
+        recorded: Callable[[], Awaitable[None]],
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
+        """``ending``: everything is being killed. ``recorded`` waits until what is to be recorded by now is."""
+        self._ending, self._recorded = ending, recorded
         self._rules, self._make_child = rules, make_child
         self._pages, self._logs, self._locate = pages, logs, locate
         self._requests, self._spawn, self._on_hello, self._monotonic = requests, spawn, on_hello, monotonic
@@ -216,6 +220,8 @@ class Crew(Events):
         for worker in self.workers:
             if not worker.usable:
                 continue
+            if not worker.held:
+                worker.child.weigh()
             if self._worn(worker):
                 worker.retire()
             elif not worker.held and now - worker.idle_at > self._rules.idle_end_s:
@@ -307,6 +313,8 @@ class Crew(Events):
         self._pump.put(child.name, fence, stream, text)
 
     def exited(self, child: Child, how: Exit) -> None:
+        if self._ending():
+            return  # killed with the node: the successor reads from its page what it ran
         worker = self._workers[child]
         worker.retiring = True
         if not child.ready:
@@ -332,6 +340,8 @@ class Crew(Events):
         if self._many is worker:
             self._many = None
         worker.child.page.close()
-        (self._pages / worker.name).unlink(missing_ok=True)
         self._buried.set()
         self.desk.available()
+        # A node that dies before that must find in the page what the worker ran when it ended.
+        await self._recorded()
+        (self._pages / worker.name).unlink(missing_ok=True)

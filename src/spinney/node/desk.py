@@ -46,9 +46,11 @@ class Desk:
         ahead: Ahead,
         mark_started: "MarkStarted",
         on_wake: Callable[[int], None],
+        on_hold: Callable[[int], None],
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        """``on_wake`` hears when something becomes due by itself (µs since 1970)."""
+        """``on_wake`` hears when something becomes due by itself (µs since 1970), ``on_hold`` the number of
+        the last hold that was laid, again and again."""
         self.slots, self.crew = slots, crew
         self.lanes = Lanes(())
         self.sink: Sink
@@ -57,8 +59,8 @@ class Desk:
         self.dry = False
         """Nothing was claimable when last asked, and nothing has happened since."""
         self._node_id, self._ahead = 0, ahead
-        self._mark_started, self._on_wake, self._monotonic = mark_started, on_wake, monotonic
-        self._roomless_turn = False
+        self._mark_started, self._monotonic = mark_started, monotonic
+        self._on_wake, self._on_hold = on_wake, on_hold
 
     def enter(self, node_id: int, lanes: Lanes) -> None:
         """The node has joined: from now on work is wanted."""
@@ -75,44 +77,38 @@ class Desk:
         """What could be taken on now. With no slots in it: nothing, but stages may be kept."""
         if self.draining or not self._node_id:
             return None
-        if self._roomless_turn:
-            self._roomless_turn = False
-            return Want(
-                node_id=self._node_id,
-                slots=[cold_want(s) for s in self.slots if s.held == 0 and not s.warm],
-                lanes={key: lane for key, lane in self.lanes.wants().items() if key in self.lanes.need_no_warm_worker},
-            )
         return Want(node_id=self._node_id, slots=self._wanted_slots(), lanes=self.lanes.wants())
 
     def _wanted_slots(self) -> list[SlotWant]:
         now, whole = self._monotonic(), self.lanes.all_ahead()
         wanted = []
         offers = self.crew.offers()
+        # Slots without a warm worker serve threads, coroutines and cold starts as well as any.
+        any_cold = self.lanes.any_cold and self.crew.may_start
         for slot in self.slots:
-            if slot.worker is not None:
-                if slot.worker.usable and (want := self._ahead.want(slot, now, whole=whole)):
+            if slot.warm:
+                if want := self._ahead.want(slot, now, whole=whole):
                     wanted.append(want)
-            elif offers and slot.held == 0:
+            elif slot.held == 0 and slot.worker is None and offers:
                 offers -= 1
-                wanted.append(cold_want(slot))
+                wanted.append(cold_want(slot, warm=True))
+            elif slot.held == 0 and any_cold:
+                wanted.append(cold_want(slot, warm=False))
         return wanted
 
     def answered(self, want: Want | None, answer: Exchange) -> None:
         """An exchange has been made: is there more to ask for?"""
         if answer.wake_us is not None:
             self._on_wake(answer.wake_us)
+        self._on_hold(answer.last_hold)
         if want is None:
             return
-        if any(s.free for s in want.slots):
+        idle = any(s.free and s.warm for s in want.slots)
+        if idle:
             self.dry = not answer.leases
         if answer.leases and answer.starved:
             self.sink.ask()  # a slot that was given its first job may be given more behind it
-        elif self.lanes.need_no_warm_worker and want.lanes is self.lanes.wants():
-            # Slots without a warm worker serve threads, coroutines and cold starts as well as any.
-            self._roomless_turn = self.crew.may_start and any(s.held == 0 and not s.warm for s in self.slots)
-            if self._roomless_turn:
-                self.sink.ask()
-        if not answer.leases and any(s.free for s in want.slots):
+        if idle and not answer.leases:
             self.recall()  # somebody idles beside a backlog
 
     def newcomers(self) -> None:

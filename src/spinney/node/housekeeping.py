@@ -1,7 +1,7 @@
 """What somebody has to do now and then: any node may, twice or never for a while.
 
-Scheduled jobs that are due, submissions and trees that were left half-way (``Store.sweep``); dead
-nodes; folders of deleted jobs; the trash that a crash left.
+Schedules that are due (``Store.schedules``); scheduled jobs that are due, submissions and trees that were
+left half-way (``Store.sweep``); dead nodes; folders of deleted jobs; the trash that a crash left.
 """
 
 import asyncio
@@ -12,13 +12,15 @@ from pathlib import Path
 
 from spinney.model.errors import SpinneyError, StoreUnusable
 from spinney.node import folders
+from spinney.node.deleted_folders import DeletedFolders
 from spinney.node.recovery import Here, Watch, take_back
 from spinney.node.store_thread import StoreThread
 
 log = logging.getLogger(__name__)
 
 EVERY_S = 1.0
-_FOLDERS_AT_ONCE = 50
+_TICKS_AT_ONCE = 50
+"""Steps of schedules between two looks at everything else, when there is much to catch up with."""
 
 
 class Housekeeping:
@@ -35,12 +37,15 @@ class Housekeeping:
         lease_period_s: float,
         now_us: Callable[[], int],
         on_claimable: Callable[[], None],
+        on_round: Callable[[], None],
     ) -> None:
-        """``on_claimable`` is called when something may have become claimable."""
+        """``on_claimable`` is called when something may have become claimable, ``on_round`` whenever it is time
+        to look what is due."""
         self._writer, self._reader = writer, reader
         self._node_id, self._here, self._root = node_id, here, folder_root
-        self._now_us, self._on_claimable = now_us, on_claimable
+        self._now_us, self._on_claimable, self._on_round = now_us, on_claimable, on_round
         self._watch = Watch(lease_period_s)
+        self._deleted = DeletedFolders(writer, reader, folder_root)
         self._poked = asyncio.Event()
         self._alarm: asyncio.TimerHandle | None = None
         self._alarm_us = self._rung_us = 0
@@ -69,12 +74,14 @@ class Housekeeping:
         nodes_at = 0.0
         while True:
             self._poked.clear()
+            self._on_round()
             try:
+                await self._tick()
                 await self._sweep()
                 if time.monotonic() >= nodes_at:
                     nodes_at = time.monotonic() + EVERY_S
                     await self._bury_nodes()
-                    await self._remove_folders()
+                    await self._deleted.step()
             except StoreUnusable as error:
                 log.error("housekeeping waits: %s", error)
             try:
@@ -82,6 +89,20 @@ class Housekeeping:
                     await self._poked.wait()
             except TimeoutError:
                 continue
+
+    async def _tick(self) -> None:
+        """Make the jobs of schedules that are due. The time of the next one comes with the sweep's answer."""
+        for _ in range(_TICKS_AT_ONCE):
+            try:
+                if not await self._writer.call(lambda store: store.schedules.tick(now_us=self._now_us())):
+                    return
+            except StoreUnusable:
+                raise
+            except SpinneyError as error:
+                log.error("%s", error)  # of one schedule; there may be others behind it
+                continue
+            self._on_claimable()
+        self.poke()
 
     async def _sweep(self) -> None:
         more = True
@@ -101,15 +122,3 @@ class Housekeeping:
             if node.id in dead or self._here.proven_gone(node):
                 await take_back(self._writer, self._here, node, self._now_us)
                 self._on_claimable()
-
-    async def _remove_folders(self) -> None:
-        gone = await self._reader.call(lambda store: store.deleted_folders(_FOLDERS_AT_ONCE))
-        removed = []
-        for job_id in gone:
-            try:
-                await asyncio.to_thread(folders.remove, self._root, job_id)
-                removed.append(job_id)
-            except SpinneyError as error:
-                log.error("folder of the deleted job %d stays: %s", job_id, error)
-        if removed:
-            await self._writer.call(lambda store: store.folder_gone(removed))

@@ -33,7 +33,9 @@ class Lane:
         """Measured run time; None: none has ended yet."""
         self.attempts, self.total_us = 0, 0
         """Measured since the last ``learn``."""
-        self.want = LaneWant(locks=tuple((lock.template, lock.until) for lock in stage.locks))
+        self.want = LaneWant(
+            locks=tuple((lock.template, lock.until) for lock in stage.locks), warm=self.warm
+        )
 
     def learn(self) -> None:
         """Take what was measured since the last time into the average."""
@@ -46,7 +48,7 @@ class Lane:
         self.attempts, self.total_us = 0, 0
         told = self.want.run_us
         if self.ahead and (told is None or not told / _NEWS <= self.run_us <= told * _NEWS):
-            self.want = LaneWant(run_us=self.run_us, locks=self.want.locks)
+            self.want = LaneWant(run_us=self.run_us, locks=self.want.locks, warm=self.warm)
 
 
 class Lanes:
@@ -55,7 +57,8 @@ class Lanes:
     def __init__(self, types: Iterable[TypeSpec]) -> None:
         self._lanes = {(t.name, s.name): Lane(t, s) for t in types for s in t.stages}
         self._wants: dict[tuple[str, str], LaneWant] = {}
-        self.need_no_warm_worker = frozenset(key for key, lane in self._lanes.items() if not lane.warm)
+        self.any_cold = any(not lane.warm for lane in self._lanes.values())
+        """Whether some lane needs no warm worker."""
         self.any_orphan = any(lane.orphan for lane in self._lanes.values())
 
     def get(self, type_: str, stage: str) -> Lane | None:

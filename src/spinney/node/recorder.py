@@ -60,7 +60,7 @@ class Recorder:
         self._due: deque[Record] = deque()
         self._wake = asyncio.Event()
         self._asked = False
-        self._idle = asyncio.Event()
+        self._taken = asyncio.Event()
         self.recorded = 0
         """How many records the store has taken."""
 
@@ -75,10 +75,10 @@ class Recorder:
         self._wake.set()
 
     async def flushed(self) -> None:
-        """Wait until everything that was added is recorded."""
-        while self._due:
-            self._idle.clear()
-            await self._idle.wait()
+        """Wait until everything that has been added by now is recorded."""
+        last = self.recorded + len(self._due)
+        while self.recorded < last:
+            await self._taken.wait()
 
     async def run(self) -> None:
         """Exchange, for ever."""
@@ -99,8 +99,8 @@ class Recorder:
         for _ in records:
             due.popleft()
         self.recorded += len(records)
-        if not due:
-            self._idle.set()
+        self._taken.set()  # wakes those who wait now, and nobody later
+        self._taken.clear()
         for late in answer.refused:
             log.warning(
                 "refused late record job=%d fence=%d outcome=%s: its lease was gone",

@@ -114,9 +114,9 @@ class Requests:
         return list(born.ids)
 
     async def _take_lock(self, lease: Lease, args: Mapping[str, Any]) -> Any:
-        name, until = args["name"], args["until"]
+        name, until, now_us = args["name"], args["until"], self._now_us()
         return await self._writer.call(
-            lambda store: store.take_lock(lease.job_id, lease.fence, name, until)
+            lambda store: store.take_lock(lease.job_id, lease.fence, name, until, now_us=now_us)
         )
 
     async def _progress(self, lease: Lease, args: Mapping[str, Any]) -> Any:

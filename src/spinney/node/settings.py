@@ -54,7 +54,7 @@ class NodeSettings:
     """What still runs so long after a drain began is ended and handed back."""
     lookahead_s: float = 0.1
     """How far ahead a slot is given work, by measured run times."""
-    lookahead_jobs: int = 600
+    lookahead_jobs: int = 400
     """The most that is given ahead to one slot."""
     list_size: int = 200
     """The most jobs that travel to a worker in one message."""
@@ -64,6 +64,8 @@ class NodeSettings:
     """A worker that ran so many attempts is replaced."""
     worker_memory_bytes: int = 2 * 1024**3
     """A worker that holds more between attempts is replaced."""
+    retention_s: float = 3600.0
+    """Seconds between walks over all jobs, which remove those whose time is over."""
     idle_end_s: float = 60.0
     """A worker without work for so long is ended; one stays warm."""
     output_bytes: int = 10 * 1024**2
@@ -124,4 +126,4 @@ _AT_LEAST_ONE = (
     "slots", "lookahead_jobs", "list_size", "batch_records", "recycle_after_jobs",
     "worker_memory_bytes", "output_bytes",
 )  # fmt: skip
-_POSITIVE = ("lease_period_s", "beat_s", "poll_s", "tick_s", "lookahead_s", "idle_end_s")
+_POSITIVE = ("lease_period_s", "beat_s", "poll_s", "tick_s", "lookahead_s", "retention_s", "idle_end_s")

@@ -83,9 +83,9 @@ class Ahead:
         return SlotWant(slot.number, jobs, budget_us, False)
 
 
-def cold_want(slot: Slot) -> SlotWant:
-    """What a free slot without a warm worker may be given: one job."""
-    return SlotWant(slot.number, 1, 0.0, True)
+def cold_want(slot: Slot, *, warm: bool) -> SlotWant:
+    """What a free slot without a warm worker may be given: one job; ``warm``: it may get a worker."""
+    return SlotWant(slot.number, 1, 0.0, True, warm)
 
 
 def backlogged(slots: Iterable[Slot], *, least_us: float, now: float, pause_s: float) -> list[Slot]:

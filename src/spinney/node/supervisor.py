@@ -1,8 +1,9 @@
 """The supervisor: claims, hands out, records, recovers. It never runs or imports user code.
 
-Start: the first worker loads the application and tells its job types, which are registered; then
-the node makes sure that nobody else bears its name, joins, and works. Loops run in one task group:
-if one of them fails, the node ends, and the guard clears up.
+Start: the first worker loads the application and tells its job types, which are registered, and its
+schedules, which are put into the store where no operator has said otherwise; then the node makes sure
+that nobody else bears its name, joins, and works. Loops run in one task group: if one of them fails, the
+node ends, and the guard clears up.
 
 End: at the first TERM it drains (claims nothing, gets back what has not begun, lets what runs
 finish up to a limit, then ends it and hands it back), at the second everything is ended at once.
@@ -16,6 +17,7 @@ import os
 import signal
 import socket
 import time
+import uuid
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
@@ -24,12 +26,15 @@ from typing import Any
 from spinney import nudge
 from spinney.model.errors import StoreUnusable, UsageError
 from spinney.model.jobs import NodeInfo
+from spinney.model.operators import Author
+from spinney.model.schedules import DECLARER, Schedule
 from spinney.node import folders, instance
 from spinney.node.crew import Crew, Rules
 from spinney.node.deadline import Deadline, boot_ns
 from spinney.node.desk import Desk, handed_back
 from spinney.node.executors.child import Child, Hello
 from spinney.node.heartbeat import Heartbeat, good_until_ns
+from spinney.node.holding import Holding
 from spinney.node.housekeeping import Housekeeping
 from spinney.node.instance import Instance
 from spinney.node.lanes import Lanes
@@ -38,6 +43,7 @@ from spinney.node.output import Pump
 from spinney.node.recorder import Recorder
 from spinney.node.recovery import Here
 from spinney.node.requests import Requests
+from spinney.node.retaining import Retaining
 from spinney.node.settings import NodeSettings
 from spinney.node.slots import Ahead, Slot, Task
 from spinney.node.store_thread import StoreThread
@@ -68,13 +74,15 @@ class Supervisor:
         deadline: Deadline,
         open_store: Callable[[], Store],
         on_dead: Callable[[str], None],
+        ending: Callable[[], bool],
         make_child: Callable[..., Child] = Child,
         now_us: Callable[[], int] = wall_us,
     ) -> None:
         """``on_dead`` is called, in some thread, when the node has lost its leases: it must end
-        everything at once and not return."""
+        everything at once and not return. ``ending`` tells whether that has begun: nothing of what ends
+        then is recorded, so that the successor finds it as it was."""
         self._settings, self._own, self._lock_fd, self._deadline = settings, own, lock_fd, deadline
-        self._open_store, self._on_dead = open_store, on_dead
+        self._open_store, self._on_dead, self._ending = open_store, on_dead, ending
         self._make_child, self._now_us = make_child, now_us
         self._run_dir, self._root = settings.run_path(), Path(settings.folders)
         self._here = Here(host=socket.gethostname(), boot_id=instance.boot_id(), run_dir=self._run_dir)
@@ -132,6 +140,8 @@ class Supervisor:
             requests=requests,
             spawn=spawn,
             on_hello=self._on_hello,
+            ending=self._ending,
+            recorded=lambda: self._recorder.flushed(),
         )
         self._desk = Desk(
             slots=self._slots,
@@ -141,6 +151,7 @@ class Supervisor:
             ),
             mark_started=self._mark_started,
             on_wake=self._on_wake,
+            on_hold=lambda last_hold: self._holding.told(last_hold),
         )
         self._crew.desk = self._desk
         self._recorder = Recorder(
@@ -163,6 +174,7 @@ class Supervisor:
             if hello.error is not None:
                 raise UsageError(hello.error)
             await self._writer.call(lambda store: store.register(hello.types, hello.queues))
+            await self._declare(hello.schedules)
             async with self._membership(hello) as node_id:
                 loops = self._loops(node_id)
                 self._desk.enter(node_id, Lanes(hello.types))
@@ -177,6 +189,17 @@ class Supervisor:
                         task.cancel()
         finally:
             await self._crew.end_all(0.0)
+
+    async def _declare(self, schedules: Sequence[Schedule]) -> None:
+        author, now_us = Author(by=DECLARER, call=uuid.uuid4().hex), self._now_us()
+        kept = await self._writer.call(
+            lambda store: store.schedules.declare(schedules, author, now_us=now_us)
+        )
+        for name in kept:
+            log.warning(
+                "schedule %s stays as an operator made it; 'spinney schedule drop %s' and another start take it "
+                "from the code again", name, name,
+            )  # fmt: skip
 
     @asynccontextmanager
     async def _membership(self, hello: Hello) -> AsyncIterator[int]:
@@ -213,11 +236,23 @@ class Supervisor:
         log.info("node %s has left, recorded=%d", self._own, self._recorder.recorded)
 
     def _loops(self, node_id: int) -> list[Coroutine[Any, Any, None]]:
+        self._holding = Holding(
+            self._writer, self._reader, self._crew, node_id=node_id, now_us=self._now_us,
+            on_claimable=self._claimable,
+        )  # fmt: skip
         self._housekeeping = Housekeeping(
             self._writer, self._reader, node_id=node_id, here=self._here, folder_root=self._root,
             lease_period_s=self._settings.lease_period_s, now_us=self._now_us, on_claimable=self._claimable,
+            on_round=self._holding.poke,
         )  # fmt: skip
-        return [self._recorder.run(), self._poll(), self._tick(node_id), self._housekeeping.run()]
+        retaining = Retaining(
+            self._reader, node=self._settings.name, folder_root=self._root, every_s=self._settings.retention_s,
+            now_us=self._now_us, draining=lambda: self._desk.draining,
+        )  # fmt: skip
+        return [
+            self._recorder.run(), self._poll(), self._tick(node_id), self._housekeeping.run(),
+            self._holding.get_back(), self._holding.sweep(), retaining.run(),
+        ]  # fmt: skip
 
     async def _drain(self, node_id: int) -> None:
         log.info("draining: %d leases", self._desk.held())
@@ -257,6 +292,7 @@ class Supervisor:
             else:
                 if signature != seen:
                     seen, self._look_for_wishes = signature, True
+                    self._holding.changed()
                     self._claimable()
             await asyncio.sleep(self._settings.poll_s)
 
@@ -289,6 +325,7 @@ class Supervisor:
 
     def _on_nudge(self) -> None:
         self._look_for_wishes = True
+        self._holding.nudged()
         self._desk.newcomers()
 
     def _claimable(self) -> None:

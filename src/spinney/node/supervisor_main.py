@@ -26,6 +26,9 @@ log = logging.getLogger(__name__)
 
 EXIT_LOST = 1
 
+_ending = threading.Event()
+"""Everything is being killed: what dies from now on is not to blame for it."""
+
 
 def main() -> int:
     """Be the supervisor; returns the exit code."""
@@ -53,12 +56,14 @@ async def _run(settings: NodeSettings, own: Instance, told: dict[str, int]) -> i
         deadline=Deadline(told["deadline_fd"]),
         open_store=lambda: open_store(settings.store),
         on_dead=end_everything,
+        ending=_ending.is_set,
     )
     return await supervisor.run()
 
 
 def end_everything(why: str) -> None:
     """KILL all that is below, until nothing is left, and end. From any thread; does not return."""
+    _ending.set()
     log.error("ending everything at once: %s", why)
     while proctree.reap():
         proctree.kill_tree(os.getpid(), grace_s=0.0)

@@ -4,4 +4,6 @@
 ``quota``    how much one share may hold
 ``backoff``  how long a failed stage rests
 ``verdict``  what becomes of a job after an attempt that did not pass
+``cron``     which time an expression names next, in a time zone
+``recurrence``  when a schedule is due, and which times that have passed still count
 """

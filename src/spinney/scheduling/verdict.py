@@ -14,7 +14,8 @@ from spinney.scheduling.backoff import delay_s
 DEFER_DEFAULT_S = 60.0
 DEFER_LEAST_S = 0.1
 """A stage that defers at once and again must not keep the cluster busy with nothing else."""
-DEFER_MOST_S = 10 * 365 * 86_400.0
+DEFER_MOST_S = 100 * 366 * 86_400.0
+"""About a hundred years, past which no calendar of ours needs to reach; a worker refuses more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,6 +28,8 @@ class Verdict:
     delay_s: float = 0.0
     attempt_used: bool = False
     interruption: bool = False
+    poison: bool = False
+    """It fails because workers or nodes died under it again and again."""
     reason: str | None = None
     """What to say of it when the attempt itself brought no message."""
 
@@ -77,6 +80,7 @@ def _interrupted(
             state=State.FAILED,
             interruption=True,
             attempt_used=outcome is Outcome.DIED,
+            poison=True,
             reason=f"poison: its worker or node died {before + 1} times under it",
         )
     if outcome is Outcome.DIED:

@@ -1,10 +1,12 @@
 """The contract of a store: what it keeps, what it promises, what may be asked of it.
 
 A store is synchronous. **Every method is as if one transaction**: it happens wholly or not at all,
-whatever dies in the middle, and is durable when it returns. Only a long submission is written in
-steps; its jobs become visible together. (A claim without records, a heartbeat and a progress note
-may be undone by a loss of power, never by the death of a process.) A store object belongs to one
-thread at a time; reads are served by a connection of their own and never hold up a write.
+whatever dies in the middle, and is durable when it returns. A long submission is written in steps, but
+its jobs become visible together; verbs over many jobs (a tree's cancel, the retry of many children,
+children with keys) go in steps that each leave everything in order, and may be asked for again. (A claim
+without records, a heartbeat and a progress note may be undone by a loss of power, never by the death of a
+process.) A store object belongs to one thread at a time; reads are served by a connection of their own and
+never hold up a write.
 
 Who writes what:
 
@@ -36,6 +38,7 @@ from spinney.model.jobs import (
     Want,
 )
 from spinney.model.types import QueueSpec, TypeSpec
+from spinney.stores import operators
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +58,8 @@ class Touched:
     ids: Sequence[int]
     """Jobs that it changed, or whose running attempt it asked to end."""
     reopened: Sequence[int] = ()
-    """Settled ancestors and needers that went back to waiting because of it."""
+    """Settled ancestors and needers that went back to waiting because of it; of very many needers the first, the
+    others follow in steps (``sweep``)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,6 +91,30 @@ class Swept:
 
 class Store(Protocol):
     """See the module's docstring; each method says what it adds."""
+
+    # --- parts for operators: see spinney.stores.operators --------------------------------
+
+    @property
+    def audit(self) -> operators.Audit: ...
+    @property
+    def holds(self) -> operators.Holds: ...
+    @property
+    def explaining(self) -> operators.Explaining: ...
+    @property
+    def bulk(self) -> operators.Bulk: ...
+    @property
+    def counting(self) -> operators.Counting: ...
+    @property
+    def failures(self) -> operators.Failures: ...
+    @property
+    def locks(self) -> operators.Locks: ...
+
+    @property
+    def schedules(self) -> operators.Schedules: ...
+    @property
+    def retention(self) -> operators.Retention: ...
+    @property
+    def doctor(self) -> operators.Doctor: ...
 
     # --- the store itself -----------------------------------------------------------------
 
@@ -134,7 +162,8 @@ class Store(Protocol):
         """Children of a running attempt. Ids at once; the rows become visible in the transaction
         that records the stage as passed, and vanish when the attempt does not pass.
 
-        Those with keys are born at once; the same key below one parent is the same child. Refused
+        Those with keys are born at once, a bounded number a transaction; the same key below one parent
+        is the same child, so that a call cut off half-way is made again without harm. Refused
         (Refused) when the job or an ancestor is to be cancelled. Raises StaleFence, and what
         ``submit`` raises.
         """
@@ -174,7 +203,7 @@ class Store(Protocol):
     def results(self, job_id: int) -> Mapping[str, Any]:
         """The values of the stages that have passed, by stage."""
 
-    def take_lock(self, job_id: int, fence: int, name: str, until: str) -> bool:
+    def take_lock(self, job_id: int, fence: int, name: str, until: str, *, now_us: int) -> bool:
         """Take one more lock for a running attempt, or answer False; never waits."""
 
     def progress(self, job_id: int, fence: int, fraction: float, message: str | None) -> None:
@@ -226,14 +255,15 @@ class Store(Protocol):
         """Let a held job go on, each looked at afresh (children, needs, time)."""
 
     def delete(self, job_id: int, *, by: str, now_us: int) -> Sequence[Removed]:
-        """Delete a settled or held job with everything below it; a tombstone stays.
+        """Delete a settled or held job with everything below it; a tombstone stays. Those that need one of them
+        hear first how it ended. Keys are free again, also those taken for ever.
 
         Raises Refused when something below is open (cancel it first). The folders are the caller's
         to remove, and ``deleted_folders`` tells them again until ``folder_gone``.
         """
 
-    def deleted_folders(self, limit: int) -> Sequence[int]:
-        """Deleted jobs whose folders may still be there."""
+    def deleted_folders(self, limit: int, *, after: int = 0) -> Sequence[int]:
+        """Deleted jobs whose folders may still be there, by number, from behind ``after``."""
 
     def folder_gone(self, job_ids: Sequence[int]) -> None:
         """Their folders have been removed."""
@@ -242,7 +272,9 @@ class Store(Protocol):
 
     def sweep(self, *, now_us: int, limit: int = 500) -> Swept:
         """One bounded step of housekeeping: scheduled jobs that are due, submissions whose
-        submitter died half-way (dropped, or finished when accepted), cancel wishes over trees,
+        submitter died half-way (dropped, or finished when accepted), those that need a job that settled or
+        was opened again and have not heard of it yet, cancel wishes over trees, causes of
+        failures that nobody has seen for long (forgotten),
         jobs whose next stage has vanished from their type (held, with the reason)."""
 
     # --- reading --------------------------------------------------------------------------

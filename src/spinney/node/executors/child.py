@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from spinney.model.errors import SpinneyError
+from spinney.model.schedules import Schedule
 from spinney.model.types import QueueSpec, TypeSpec
 from spinney.node.executors import proctree
 from spinney.node.executors.handover import NUDGE, Handover
@@ -44,6 +45,7 @@ class Hello:
     pid: int
     types: tuple[TypeSpec, ...] = ()
     queues: tuple[QueueSpec, ...] = ()
+    schedules: tuple[Schedule, ...] = ()
     error: str | None = None
     """The sentence that says why the application cannot be loaded. The worker ends after it."""
 
@@ -223,6 +225,10 @@ class Child:
         """Whether the process has been started and has not ended wholly."""
         return self.pid != 0 and not self._ended.is_set()
 
+    def weigh(self) -> None:
+        """Look how much memory it holds: of an idle one, which says nothing by itself."""
+        self.rss_bytes = proctree.rss_bytes(self.pid) if self.alive else 0
+
     def running(self) -> list[Running]:
         """The attempts that have begun in it and have not ended; empty once it has exited."""
         return self.page.running() if self.alive else []
@@ -303,6 +309,7 @@ class Child:
                 pid=self.pid,
                 types=tuple(map(TypeSpec.from_json, hello.get("types", ()))),
                 queues=tuple(QueueSpec(**queue) for queue in hello.get("queues", ())),
+                schedules=tuple(Schedule.from_json(s["name"], s) for s in hello.get("schedules", ())),
                 error=hello.get("error"),
             )
         except Exception as error:  # noqa: BLE001 - whatever is wrong with it, it is said in one sentence

@@ -75,9 +75,13 @@ def children(pid: int) -> list[int]:
     return _Listing().children(pid)
 
 
-def rss_bytes() -> int:
-    """Resident memory of this process."""
-    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+def rss_bytes(pid: int | None = None) -> int:
+    """Resident memory of a process (None: this one); 0 when it is gone."""
+    try:
+        text = Path(f"/proc/{pid or 'self'}/statm").read_text()
+    except OSError:
+        return 0
+    return int(text.split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 def kill(proc: Proc, number: int) -> bool:

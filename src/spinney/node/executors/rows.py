@@ -17,6 +17,7 @@ from spinney.node.executors import proctree
 from spinney.node.executors.ending import Terminated
 from spinney.node.executors.wire import pack
 from spinney.params.values import to_text
+from spinney.scheduling.verdict import DEFER_MOST_S
 
 RESULT_BYTES = 64 * 2**10
 """The longest value of a stage, as JSON text."""
@@ -26,7 +27,6 @@ _MESSAGE_CHARS = 2000
 _TRACE_HEAD_CHARS = 16_000
 _TRACE_TAIL_CHARS = 48_000
 _CODES = range(1, 2**31)
-_DELAY_MOST_S = 100 * 366 * 86400.0
 _ENGINE = ("spinney.node.executors.", "spinney.jobtype", "spinney.params", "asyncio.")
 """Frames of these at the beginning of a traceback tell a user nothing."""
 
@@ -168,9 +168,9 @@ def _code(code: Any) -> int | None:
 
 def _delay_s(seconds: Any) -> float:
     found = float(seconds)
-    if math.isfinite(found) and found <= _DELAY_MOST_S:
+    if math.isfinite(found) and found <= DEFER_MOST_S:
         return found
-    raise BadResult(f"Defer says to wait {found} s; raise it with at most {_DELAY_MOST_S:.0f} s")
+    raise BadResult(f"Defer says to wait {found} s; raise it with at most {DEFER_MOST_S:.0f} s")
 
 
 def _message(error: BaseException) -> str:

@@ -71,6 +71,7 @@ def _load(target: str, channel: Channel) -> "Mapping[str, JobType] | None":
             "pid": os.getpid(),
             "types": [kind.spec.to_json() for kind in app.types.values()],
             "queues": [asdict(queue) for queue in app.queues],
+            "schedules": [{"name": name, **made.to_json()} for name, made in app.schedules.items()],
         }
     except BaseException as error:  # noqa: BLE001 - a user's module may call exit, too
         traceback.print_exc()

@@ -19,8 +19,12 @@ a ``staging`` row without its writer drops or finishes it (``sweeping``).
 among writers · ``registry`` types, queues, lanes as the current transaction sees them · ``placing``
 puts a job where it belongs now · ``submitting`` new jobs · ``claiming`` leases · ``recording`` what
 became of attempts · ``settling`` the consequences for others · ``operating`` verbs of people ·
-``attempts`` what a running attempt may ask · ``nodes`` · ``sweeping`` · ``reading`` · ``store``
-binds them to the contract.
+``failing`` failures by cause · ``breaking`` the circuit breaker · ``unlocking`` locks seen from outside ·
+``auditing`` who did what · ``recurring`` schedules · ``attempts`` what a running attempt may ask ·
+``retaining`` how long settled jobs are kept, ``removing`` those whose time is over · ``doctoring`` what must
+hold, and its repair · ``nodes`` · ``sweeping`` · ``reading`` (``leading`` and ``filtering`` which jobs,
+``tallying`` how many) · ``counting`` figures (``pacing`` rates, ``sampling`` times) · ``store`` binds them to
+the contract.
 """
 
 from spinney.stores.sql.store import SqlStore, open_store

@@ -116,19 +116,25 @@ def require_all_keyed(submissions: Sequence[Submission]) -> None:
         raise Refused("children with keys and children without are spawned in separate calls; split this one")
 
 
-def spawn_keyed(tx: Tx, registry: Registry, plans: Sequence[Plan], parent: Parent, now_us: int) -> list[int]:
-    """Children with keys are born at once; a key that has a child below this parent names that child."""
-    ids: list[int] = []
-    for plan in plans:
+def keyed(plans: Sequence[Plan]) -> list[tuple[Plan, int]]:
+    """Each child of a call, as its plan and its place within that."""
+    return [(plan, n) for plan in plans for n in range(len(plan.submission.params))]
+
+
+def spawn_keyed(
+    tx: Tx, registry: Registry, children: Sequence[tuple[Plan, int]], parent: Parent, ids: list[int], now_us: int
+) -> None:
+    """Children with keys are born at once; a key that has a child below this parent names that child.
+
+    ``ids``: of those of the same call born before; these are added.
+    """
+    for plan, n in children:
         keys = plan.submission.keys
-        for n, params in enumerate(plan.submission.params):
-            known = keys and tx.value(
-                "select job_id from keys where scope = ? and key = ?", (parent.row.id, keys[n])
-            )
-            ids.append(known or _bear(tx, registry, plan, n, params, parent, ids, now_us))
-            if known:
-                _count_again(tx, parent.row, known)
-    return ids
+        known = keys and tx.value("select job_id from keys where scope = ? and key = ?", (parent.row.id, keys[n]))
+        params = plan.submission.params[n]
+        ids.append(known or _bear(tx, registry, plan, n, params, parent, ids, now_us))
+        if known:
+            _count_again(tx, parent.row, known)
 
 
 def _bear(

@@ -15,15 +15,18 @@ import orjson
 from spinney.model.jobs import LaneWant, Lease, SlotWant, Want
 from spinney.model.states import State
 from spinney.model.types import PRIORITIES
-from spinney.stores.sql import locks, placing, rows
+from spinney.stores.sql import locks, placing, shifting
 from spinney.stores.sql.database import Tx
 from spinney.stores.sql.granting import grant
 from spinney.stores.sql.registry import Lane, Registry
-from spinney.stores.sql.settling import Consequences
-from spinney.stores.sql.supply import Candidate, Given, Rotation, Supply
+from spinney.stores.sql.settling import Consequences, there
+from spinney.stores.sql.supply import Candidate, Given, Rotation, Supply, Withholding
 
 LOCK_MOVES = 200
 """So many jobs may be moved to waiting for a taken lock in one transaction."""
+CLAIM_MAX = 1_000
+"""So many jobs one claim gives at most: with many slots the rest of what they may be given ahead comes
+with the next, so that others who write wait milliseconds."""
 _NO_BOUND_US = 1e18
 
 
@@ -50,7 +53,8 @@ class Claim:
         self._occupying: dict[str, set[tuple[int, int]]] = {}
         self._probed: set[int] = set()
         self._given = Given()
-        self._supply = Supply(tx, registry, rotation, want.node_id, self._given)
+        self._withholding = Withholding(consequences) if registry.holds.asking else None
+        self._supply = Supply(tx, registry, rotation, want.node_id, self._given, self._withholding)
 
     def run(self) -> list[Lease]:
         """Fill the slots; returns the leases, in the order in which each slot shall run them."""
@@ -58,7 +62,10 @@ class Claim:
         if not lanes or not self.want.slots or not self._active():
             return []
         free, ahead = self._slots()
-        self._fill(lanes, [(s.slot, 1, _NO_BOUND_US) for s in free])
+        self._fill(lanes, [(s.slot, 1, _NO_BOUND_US) for s in free if s.warm])
+        if any(not s.warm for s in free):
+            cold = [lane for lane in lanes if not self._wish(lane).warm]
+            self._fill(cold, [(s.slot, 1, _NO_BOUND_US) for s in free if not s.warm])
         quick = [lane for lane in lanes if self._quick(lane)]
         # Nothing is put behind a job that may take long, or that takes locks.
         first = {
@@ -69,7 +76,9 @@ class Claim:
         more = [(s.slot, s.jobs - 1, s.budget_us - first[s.slot]) for s in free if s.slot in first]
         more += [(s.slot, s.jobs, s.budget_us) for s in ahead]
         if quick and more:
-            self._look_ahead(lanes, quick, more)
+            room = max(0, CLAIM_MAX - len(free)) // len(more)
+            self.starved = self.starved or not room
+            self._look_ahead(lanes, quick, [(slot, min(jobs, room), us) for slot, jobs, us in more])
         return grant(self.tx, self.registry, self.want, self._given.jobs, self.now_us)
 
     # --- which slots and lanes ------------------------------------------------------------
@@ -100,6 +109,7 @@ class Claim:
             lane
             for lane in self.registry.lanes.values()
             if (lane.type, lane.stage) in wanted
+            and lane.id not in self.registry.stopped_lanes
             and (lane.asleep_until_us is None or lane.asleep_until_us <= now)
             and not (lane.probing and self._probe_is_out(lane))
         ]
@@ -125,9 +135,20 @@ class Claim:
         """Only at the most urgent priority there is: looking ahead must not overtake what waits for
         a slot (but what waits for its queue's limit is not overtaken by it)."""
         urgent = [lane for lane in lanes if self._below_limit(lane.queue)]
-        heads = self._heads(urgent, -1)
-        if heads:
-            self._fill(quick, slots, until=min(heads.values()))
+        until = self._most_urgent(urgent)
+        if until is not None:
+            self._fill(quick, slots, until=until)
+
+    def _most_urgent(self, lanes: list[Lane]) -> int | None:
+        """The priority of the most urgent job; one that a hold covers is not waiting for a slot."""
+        heads = self._heads(lanes, -1)
+        while heads and self._withholding is not None:
+            first = min(heads.values())
+            at_first = [lane for lane in lanes if heads.get(lane.id) == first]
+            if any(self._supply.of(lane.queue, [lane], first, 1) for lane in at_first):
+                break
+            heads = self._heads(lanes, first)
+        return min(heads.values(), default=None)
 
     def _fill(self, lanes: list[Lane], slots: list[SlotBudget], until: int = PRIORITIES[-1]) -> None:
         """Give each slot up to so many jobs (and µs), most urgent first, up to a priority."""
@@ -204,7 +225,7 @@ class Claim:
                 continue
             for step in range(len(order)):
                 name = order[(turn + step) % len(order)]
-                candidate = self._next(name, slot, supplies[name])
+                candidate = self._next(name, slot, priority, supplies[name])
                 if candidate is not None:
                     self._give(name, slot, priority, candidate)
                     budget[slot] -= self._run_us(candidate[2])
@@ -223,7 +244,7 @@ class Claim:
             n += LOCK_MOVES
         return self._supply.of(queue, lanes, priority, n)
 
-    def _next(self, queue: str, slot: int, supply: list[Candidate]) -> Candidate | None:
+    def _next(self, queue: str, slot: int, priority: int, supply: list[Candidate]) -> Candidate | None:
         """The next of the queue that may have this slot; those that meet a taken lock are put aside."""
         while supply and self._has_room(queue, slot):
             candidate = supply.pop()
@@ -233,20 +254,21 @@ class Claim:
                     self.starved = True
                     continue
                 self._probed.add(lane.id)
-            if not self._wish(lane).locks or self._locks_free(candidate, lane):
+            if not self._wish(lane).locks or self._locks_free(priority, candidate, lane):
                 return candidate
         return None
 
     def _give(self, queue: str, slot: int, priority: int, candidate: Candidate) -> None:
-        position, job_id, lane, share = candidate
-        self.tx.run(
-            "delete from ready where lane = ? and priority = ? and share = ? and position = ?",
-            (lane, priority, share, position),
-        )
+        _, job_id, lane, share = candidate
+        self._take_out(priority, candidate)
         self._given.add(slot, lane, share, job_id)
         if self.registry.queue(queue).limit is not None:
             self._occupied(queue).add((self.want.node_id, slot))
         self._served_last(queue, share)
+
+    def _take_out(self, priority: int, candidate: Candidate) -> None:
+        position, _, lane, share = candidate
+        shifting.out_of_ready(self.tx, [(lane, priority, share, position)])
 
     def _served_last(self, queue: str, share: int) -> None:
         self.rotation.queue = queue
@@ -273,10 +295,14 @@ class Claim:
 
     # --- locks ----------------------------------------------------------------------------
 
-    def _locks_free(self, candidate: Candidate, lane: Lane) -> bool:
-        """Take the job's locks for it; when one is taken, the job waits for it and no slot does."""
+    def _locks_free(self, priority: int, candidate: Candidate, lane: Lane) -> bool:
+        """Take the job's locks for it; when one is taken, the job waits for it and no slot does. What is no job
+        (the database is damaged) leaves ``ready`` here as where no locks are: nothing is leased for it."""
         wanted = self._wish(lane).locks
-        row = rows.find(self.tx, candidate[1])
+        row = there(self.tx, candidate[1])
+        if row is None:
+            self._take_out(priority, candidate)
+            return False
         taken = locks.take(self.tx, row.id, wanted, self.now_us)
         if taken is None:
             return True

@@ -36,7 +36,7 @@ def grant(
 _INSERT_LEASES = (
     "insert into leases (job_id, fence, node_id, slot, lane, share, attempt, parent_id, plain, claimed_us) "
     "select jobs.id, ? + j.key, ?, ?, ?, jobs.share * ?, jobs.attempts + 1, jobs.parent_id, "
-    "? and jobs.special is null, ? from json_each(?) j join jobs on jobs.id = j.value"
+    "case when ? = 1 and jobs.special is null then 1 else 0 end, ? from json_each(?) j join jobs on jobs.id = j.value"
 )
 _SELECT_LEASES = (
     "select jobs.id, ? + j.key, ?, ?, ?, jobs.attempts + 1, jobs.params, jobs.parent_id, jobs.root_id "

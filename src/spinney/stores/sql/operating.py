@@ -1,17 +1,22 @@
-"""What people do to jobs: cancel, retry, rerun, release, delete.
+"""What people do to jobs: cancel, retry, rerun, move, release, delete.
 
 Each verb changes what stands still and leaves a wish for what runs. Opening a settled job again
-regrows what stands above it and what needed it, in the same transaction.
+regrows what stands above it and what needed it (see ``regrowing``).
 """
 
-from spinney.model.errors import DuplicateKey, Refused, UnlawfulTransition
+import orjson
+
+from spinney.model.errors import Refused, UnlawfulTransition
+from spinney.model.holds import Scope
+from spinney.model.jobs import JOB_ID_MAX
 from spinney.model.lineage import subtree
 from spinney.model.progress import again_stages, next_stage, stages_from
 from spinney.model.states import SETTLED, State, require
 from spinney.model.types import TypeSpec
-from spinney.stores.sql import placing, rows
+from spinney.stores.sql import covering, holding, placing, regrowing, removing, rows
 from spinney.stores.sql.database import Tx
 from spinney.stores.sql.registry import Registry
+from spinney.stores.sql.regrowing import Regrowth
 from spinney.stores.sql.rows import Row
 from spinney.stores.sql.settling import Consequences
 
@@ -24,10 +29,14 @@ class Operation:
     def __init__(self, tx: Tx, registry: Registry, now_us: int, by: str) -> None:
         self.tx, self.registry, self.now_us, self.by = tx, registry, now_us, by
         self.consequences = Consequences(tx, registry, now_us)
+        self.regrowth = Regrowth(tx, registry, self.consequences, now_us)
         self.left_open = False
         """A pass over a tree that is to be cancelled has met a job that is open still."""
         self.ids: list[int] = []
-        self.reopened: list[int] = []
+
+    @property
+    def reopened(self) -> list[int]:
+        return self.regrowth.reopened
 
     def find(self, job_id: int) -> Row:
         """The job, as one that people can see. Raises NoSuchJob."""
@@ -37,20 +46,24 @@ class Operation:
 
     # --- cancel ---------------------------------------------------------------------------
 
-    def cancel(self, job_id: int, *, tree: bool, reason: str | None) -> Row:
-        """The wish, and the job itself when it stands still. A tree's rest is ``cancel_below``."""
+    def cancel(self, job_id: int, *, tree: bool, reason: str | None, patient: bool = False) -> Row:
+        """The wish, and the job itself when it stands still. A tree's rest is ``cancel_below``.
+
+        ``patient``: a job with open subjobs is not refused; it is cancelled when they have settled.
+        """
         row = self.find(job_id)
         if row.state in SETTLED and not tree:
             require(row.id, row.state, State.CANCELLED)
-        if not tree and placing.open_children(self.tx, row.id):
+        if not tree and not patient and placing.open_children(self.tx, row.id):
             raise Refused(
                 f"job {job_id} has open subjobs; cancel the whole tree (--tree), or its subjobs one by one"
             )
         if row.state is State.DELETED:
             require(row.id, row.state, State.CANCELLED)
+        removing.require_kept(self.tx, row)
         self.tx.run(
             "insert into wishes (job_id, lineage, tree, by, reason, at_us) values (?, ?, ?, ?, ?, ?) "
-            "on conflict (job_id) do update set tree = wishes.tree or excluded.tree",
+            "on conflict (job_id) do update set tree = case when wishes.tree = 1 then 1 else excluded.tree end",
             (row.id, row.lineage, tree, self.by, reason, self.now_us),
         )
         if not tree:
@@ -94,9 +107,13 @@ class Operation:
     # --- retry, rerun ---------------------------------------------------------------------
 
     def children_to_retry(self, job_id: int) -> list[int]:
-        """When the job failed because of its children: those that are to be retried in its place."""
+        """When the job failed because of its children: those that are to be retried in its place. One that waits
+        again, because some of them were retried already, has the rest retried."""
+        row = self.find(job_id)
+        if row.state is State.WAITING and (bad := self._bad_children(row)):
+            return bad
         row = self._settled(job_id, REOPENABLE)
-        return self._bad_children(row) if self._failed_because(row) == "children" else []
+        return self._bad_children(row) if regrowing.failed_because(self.tx, row.id) == "children" else []
 
     def retry_each(self, job_ids: list[int]) -> None:
         """Retry some children; one that has been opened meanwhile is left alone."""
@@ -133,6 +150,7 @@ class Operation:
         if row.state not in allowed:
             leased = rows.leased_fence(self.tx, row.id) is not None
             raise UnlawfulTransition(row.id, State.RUNNING if leased else row.state, State.PENDING)
+        removing.require_kept(self.tx, row)
         rows.move_final(self.tx, row.id)
         wish = placing.wished(self.tx, row)
         if wish is not None:
@@ -150,19 +168,25 @@ class Operation:
             )
         return stage
 
-    def _failed_because(self, row: Row) -> str | None:
-        found: str | None = self.tx.value("select waits_for from parked where job_id = ?", (row.id,))
-        return found
+    def spoilt(self, job_id: int, *, after: int = 0, limit: int) -> list[int]:
+        """Of a job that failed because of its children, or waits for some of them: those that are to be retried
+        in its place, from behind ``after``. Nothing for any other job."""
+        row = self.find(job_id)
+        if row.state is not State.WAITING and not (
+            row.state in REOPENABLE and regrowing.failed_because(self.tx, row.id) == "children"
+        ):
+            return []
+        return self._bad_children(row, after=after, limit=limit)
 
-    def _bad_children(self, row: Row) -> list[int]:
+    def _bad_children(self, row: Row, *, after: int = 0, limit: int = JOB_ID_MAX) -> list[int]:
         """Those that keep it failed; what somebody cancelled in a batch stays cancelled."""
         cancelled_too = self._spec(row).children == "completed"
         found = self.tx.all(
-            "select child_id, jobs.state from children_left join jobs on jobs.id = child_id "
-            "where children_left.parent_id = ? and bad = 1",
-            (row.id,),
+            "select child_id from children_left join jobs on jobs.id = child_id where children_left.parent_id = ? "
+            f"and bad = 1 and child_id > ? {'' if cancelled_too else 'and jobs.state <> ?'} order by child_id limit ?",
+            (row.id, after, *([] if cancelled_too else [State.CANCELLED]), limit),
         )
-        return [c for c, state in found if cancelled_too or state != State.CANCELLED]
+        return [c for (c,) in found]
 
     def _supersede(self, row: Row, stages: list[str]) -> None:
         """These stages count as not passed; the children they bore count no longer, unless spawned again
@@ -173,8 +197,11 @@ class Operation:
                 "update jobs set superseded = 1 where parent_id = ? and birth_stage = ? and superseded is null",
                 (row.id, stage),
             )
-        # A finish passed all stages; whoever asks for some again asks for it, too.
-        self.tx.run("update attempts set superseded = 1 where job_id = ? and outcome = 'finish'", (row.id,))
+        # A finish of an earlier stage passed these, too; of it there stays that its own stage has passed.
+        self.tx.run(
+            "update attempts set superseded = 0 where job_id = ? and outcome = 'finish' and superseded is null",
+            (row.id,),
+        )
         self.tx.run(
             "delete from children_left where parent_id = ?1 and bad = 1 and child_id in "
             "(select id from jobs where parent_id = ?1 and superseded = 1)",
@@ -192,106 +219,104 @@ class Operation:
                 raise Refused(
                     f"every stage of job {row.id} has passed; use 'rerun' to run some of them again"
                 )
-            self._again(row, spec)
+            regrowing.supersede_again(self.tx, row, spec)
             stage = next_stage(spec, rows.passed_stages(self.tx, row.id, [s.name for s in spec.stages]))
-        self._retake_key(row)
+        regrowing.retake_key(self.tx, row)
         self.tx.run(
             "update jobs set stage = ?, attempts = 0, interruptions = 0, settled_us = null, code = null, "
             "at_us = null where id = ?",
             (stage, row.id),
         )
         self.ids.append(row.id)
-        self._regrow_above(row)
+        self.regrowth.above(row)
         row = row._replace(stage=stage, attempts=0, interruptions=0, at_us=None)
         if stage is None:
             self.consequences.proceed(rows.set_state(self.tx, row, State.WAITING))
         else:
             self.consequences.place(row)
-        self._regrow_needers(row.id)
+        self.regrowth.needers(row.id)
 
-    def _retake_key(self, row: Row) -> None:
-        if row.key is None:
+    # --- move, priority -------------------------------------------------------------------
+
+    def into(self, job_id: int, queue: str) -> None:
+        """What a settled job runs when it is opened again goes into this queue, and what that bears, too."""
+        self.tx.run("update jobs set queue_moved = ?1, queue = ?1 where id = ?2", (queue, job_id))
+
+    def move(self, job_id: int, queue: str) -> None:
+        """Into another queue, for this stage and all later ones. What runs goes there with its next attempt."""
+        row = self._standing(job_id, "moved")
+        if row.queue_moved == queue:
             return
-        scope = 0
-        if self.tx.value("select 1 from keys where job_id = ?", (row.id,)) is not None:
+        leased = rows.leased_fence(self.tx, row.id) is not None
+        stood = self._taken_out(row, leased)
+        if leased:
+            # Its lease is of the old queue, and what is handed back unrun goes straight to where it stood,
+            # unless the lease says that there is more to it.
+            self.tx.run("update jobs set queue_moved = ? where id = ?", (queue, row.id))
+            self.tx.run("update leases set plain = ? where job_id = ?", (False, row.id))
+        else:
+            self.into(row.id, queue)
+        if stood:
+            placing.to_ready(self.tx, self.registry, rows.find(self.tx, row.id), now_us=self.now_us)
+        elif covering.stands_held(self.tx, row.id):
+            self.consequences.place(rows.find(self.tx, row.id))  # no hold may lie on where it stands now
+        self.ids.append(row.id)
+
+    def prioritize(self, job_id: int, priority: int) -> None:
+        """Another priority, wherever it stands. What runs keeps its slot."""
+        row = self._standing(job_id, "given a priority")
+        if row.priority == priority:
             return
-        owner = self.tx.value("select job_id from keys where scope = ? and key = ?", (scope, row.key))
-        if owner is not None:
-            raise DuplicateKey(row.key, owner)
-        self.tx.run(
-            "insert into keys (scope, key, job_id, forever) values (?, ?, ?, 0)", (scope, row.key, row.id)
+        stood = self._taken_out(row, rows.leased_fence(self.tx, row.id) is not None)
+        self.tx.run("update jobs set priority = ? where id = ?", (priority, row.id))
+        self.tx.run("update parked set priority = ? where job_id = ?", (priority, row.id))
+        if stood:
+            placing.to_ready(self.tx, self.registry, rows.find(self.tx, row.id), now_us=self.now_us)
+        self.ids.append(row.id)
+
+    def _standing(self, job_id: int, what: str) -> Row:
+        row = self.find(job_id)
+        if row.state in SETTLED:
+            raise Refused(f"job {job_id} is {row.state}, and only an open job can be {what}; open it again first")
+        return row
+
+    def _kept_by_hold(self, row: Row) -> bool:
+        return row.state is State.HELD and (
+            self.tx.value("select waits_for from parked where job_id = ?", (row.id,)) == covering.HELD_BY_HOLD
         )
 
-    # --- regrowing ------------------------------------------------------------------------
-
-    def _regrow_above(self, row: Row) -> None:
-        """Settled ancestors go back to waiting for this child; the walk ends at one that is open or
-        that failed by a stage of its own. A cancelled one refuses."""
-        child = row
-        while child.parent_id is not None:
-            if self.tx.value("select superseded from jobs where id = ?", (child.id,)):
-                return
-            self.tx.run(
-                "delete from children_left where parent_id = ? and bad = 1 and child_id = ?",
-                (child.parent_id, child.id),
-            )
-            self.tx.run(
-                "insert into children_left (parent_id, bad, child_id) values (?, 0, ?) on conflict do nothing",
-                (child.parent_id, child.id),
-            )
-            parent = rows.find(self.tx, child.parent_id)
-            if parent.state is State.CANCELLED:
-                raise Refused(f"job {parent.id} above it is cancelled; retry that one first, or rerun it")
-            if parent.state is State.PENDING and rows.leased_fence(self.tx, parent.id) is None:
-                placing.leave_ready(self.tx, self.registry, parent)
-                self.consequences.place(parent)
-            if parent.state not in SETTLED or parent.state in (State.ORPHANED, State.DELETED):
-                return
-            if parent.state is State.FAILED and self._failed_because(parent) is None:
-                return
-            self._wait_again(parent, "children", "for its subjobs, of which some run again")
-            self._regrow_needers(parent.id)
-            child = parent
-
-    def _regrow_needers(self, job_id: int) -> None:
-        """Those that failed because of it wait for it again."""
-        for (needer_id,) in self.tx.all("select job_id from needs where need_id = ?", (job_id,)):
-            needer = rows.find(self.tx, needer_id)
-            if needer.state is State.FAILED and self._failed_because(needer) == "needs":
-                self._wait_again(needer, "needs", "for jobs that it needs, of which some run again")
-                self._regrow_above(needer)
-                self._regrow_needers(needer_id)
-
-    def _wait_again(self, row: Row, waits_for: str, reason: str) -> None:
-        spec = self.registry.types.get(row.type)
-        rows.move_final(self.tx, row.id)
-        if spec is not None:
-            self._again(row, spec)
-            stage = next_stage(spec, rows.passed_stages(self.tx, row.id, [s.name for s in spec.stages]))
-            self.tx.run("update jobs set stage = ? where id = ?", (stage, row.id))
-        self._retake_key(row)
-        placing.park(self.tx, row, State.WAITING, now_us=self.now_us, waits_for=waits_for, reason=reason)
-        self.tx.run("update jobs set settled_us = null, attempts = 0 where id = ?", (row.id,))
-        self.reopened.append(row.id)
-
-    def _again(self, row: Row, spec: TypeSpec) -> None:
-        for stage in again_stages(spec):
-            self.tx.run(
-                "update attempts set superseded = 1 where job_id = ? and stage = ? and outcome <> 'finish'",
-                (row.id, stage),
-            )
+    def _taken_out(self, row: Row, leased: bool) -> bool:
+        """Take it out of ``ready``; whether it stood there (a long submission may not have put it there yet)."""
+        if leased or row.state is not State.PENDING:
+            return False
+        placing.leave_ready(self.tx, self.registry, row)
+        return self.tx.changed() > 0
 
     # --- release --------------------------------------------------------------------------
 
     def release(self, job_id: int) -> None:
+        """End what holds this very job: its own stage's hold, and those that lie on it alone. A wider hold that
+        covers it keeps it held; where there is nothing else to end, it is named in the refusal."""
         row = self.find(job_id)
-        if row.state is not State.HELD:
-            raise Refused(
-                f"job {job_id} is {row.state}, not held; 'spinney show {job_id}' tells what it waits for"
-            )
-        self.consequences.place(row)
+        ended = holding.end_those_on(self.tx, self.registry, row.id, self.now_us, Scope.JOB)
+        if not ended:
+            self._require_held(row)
+        row = rows.find(self.tx, row.id)
+        if row.state is State.HELD:
+            self.consequences.place(row)
         self.ids.append(row.id)
         self.consequences.drain()
+
+    def _require_held(self, row: Row) -> None:
+        if row.state is not State.HELD:
+            raise Refused(
+                f"job {row.id} is {row.state}, not held; 'spinney show {row.id}' tells what it waits for"
+            )
+        if covering.stands_held(self.tx, row.id) and (holds := covering.holds_of(self.tx, self.registry, row)):
+            raise Refused(
+                f"job {row.id} is under {holds[0]}; release that for all that it covers "
+                f"(spinney release --hold {holds[0].id}), or move the job out of it"
+            )
 
     # --- delete ---------------------------------------------------------------------------
 
@@ -305,6 +330,7 @@ class Operation:
             )
         if row.state is State.DELETED:
             require(row.id, row.state, State.DELETED)
+        removing.require_kept(self.tx, row)
         start, until = subtree(row.lineage)
         blocked = self.tx.one(
             "select id, state from jobs where parent_id is not null and root_id = ? and lineage > ? and lineage < ? "
@@ -317,24 +343,44 @@ class Operation:
             )
         return row
 
-    def delete_below(self, top: Row, limit: int) -> list[int]:
-        """The last ``limit`` of what lies below and is not deleted yet; empty at the end."""
+    def delete_step(self, top: Row, limit: int) -> bool:
+        """Delete the last ``limit`` of what lies below, and when that was all, the top; whether it is gone.
+
+        Those that need one of these hear how it ended before it goes; where they are many, that is a step by itself.
+        """
         start, until = subtree(top.lineage)
         found = self.tx.all(
             "select id from jobs where parent_id is not null and root_id = ? and lineage > ? and lineage < ? "
             f"and state <> 'deleted' and {rows.VISIBLE} order by lineage desc limit ?",
             (top.root_id, start, until, limit),
         )
-        for (job_id,) in found:
-            self.delete_one(rows.find(self.tx, job_id))
+        below, last = [job_id for (job_id,) in found], len(found) < limit
+        if not self._needed_no_more([*below, top.id] if last else below):
+            self.consequences.drain()
+            return False
+        for job_id in below:
+            self._delete_one(rows.find(self.tx, job_id))
         self.consequences.drain()
-        return [j for (j,) in found]
+        if last:
+            self._delete_one(self.require_deletable(top.id))
+            self.consequences.drain()
+        return last
 
-    def delete_one(self, row: Row) -> None:
+    def _needed_no_more(self, job_ids: list[int]) -> bool:
+        """Whether nobody's needs name one of these that completed: it counts as met. False: there are more.
+
+        Who still has to hear that it completed hears it first, for nobody can find him when his need is gone."""
+        untold = (
+            "select m.need_id from json_each(?) j cross join met_needs m cross join jobs "
+            "where m.need_id = j.value and jobs.id = m.need_id and jobs.state = 'completed'"
+        )
+        listed = orjson.dumps(job_ids).decode()
+        self.regrowth.tell([need_id for (need_id,) in self.tx.all(untold, (listed,))])
+        return not self.tx.all(untold, (listed,)) and removing.clear_met(self.tx, job_ids)
+
+    def _delete_one(self, row: Row) -> None:
         tx, c = self.tx, self.consequences
         held = row.state is State.HELD
-        if row.state is State.COMPLETED:
-            tx.run("delete from needs where need_id = ?", (row.id,))
         placing.park(tx, row, State.DELETED, now_us=self.now_us, reason=f"deleted by {self.by}")
         for table in ("attempts", "data", "progress", "keys", "needs"):
             tx.run(f"delete from {table} where job_id = ?", (row.id,))  # literals
@@ -343,7 +389,10 @@ class Operation:
         if row.parent_id is not None:
             tx.run("delete from children_left where parent_id = ? and child_id = ?", (row.parent_id, row.id))
             c.parent_changed(row.parent_id)
+        if self.registry.holds.any:
+            holding.end_those_on(tx, self.registry, row.id, self.now_us, Scope.JOB, Scope.TREE)
         if held:
             # It was open: whoever waits for it must not wait for ever.
             c.settled(row, State.DELETED)
         tx.run("insert into tombs (job_id, at_us) values (?, ?)", (row.id, self.now_us))
+        self.ids.append(row.id)

@@ -1,13 +1,13 @@
 """Where an open job belongs now: one rule for new, returned, woken, released and reopened jobs.
 
 Looked at afresh each time, in this order: a cancel wish, a time still to come, needs, open children of
-earlier stages, the serial line; when none of them keeps it, it stands in ``ready``.
+earlier stages, the serial line, a hold; when none of them keeps it, it stands in ``ready``.
 """
 
 from spinney.model.errors import SpinneyError
 from spinney.model.lineage import ancestors
 from spinney.model.states import State
-from spinney.stores.sql import rows
+from spinney.stores.sql import covering, rows
 from spinney.stores.sql.database import Tx
 from spinney.stores.sql.registry import Registry, effective_queue, position, ready_share
 from spinney.stores.sql.rows import Row
@@ -31,20 +31,29 @@ def wished(tx: Tx, row: Row, *, above_only: bool = False) -> str | None:
     return None
 
 
-def to_ready(tx: Tx, registry: Registry, row: Row, *, leased: bool = False) -> None:
-    """Make the job claimable for its stage."""
+def to_ready(tx: Tx, registry: Registry, row: Row, *, now_us: int, leased: bool = False) -> None:
+    """Make the job claimable for its stage; one that a hold covers is held instead.
+
+    Last of all reasons to stand aside, so that ``held`` means: nothing but the hold keeps it.
+    """
     if row.stage is None:
         raise SpinneyError(f"job {row.id} has no stage left to run; 'spinney doctor' explains")
     spec = registry.types.get(row.type)
-    queue_name = row.queue
+    queue_name = row.queue_moved or row.queue
     if spec is not None:
         queue_name = effective_queue(spec, row.stage, row.queue_moved, row.queue_named, row.queue_parent)
     queue = registry.queue(queue_name)
+    if queue_name != row.queue:
+        tx.run("update jobs set queue = ? where id = ?", (queue_name, row.id))
+    hold = covering.first(tx, registry, row, queue_name)
+    if hold is not None:
+        park(
+            tx, row, State.HELD, now_us=now_us, waits_for=covering.HELD_BY_HOLD, reason=str(hold), leased=leased
+        )
+        return
     _leave_aside(tx, row)
     if row.state is not State.PENDING or leased:
         rows.set_state(tx, row, State.PENDING, leased=leased)
-    if queue_name != row.queue:
-        tx.run("update jobs set queue = ? where id = ?", (queue_name, row.id))
     tx.run(
         "insert into ready (lane, priority, share, position, job_id) values (?, ?, ?, ?, ?)",
         (
@@ -81,17 +90,18 @@ def park(
     wake_us: int | None = None,
     waits_for: str | None = None,
     reason: str | None = None,
+    fingerprint: str | None = None,
     leased: bool = False,
 ) -> None:
     """Set the job aside in this state. The caller has taken it out of ``ready`` or its lease away."""
     if row.state is not state or leased:
         rows.set_state(tx, row, state, leased=leased)
     tx.run(
-        "insert into parked (job_id, state, since_us, wake_us, waits_for, priority, reason) "
-        "values (?, ?, ?, ?, ?, ?, ?) on conflict (job_id) do update set state = excluded.state, "
+        "insert into parked (job_id, state, since_us, wake_us, waits_for, priority, reason, fingerprint) "
+        "values (?, ?, ?, ?, ?, ?, ?, ?) on conflict (job_id) do update set state = excluded.state, "
         "since_us = excluded.since_us, wake_us = excluded.wake_us, waits_for = excluded.waits_for, "
-        "priority = excluded.priority, reason = excluded.reason",
-        (row.id, state, now_us, wake_us, waits_for, row.priority, reason),
+        "priority = excluded.priority, reason = excluded.reason, fingerprint = excluded.fingerprint",
+        (row.id, state, now_us, wake_us, waits_for, row.priority, reason, fingerprint),
     )
 
 
@@ -129,7 +139,10 @@ def needs_left(tx: Tx, job_id: int) -> tuple[bool, tuple[int, str] | None]:
     """(is a need still open, a need that did not complete and its state)."""
     still_open = False
     for need_id, state in tx.all(
-        "select n.need_id, j.state from needs n join jobs j on j.id = n.need_id where n.job_id = ?", (job_id,)
+        # One that retention has removed before it completed counts as deleted.
+        "select n.need_id, coalesce(j.state, 'deleted') from needs n left join jobs j on j.id = n.need_id "
+        "where n.job_id = ?",
+        (job_id,),
     ):
         if state in (State.FAILED, State.CANCELLED, State.ORPHANED, State.DELETED):
             return still_open, (need_id, state)

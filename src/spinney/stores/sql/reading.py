@@ -4,13 +4,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import orjson
-from sqlalchemy import Connection
 
 from spinney.model.errors import NoSuchJob
 from spinney.model.jobs import Attempt, Filter, Job
 from spinney.model.lineage import ancestors, subtree
 from spinney.model.outcomes import Outcome
 from spinney.model.states import State
+from spinney.stores.sql import filtering, tallying
+from spinney.stores.sql.database import Tx
 from spinney.stores.sql.rows import VISIBLE
 
 _SELECT = (
@@ -20,74 +21,58 @@ _SELECT = (
     "jobs.attempts, jobs.interruptions, jobs.warnings, jobs.code, l.fence, l.running_us, "
     "(select name from nodes where nodes.id = coalesce(l.node_id, jobs.node_id)), "
     "p.waits_for, p.wake_us, p.reason, g.fraction, g.message, "
-    "(select h.message from history h where h.job_id = jobs.id order by h.fence desc limit 1) "
+    # Of the last attempt; asked of the table, because through the view it would be looked for among all jobs.
+    "case when jobs.final_fence is null then "
+    "(select a.message from attempts a where a.job_id = jobs.id order by a.fence desc limit 1) end "
     "from jobs left join leases l on l.job_id = jobs.id left join parked p on p.job_id = jobs.id "
     "left join progress g on g.job_id = jobs.id "
 )
 
 
-def rows_of(connection: Connection, sql: str, args: Sequence[Any] = ()) -> list[Any]:
-    return list(connection.exec_driver_sql(sql, tuple(args)).fetchall())
-
-
-def job(connection: Connection, job_id: int) -> Job:
-    found = rows_of(connection, f"{_SELECT} where jobs.id = ? and {VISIBLE}", (job_id,))
+def job(tx: Tx, job_id: int) -> Job:
+    found = tx.all(f"{_SELECT} where jobs.id = ? and {VISIBLE}", (job_id,))
     if not found:
         raise NoSuchJob(job_id)
-    return _jobs(connection, found)[0]
+    return _jobs(tx, found)[0]
 
 
-def jobs(connection: Connection, which: Filter, after: int, limit: int, newest: bool) -> list[Job]:
-    where, args = _where(which)
-    if newest:
-        where, order = [*where, "(? = 0 or jobs.id < ?)"], "desc"
-        args += [after, after]
-    else:
-        where, order = [*where, "jobs.id > ?"], "asc"
-        args.append(after)
-    sql = f"{_SELECT} where {' and '.join(where)} order by jobs.id {order} limit ?"
-    return _jobs(connection, rows_of(connection, sql, [*args, limit]))
+def jobs(tx: Tx, which: Filter, after: int, limit: int, newest: bool) -> list[Job]:
+    found = filtering.ids(tx.all, which, after=after, limit=limit, newest=newest)
+    sql = f"{_SELECT} where jobs.id in (select j.value from json_each(?) j) order by jobs.id {'desc' if newest else ''}"
+    return _jobs(tx, tx.all(sql, (orjson.dumps(found).decode(),)))
 
 
-def tree(connection: Connection, job_id: int, limit: int) -> list[Job]:
-    top = job(connection, job_id)
+def tree(tx: Tx, job_id: int, limit: int) -> list[Job]:
+    top = job(tx, job_id)
     start, until = subtree(top.lineage)
     sql = (
         f"{_SELECT} where jobs.parent_id is not null and jobs.root_id = ? and jobs.lineage > ? and jobs.lineage < ? "
         f"and {VISIBLE} order by jobs.lineage limit ?"
     )
-    below = rows_of(connection, sql, (top.root_id, start, until, limit - 1))
-    return [top, *_jobs(connection, below)]
+    below = tx.all(sql, (top.root_id, start, until, limit - 1))
+    return [top, *_jobs(tx, below)]
 
 
-def children(connection: Connection, job_id: int, after: int, limit: int) -> list[Job]:
+def children(tx: Tx, job_id: int, after: int, limit: int) -> list[Job]:
     sql = (
         f"{_SELECT} where jobs.parent_id = ? and jobs.parent_id is not null and jobs.id > ? "
         f"and jobs.state <> 'deleted' and jobs.superseded is null and {VISIBLE} order by jobs.id limit ?"
     )
-    return _jobs(connection, rows_of(connection, sql, (job_id, after, limit)))
+    return _jobs(tx, tx.all(sql, (job_id, after, limit)))
 
 
-def counts(connection: Connection, which: Filter) -> Mapping[str, int]:
-    where, args = _where(which)
-    sql = (
-        "select case when l.job_id is null then jobs.state when l.running_us is null then 'claimed' "
-        "else 'running' end as shown, count(*) from jobs left join leases l on l.job_id = jobs.id "
-        f"where {' and '.join(where)} group by shown"  # fragments of this module, values bound
-    )
-    return dict(tuple(row) for row in rows_of(connection, sql, args))
+def counts(tx: Tx, which: Filter) -> Mapping[str, int]:
+    return tallying.counts(tx.all, which)
 
 
-def attempts(connection: Connection, job_id: int) -> list[Attempt]:
-    job(connection, job_id)
-    past = rows_of(
-        connection,
-        "select job_id, fence, stage, attempt, outcome, (select name from nodes n where n.id = a.node_id), started_us, "
-        "ended_us, code, message, error, result, superseded from history a where job_id = ? order by fence",
+def attempts(tx: Tx, job_id: int) -> list[Attempt]:
+    job(tx, job_id)
+    past = tx.all(
+        "select job_id, fence, stage, attempt, outcome, (select name from nodes n where n.id = node_id), started_us, "
+        "ended_us, code, message, error, result, superseded from history where job_id = ? order by fence",
         (job_id,),
     )
-    now = rows_of(
-        connection,
+    now = tx.all(
         "select l.job_id, l.fence, lanes.stage, l.attempt, null, (select name from nodes n where n.id = l.node_id), "
         "coalesce(l.running_us, l.claimed_us), null, null, null, null, null, null "
         "from leases l join lanes on lanes.id = l.lane where l.job_id = ?",
@@ -96,65 +81,25 @@ def attempts(connection: Connection, job_id: int) -> list[Attempt]:
     return [_attempt(row) for row in [*past, *now]]
 
 
-def results(connection: Connection, job_id: int) -> Mapping[str, Any]:
-    found = rows_of(
-        connection,
-        "select stage, result from history where job_id = ? and superseded is null and result is not null "
+def results(tx: Tx, job_id: int) -> Mapping[str, Any]:
+    found = tx.all(
+        "select stage, result from history where job_id = ? and superseded is distinct from 1 and result is not null "
         "and outcome in ('ok', 'warning', 'finish') order by fence",
         (job_id,),
     )
     return {stage: orjson.loads(result) for stage, result in found}
 
 
-def data(connection: Connection, job_id: int) -> Mapping[str, Any]:
-    found = rows_of(connection, "select name, value from data where job_id = ? order by name", (job_id,))
+def data(tx: Tx, job_id: int) -> Mapping[str, Any]:
+    found = tx.all("select name, value from data where job_id = ? order by name", (job_id,))
     return {name: orjson.loads(value) for name, value in found}
 
 
 # --- building ---------------------------------------------------------------------------------
 
 
-def _where(which: Filter) -> tuple[list[str], list[Any]]:
-    where, args = [VISIBLE], []
-    for column, value in (
-        ("type", which.type),
-        ("queue", which.queue),
-        ("stage", which.stage),
-        ("collection", which.collection),
-        ("submitter", which.submitter),
-        ("root_id", which.root_id),
-        ("parent_id", which.parent_id),
-    ):
-        if value is not None:
-            where.append(f"jobs.{column} = ?")
-            args.append(value)
-    if which.parent_id is not None or which.below is not None:
-        where.append("jobs.parent_id is not null")
-    if which.roots_only:
-        where.append("jobs.parent_id is null")
-    if which.below is not None:
-        where.append("jobs.root_id = ? and jobs.lineage > ? and jobs.lineage < ?")
-        args += [int(which.below.split(".")[0]), *subtree(which.below)]
-    if which.states is not None:
-        where.append(f"({' or '.join(_state_is(s) for s in which.states) or '0'})")
-    return where, args
-
-
-def _state_is(state: State) -> str:
-    """How a state is told from the narrow tables, so that finished work is not read for the others."""
-    if state is State.COMPLETED:
-        return "jobs.state = 'completed'"
-    if state is State.PENDING:
-        return "(jobs.state = 'pending' and jobs.id not in (select job_id from leases))"
-    if state is State.CLAIMED:
-        return "jobs.id in (select job_id from leases where running_us is null)"
-    if state is State.RUNNING:
-        return "jobs.id in (select job_id from leases where running_us is not null)"
-    return f"jobs.id in (select job_id from parked where state = '{state.value}')"
-
-
-def _jobs(connection: Connection, found: Sequence[Any]) -> list[Job]:
-    wishes = {job_id: tree for job_id, tree in rows_of(connection, "select job_id, tree from wishes")}  # noqa: C416
+def _jobs(tx: Tx, found: Sequence[Any]) -> list[Job]:
+    wishes = {job_id: tree for job_id, tree in tx.all("select job_id, tree from wishes")}  # noqa: C416
     return [_job(row, wishes) for row in found]
 
 
@@ -176,7 +121,7 @@ def _job(row: Any, wishes: Mapping[int, bool]) -> Job:
         root_id=root_id, lineage=lineage, params=orjson.loads(params), created_us=created_us,
         started_us=started_us or running_us, settled_us=settled_us, wake_us=wake_us, attempts=attempts_,
         interruptions=interruptions, warnings=warnings, code=code, message=message,
-        waits_for=waits_for if shown is State.WAITING else None,
+        waits_for=waits_for if shown in (State.WAITING, State.HELD) else None,
         cancelling=wished and settled_us is None, node=node, fence=fence,
         progress=fraction, progress_message=progress_message,
     )  # fmt: skip

@@ -1,17 +1,23 @@
-"""Types, queues and lanes as the current transaction sees them.
+"""Types, queues, lanes and holds as the current transaction sees them.
 
 Read from their tables only when ``counters.registry`` has moved, so that a transaction of the hot
 path pays one primary-key look-up for always being up to date.
 """
 
-from collections.abc import Iterable
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
 
 import orjson
 
-from spinney.model.errors import Refused, UnknownType
+from spinney.model.errors import Refused, SpinneyError, StoreUnusable, UnknownType
 from spinney.model.types import DEFAULT_QUEUE, QueueSpec, TypeSpec
+from spinney.stores.sql import covering
 from spinney.stores.sql.database import Tx
+
+
+class UnreadableDeclaration(StoreUnusable):
+    """A row that says what a job type or queue is was damaged; the message names it and the mend."""
 
 
 class Lane(NamedTuple):
@@ -32,6 +38,11 @@ class Registry:
         self.types: dict[str, TypeSpec] = {}
         self.queues: dict[str, QueueSpec] = {}
         self.lanes: dict[int, Lane] = {}
+        self.holds = covering.NONE
+        self.stopped_lanes: frozenset[int] = frozenset()
+        """Lanes in which a hold lets nothing start."""
+        self.streaks: frozenset[tuple[str, str]] = frozenset()
+        """(type, stage) pairs with a circuit breaker that have failed lately; see ``breaking``."""
         self._lane_ids: dict[tuple[str, str, str], int] = {}
         self._shares: dict[str, int] = {}
         self._undeclared: dict[str, QueueSpec] = {}
@@ -46,13 +57,16 @@ class Registry:
         version = tx.value("select value from counters where name = 'registry'")
         if version == self.version:
             return
-        self.types = {
-            n: TypeSpec.from_json(orjson.loads(s)) for n, s in tx.all("select name, spec from types")
-        }
-        self.queues = {n: QueueSpec(**orjson.loads(s)) for n, s in tx.all("select name, spec from queues")}
+        self.types = {n: read_type(n, s) for n, s in tx.all("select name, spec from types")}
+        self.queues = {n: read_queue(n, s) for n, s in tx.all("select name, spec from queues")}
         rows = tx.all("select id, queue, type, stage, asleep_until_us, probing from lanes")
         self.lanes = {row[0]: Lane(*row) for row in rows}
         self._lane_ids = {(lane.queue, lane.type, lane.stage): lane.id for lane in self.lanes.values()}
+        self.holds = covering.read(tx)
+        self.stopped_lanes = frozenset(
+            lane.id for lane in self.lanes.values() if self.holds.stops(lane.queue, lane.type)
+        )
+        self.streaks = frozenset(tx.all("select type, stage from streaks"))
         self.version = version
 
     def touch(self, tx: Tx) -> None:
@@ -78,6 +92,13 @@ class Registry:
             found = self._undeclared[name] = QueueSpec(name=name)
         return found
 
+    def queue_names(self) -> set[str]:
+        """The queues that somebody declared or named."""
+        named = {spec.queue for spec in self.types.values()}
+        named |= {stage.queue for spec in self.types.values() for stage in spec.stages}
+        lanes = {lane.queue for lane in self.lanes.values()}
+        return {name for name in named if name is not None} | {DEFAULT_QUEUE} | set(self.queues) | lanes
+
     def lane(self, tx: Tx, queue: str, type_: str, stage: str) -> int:
         """The lane's number; made when it is new."""
         found = self._lane_ids.get((queue, type_, stage))
@@ -89,6 +110,10 @@ class Registry:
         )
         self.touch(tx)
         return self._lane_ids[(queue, type_, stage)]
+
+    def known_lane(self, queue: str, type_: str, stage: str) -> int | None:
+        """The lane's number, if there is such a lane."""
+        return self._lane_ids.get((queue, type_, stage))
 
     def lanes_of(self, queue: str) -> str:
         """The numbers of a queue's lanes, as a JSON list for json_each."""
@@ -151,6 +176,32 @@ class Registry:
                 f"queue {queue.name!r} has jobs in it, so its order and sharing cannot change now; "
                 f"let it run empty first, or declare a new queue"
             )
+
+
+def read_type(name: str, spec: Any) -> TypeSpec:
+    """What a row of ``types`` says. Raises UnreadableDeclaration."""
+    with _readable("types", name):
+        return TypeSpec.from_json(orjson.loads(spec))
+
+
+def read_queue(name: str, spec: Any) -> QueueSpec:
+    """What a row of ``queues`` says. Raises UnreadableDeclaration."""
+    with _readable("queues", name):
+        return QueueSpec(**orjson.loads(spec))
+
+
+@contextmanager
+def _readable(table: str, name: str) -> Iterator[None]:
+    try:
+        yield
+    except (SpinneyError, AttributeError, KeyError, TypeError, ValueError) as error:
+        quoted = str(name).replace("'", "''")
+        raise UnreadableDeclaration(
+            f"the row {name!r} in the table {table} cannot be read ({type(error).__name__}: {error}), so that nobody "
+            f"can work; restore the database from a backup, or delete the row (sqlite3 FILE \"delete from {table} "
+            f"where name = '{quoted}'; update counters set value = value + 1 where name = 'registry'\") and start "
+            f"a node whose application declares it"
+        ) from error
 
 
 def _put(tx: Tx, table: str, name: str, value: object) -> None:

@@ -4,6 +4,8 @@ Times are microseconds since 1970 UTC. Ids come from ``counters``, so that a blo
 statement. No index names a column of ``jobs`` that settling changes.
 """
 
+from typing import Any
+
 from sqlalchemy import (
     BigInteger,
     Boolean,
@@ -12,6 +14,7 @@ from sqlalchemy import (
     Index,
     Integer,
     MetaData,
+    SmallInteger,
     Table,
     Text,
     text,
@@ -19,24 +22,36 @@ from sqlalchemy import (
 
 metadata = MetaData()
 _Id = BigInteger().with_variant(Integer, "sqlite")
+_Text = Text().with_variant(Text(collation="C"), "postgresql")
+"""In the order of its bytes, as SQLite has it: lineages and positions are compared."""
+_Flag = Boolean().with_variant(SmallInteger(), "postgresql")
+"""0 or 1, as SQLite has it."""
 
-meta = Table("meta", metadata, Column("name", Text, primary_key=True), Column("value", Text, nullable=False))
+
+def _where(condition: str) -> dict[str, Any]:
+    return {f"{dialect}_where": text(condition) for dialect in ("sqlite", "postgresql")}
+
+
+meta = Table("meta", metadata, Column("name", _Text, primary_key=True), Column("value", _Text, nullable=False))
 
 counters = Table(
     "counters",
     metadata,
-    Column("name", Text, primary_key=True),
+    Column("name", _Text, primary_key=True),
     Column("value", _Id, nullable=False),
     sqlite_with_rowid=False,
 )
-"""job, fence, lane, share, node: the last number given. registry: moves with types, queues, lanes."""
+"""job, fence, lane, share, node, hold: the last number given. registry: moves with types, queues, lanes, holds.
+lift: how many holds have ended; lift_swept: up to which of them what they kept has been looked at afresh;
+hold_sweep: when (µs) somebody last took a step of sweeping holds. removed: the highest number of a job whose row
+retention has removed."""
 
-types = Table("types", metadata, Column("name", Text, primary_key=True), Column("spec", Text, nullable=False))
+types = Table("types", metadata, Column("name", _Text, primary_key=True), Column("spec", _Text, nullable=False))
 queues = Table(
-    "queues", metadata, Column("name", Text, primary_key=True), Column("spec", Text, nullable=False)
+    "queues", metadata, Column("name", _Text, primary_key=True), Column("spec", _Text, nullable=False)
 )
 shares = Table(
-    "shares", metadata, Column("id", _Id, primary_key=True), Column("name", Text, nullable=False, unique=True)
+    "shares", metadata, Column("id", _Id, primary_key=True), Column("name", _Text, nullable=False, unique=True)
 )
 """Named shares; in jobs, ready and leases they are -id, so that they never meet a root's id."""
 
@@ -44,11 +59,11 @@ lanes = Table(
     "lanes",
     metadata,
     Column("id", _Id, primary_key=True),
-    Column("queue", Text, nullable=False),
-    Column("type", Text, nullable=False),
-    Column("stage", Text, nullable=False),
+    Column("queue", _Text, nullable=False),
+    Column("type", _Text, nullable=False),
+    Column("stage", _Text, nullable=False),
     Column("asleep_until_us", _Id),
-    Column("probing", Boolean, nullable=False, server_default=text("0")),
+    Column("probing", _Flag, nullable=False, server_default=text("0")),
     Index("lanes_by_name", "queue", "type", "stage", unique=True),
 )
 """A lane sleeps until a time (defer with lane=True); then one job probes before the others go on."""
@@ -57,16 +72,16 @@ jobs = Table(
     "jobs",
     metadata,
     Column("id", _Id, primary_key=True),
-    Column("type", Text, nullable=False),
-    Column("state", Text, nullable=False),
-    Column("stage", Text),
-    Column("queue", Text, nullable=False),
+    Column("type", _Text, nullable=False),
+    Column("state", _Text, nullable=False),
+    Column("stage", _Text),
+    Column("queue", _Text, nullable=False),
     Column("priority", Integer, nullable=False),
     Column("share", _Id, nullable=False),
-    Column("lineage", Text, nullable=False),
+    Column("lineage", _Text, nullable=False),
     Column("root_id", _Id, nullable=False),
     Column("parent_id", _Id),
-    Column("params", Text, nullable=False),
+    Column("params", _Text, nullable=False),
     Column("created_us", _Id, nullable=False),
     Column("started_us", _Id),
     Column("settled_us", _Id),
@@ -75,23 +90,26 @@ jobs = Table(
     Column("warnings", Integer, nullable=False, server_default=text("0")),
     Column("code", Integer),
     Column("node_id", _Id),
-    Column("collection", Text),
-    Column("submitter", Text),
-    Column("key", Text),
-    Column("queue_moved", Text),
-    Column("queue_named", Text),
-    Column("queue_parent", Text),
-    Column("birth_stage", Text),
-    Column("superseded", Boolean),
+    Column("collection", _Text),
+    Column("submitter", _Text),
+    Column("key", _Text),
+    Column("queue_moved", _Text),
+    Column("queue_named", _Text),
+    Column("queue_parent", _Text),
+    Column("birth_stage", _Text),
+    Column("superseded", _Flag),
     Column("at_us", _Id),
-    Column("special", Boolean),
+    Column("special", _Flag),
     Column("final_fence", _Id),
     Column("final_attempt", Integer),
     Column("final_began_us", _Id),
     Column("final_ended_us", _Id),
-    Column("final_result", Text),
-    Index("jobs_by_parent", "parent_id", sqlite_where=text("parent_id is not null")),
-    Index("jobs_by_lineage", "root_id", "lineage", sqlite_where=text("parent_id is not null")),
+    Column("final_result", _Text),
+    Index("jobs_by_parent", "parent_id", **_where("parent_id is not null")),
+    Index("jobs_by_lineage", "root_id", "lineage", **_where("parent_id is not null")),
+    Index("jobs_by_kind", "type", "queue"),
+    Index("jobs_by_collection", "collection", **_where("collection is not null")),
+    Index("jobs_by_submitter", "submitter", **_where("submitter is not null")),
 )
 """``queue`` is the one in force; ``queue_moved > queue_named > stage's > queue_parent > type's`` decide.
 ``birth_stage``: the parent's stage that bore it. ``special``: it has a key or stands in a serial tree, so that
@@ -105,7 +123,7 @@ ready = Table(
     Column("lane", _Id, primary_key=True),
     Column("priority", Integer, primary_key=True),
     Column("share", _Id, primary_key=True),
-    Column("position", Text, primary_key=True),
+    Column("position", _Text, primary_key=True),
     Column("job_id", _Id, nullable=False),
     sqlite_with_rowid=False,
 )
@@ -123,7 +141,7 @@ leases = Table(
     Column("share", _Id, nullable=False),
     Column("attempt", Integer, nullable=False),
     Column("parent_id", _Id),
-    Column("plain", Boolean, nullable=False),
+    Column("plain", _Flag, nullable=False),
     Column("claimed_us", _Id, nullable=False),
     Column("running_us", _Id),
 )
@@ -133,34 +151,43 @@ parked = Table(
     "parked",
     metadata,
     Column("job_id", _Id, primary_key=True),
-    Column("state", Text, nullable=False),
+    Column("state", _Text, nullable=False),
     Column("since_us", _Id, nullable=False),
     Column("wake_us", _Id),
-    Column("waits_for", Text),
+    Column("waits_for", _Text),
     Column("priority", Integer),
-    Column("reason", Text),
+    Column("reason", _Text),
+    Column("fingerprint", _Text),
     Index("parked_by_state", "state", "job_id"),
-    Index("parked_by_wake", "wake_us", sqlite_where=text("wake_us is not null")),
-    Index("parked_by_lock", "waits_for", "priority", "job_id", sqlite_where=text("waits_for like 'lock:%'")),
+    Index(
+        "parked_by_fingerprint", "fingerprint", "job_id", **_where("fingerprint is not null")
+    ),
+    Index("parked_by_wake", "wake_us", **_where("wake_us is not null")),
+    Index("parked_by_lock", "waits_for", "priority", "job_id", **_where("waits_for like 'lock:%'")),
 )
 
-# The view ``history`` (migration 0001) shows these and the final attempts kept in jobs as one.
+# A job that an operator's hold keeps has ``waits_for`` = 'hold'; one that its own stage parked has none.
+# ``fingerprint``: of the failure that a job stands failed with; see failures.
+
+# The view ``history`` (migration 0001) shows these and the final attempts kept in jobs as one. ``superseded``: None,
+# it counts; true, it counts no more; false, a ``finish`` of which only its own stage counts, for later ones were
+# asked for again.
 attempts = Table(
     "attempts",
     metadata,
     Column("job_id", _Id, primary_key=True),
     Column("fence", _Id, primary_key=True),
-    Column("stage", Text, nullable=False),
+    Column("stage", _Text, nullable=False),
     Column("attempt", Integer, nullable=False),
-    Column("outcome", Text, nullable=False),
+    Column("outcome", _Text, nullable=False),
     Column("node_id", _Id, nullable=False),
     Column("started_us", _Id, nullable=False),
     Column("ended_us", _Id, nullable=False),
     Column("code", Integer),
-    Column("message", Text),
-    Column("error", Text),
-    Column("result", Text),
-    Column("superseded", Boolean),
+    Column("message", _Text),
+    Column("error", _Text),
+    Column("result", _Text),
+    Column("superseded", _Flag),
     sqlite_with_rowid=False,
 )
 
@@ -168,7 +195,7 @@ children_left = Table(
     "children_left",
     metadata,
     Column("parent_id", _Id, primary_key=True),
-    Column("bad", Boolean, primary_key=True),
+    Column("bad", _Flag, primary_key=True),
     Column("child_id", _Id, primary_key=True),
     sqlite_with_rowid=False,
 )
@@ -184,11 +211,20 @@ needs = Table(
     sqlite_with_rowid=False,
 )
 
+met_needs = Table(
+    "met_needs",
+    metadata,
+    Column("need_id", _Id, primary_key=True),
+    Column("next_id", _Id, nullable=False),
+)
+"""Jobs that settled or were opened again while more needed them than one transaction looks at; those from
+``next_id`` on still have to hear how it stands."""
+
 serial_line = Table(
     "serial_line",
     metadata,
     Column("root_id", _Id, primary_key=True),
-    Column("lineage", Text, primary_key=True),
+    Column("lineage", _Text, primary_key=True),
     Column("job_id", _Id, nullable=False),
     sqlite_with_rowid=False,
 )
@@ -198,10 +234,10 @@ wishes = Table(
     "wishes",
     metadata,
     Column("job_id", _Id, primary_key=True),
-    Column("lineage", Text, nullable=False),
-    Column("tree", Boolean, nullable=False),
-    Column("by", Text, nullable=False),
-    Column("reason", Text),
+    Column("lineage", _Text, nullable=False),
+    Column("tree", _Flag, nullable=False),
+    Column("by", _Text, nullable=False),
+    Column("reason", _Text),
     Column("at_us", _Id, nullable=False),
 )
 """Who is to be cancelled. Goes when the job has settled and, for a tree, nothing open is left below."""
@@ -209,7 +245,7 @@ wishes = Table(
 locks = Table(
     "locks",
     metadata,
-    Column("name", Text, primary_key=True),
+    Column("name", _Text, primary_key=True),
     Column("job_id", _Id, primary_key=True),
     Column("fence", _Id),
     Column("since_us", _Id, nullable=False),
@@ -221,7 +257,7 @@ locks = Table(
 lock_capacities = Table(
     "lock_capacities",
     metadata,
-    Column("name", Text, primary_key=True),
+    Column("name", _Text, primary_key=True),
     Column("capacity", Integer, nullable=False),
 )
 
@@ -229,9 +265,9 @@ keys = Table(
     "keys",
     metadata,
     Column("scope", _Id, primary_key=True),
-    Column("key", Text, primary_key=True),
+    Column("key", _Text, primary_key=True),
     Column("job_id", _Id, nullable=False),
-    Column("forever", Boolean, nullable=False),
+    Column("forever", _Flag, nullable=False),
     Index("keys_by_job", "job_id"),
     sqlite_with_rowid=False,
 )
@@ -241,8 +277,8 @@ data = Table(
     "data",
     metadata,
     Column("job_id", _Id, primary_key=True),
-    Column("name", Text, primary_key=True),
-    Column("value", Text, nullable=False),
+    Column("name", _Text, primary_key=True),
+    Column("value", _Text, nullable=False),
     sqlite_with_rowid=False,
 )
 
@@ -251,7 +287,7 @@ progress = Table(
     metadata,
     Column("job_id", _Id, primary_key=True),
     Column("fraction", Float, nullable=False),
-    Column("message", Text),
+    Column("message", _Text),
 )
 
 staging = Table(
@@ -273,20 +309,157 @@ nodes = Table(
     "nodes",
     metadata,
     Column("id", _Id, primary_key=True),
-    Column("name", Text, nullable=False),
-    Column("boot_id", Text, nullable=False),
-    Column("host", Text, nullable=False),
+    Column("name", _Text, nullable=False),
+    Column("boot_id", _Text, nullable=False),
+    Column("host", _Text, nullable=False),
     Column("pid", Integer, nullable=False),
     Column("slots", Integer, nullable=False),
-    Column("state", Text, nullable=False),
+    Column("state", _Text, nullable=False),
     Column("beat", _Id, nullable=False),
     Column("started_us", _Id, nullable=False),
     Column("seen_us", _Id, nullable=False),
-    Column("version", Text, nullable=False),
-    Column("types", Text, nullable=False),
+    Column("version", _Text, nullable=False),
+    Column("types", _Text, nullable=False),
 )
+
+pace = Table(
+    "pace",
+    metadata,
+    Column("slice", _Id, primary_key=True),
+    Column("lane", _Id, primary_key=True),
+    Column("node_id", _Id, primary_key=True),
+    Column("ended", Integer, nullable=False),
+    Column("failed", Integer, nullable=False),
+    sqlite_with_rowid=False,
+)
+"""How many attempts of a lane ended in each ten seconds (``slice``), and how many of them failed: a measure for
+people, by which nothing is decided. Kept for some minutes."""
 
 tombs = Table(
     "tombs", metadata, Column("job_id", _Id, primary_key=True), Column("at_us", _Id, nullable=False)
 )
-"""Deleted jobs whose folders may still be there."""
+"""Deleted and removed jobs whose folders may still be there."""
+
+removals = Table(
+    "removals",
+    metadata,
+    Column("root_id", _Id, primary_key=True),
+    Column("looked", _Text, nullable=False),
+    Column("going", _Flag, nullable=False),
+)
+"""Trees whose time is over (see ``removing``). ``looked``: the lineage up to which all were found settled;
+``going``: all were, and the tree is being removed."""
+
+holds = Table(
+    "holds",
+    metadata,
+    Column("id", _Id, primary_key=True),
+    Column("scope", _Text, nullable=False),
+    Column("name", _Text, nullable=False),
+    Column("reason", _Text, nullable=False),
+    Column("by", _Text, nullable=False),
+    Column("since_us", _Id, nullable=False),
+    Column("until_us", _Id),
+    Column("automatic", _Flag, nullable=False),
+    Column("swept", _Flag, nullable=False, server_default=text("0")),
+    Index("holds_by_name", "scope", "name"),
+    Index("holds_by_end", "until_us", **_where("until_us is not null")),
+)
+"""``swept``: all that it covers has been set to held, so that claims need not look at each job."""
+
+failures = Table(
+    "failures",
+    metadata,
+    Column("fingerprint", _Text, primary_key=True),
+    Column("type", _Text, nullable=False),
+    Column("stage", _Text, nullable=False),
+    Column("exception", _Text, nullable=False),
+    Column("message", _Text, nullable=False),
+    Column("first_us", _Id, nullable=False),
+    Column("last_us", _Id, nullable=False),
+)
+
+streaks = Table(
+    "streaks",
+    metadata,
+    Column("type", _Text, primary_key=True),
+    Column("stage", _Text, primary_key=True),
+    Column("fingerprint", _Text, nullable=False),
+    Column("jobs", _Text, nullable=False),
+    Column("failed_us", _Id, nullable=False),
+)
+"""Failures in a row with the same cause, of types that have a circuit breaker. ``jobs``: a JSON list of the jobs
+that failed so, each once; empty when an attempt of the stage has passed since. The row stays for a while, so that
+the registry need not move each time (see ``breaking``)."""
+
+schedules = Table(
+    "schedules",
+    metadata,
+    Column("name", _Text, primary_key=True),
+    Column("spec", _Text, nullable=False),
+    Column("paused", _Flag, nullable=False),
+    Column("next_us", _Id),
+    Column("last_job_id", _Id),
+    Column("by", _Text, nullable=False),
+    Column("declared", _Flag, nullable=False),
+    Index("schedules_due", "next_us", **_where("next_us is not null and paused = 0")),
+)
+"""``next_us``: the first nominal time for which nothing has been decided. ``declared``: it is as an application
+declares it; else a person made or changed it."""
+
+schedule_runs = Table(
+    "schedule_runs",
+    metadata,
+    Column("schedule", _Text, primary_key=True),
+    Column("nominal_us", _Id, primary_key=True),
+    Column("job_id", _Id),
+    Column("outcome", _Text, nullable=False),
+    Column("message", _Text),
+    Index("schedule_runs_queued", "schedule", "nominal_us", **_where("outcome = 'queued'")),
+    sqlite_with_rowid=False,
+)
+"""One job a nominal time: the pair is unique, and written in one transaction with the job and the schedule's
+next time."""
+
+retention = Table(
+    "retention",
+    metadata,
+    Column("type", _Text, primary_key=True),
+    Column("state", _Text, primary_key=True),
+    Column("keep_us", _Id),
+    Column("by", _Text, nullable=False),
+)
+
+audit = Table(
+    "audit",
+    metadata,
+    Column("seq", _Id, primary_key=True),
+    Column("at_us", _Id, nullable=False),
+    Column("by", _Text, nullable=False),
+    Column("verb", _Text, nullable=False),
+    Column("what", _Text, nullable=False),
+    Column("count", Integer, nullable=False),
+    Column("reason", _Text),
+    Column("call", _Text, nullable=False),
+    Column("link", _Text, nullable=False),
+    Index("audit_by_call", "call", "seq"),
+)
+"""See ``spinney.model.audits``: ``link`` is the digest over the link before and this entry."""
+
+GUARDS = {
+    "audit_follows": (
+        "create trigger audit_follows before insert on audit "
+        "when new.seq <> (select coalesce(max(seq), 0) + 1 from audit) "
+        "begin select raise(abort, 'the audit is append-only: an entry follows the last one'); end"
+    ),
+    "audit_stays": (
+        "create trigger audit_stays before update on audit "
+        "begin select raise(abort, 'the audit is append-only: no entry may be changed'); end"
+    ),
+    "audit_keeps": (
+        "create trigger audit_keeps before delete on audit "
+        "begin select raise(abort, 'the audit is append-only: no entry may be deleted'); end"
+    ),
+}
+"""Triggers that keep the audit from accidents: a statement of somebody's, a tool that rewrites rows. Who can
+write to the file can drop them, and is found out by the chain (``spinney audit verify``)."""

@@ -5,6 +5,9 @@ jobs that need one that settled, locks that came free, serial lines that move. `
 off until nothing is left; each may settle further jobs, so it is a work list and no recursion.
 """
 
+import logging
+
+from spinney.model.errors import NoSuchJob
 from spinney.model.lineage import subtree
 from spinney.model.progress import next_stage
 from spinney.model.states import State
@@ -13,6 +16,12 @@ from spinney.stores.sql.database import Tx
 from spinney.stores.sql.registry import Registry
 from spinney.stores.sql.rows import Row
 
+log = logging.getLogger(__name__)
+
+NEEDERS_STEP = 200
+"""Jobs that need one that settled, or was opened again, are told so many a transaction; the rest follow in steps."""
+PASSED_BY_MOST = 50
+"""So many that wait for a lock but may not go on (a hold covers them) are passed over a transaction."""
 BAD = frozenset({State.FAILED, State.CANCELLED, State.ORPHANED})
 
 
@@ -25,6 +34,8 @@ class Consequences:
         self._needers: dict[int, None] = {}
         self._locks: dict[str, None] = {}
         self._lines: dict[int, None] = {}
+        self.left_locks = False
+        """A lock has room, and somebody who waits for it has not been looked at yet."""
 
     # --- what callers say -----------------------------------------------------------------
 
@@ -35,9 +46,11 @@ class Consequences:
         *,
         reason: str | None = None,
         because: str | None = None,
+        fingerprint: str | None = None,
         leased: bool = False,
     ) -> None:
-        """The job ends in this state. ``because``: children or needs, when it is not its own doing."""
+        """The job ends in this state. ``because``: children or needs, when it is not its own doing;
+        ``fingerprint``: of its failure, when it is."""
         tx = self.tx
         if row.state is State.PENDING and not leased:
             placing.leave_ready(tx, self.registry, row)
@@ -46,7 +59,10 @@ class Consequences:
             rows.set_state(tx, row, state, leased=leased)
             tx.run("update jobs set stage = null, settled_us = ? where id = ?", (self.now_us, row.id))
         else:
-            placing.park(tx, row, state, now_us=self.now_us, waits_for=because, reason=reason, leased=leased)
+            placing.park(
+                tx, row, state, now_us=self.now_us, waits_for=because, reason=reason, fingerprint=fingerprint,
+                leased=leased,
+            )  # fmt: skip
             tx.run("update jobs set settled_us = ? where id = ?", (self.now_us, row.id))
         self.settled(row, state)
 
@@ -55,13 +71,14 @@ class Consequences:
         tx = self.tx
         if row.parent_id is not None:
             self.child_settled(row.id, row.parent_id, bad=state in BAD)
-        self._needers.update(
-            (n, None) for (n,) in tx.all("select job_id from needs where need_id = ?", (row.id,))
-        )
-        tx.run("delete from keys where job_id = ? and not forever", (row.id,))
+        found = needers(tx, row.id, 0, NEEDERS_STEP + 1)
+        self._needers.update((n, None) for n in found[:NEEDERS_STEP])
+        if len(found) > NEEDERS_STEP:
+            tell_later(tx, row.id, found[-1])
+        tx.run("delete from keys where job_id = ? and forever = 0", (row.id,))
         self.free_locks(row.id, None)
         self._leave_line(row)
-        tx.run("delete from wishes where job_id = ? and not tree", (row.id,))
+        tx.run("delete from wishes where job_id = ? and tree = 0", (row.id,))
 
     def child_settled(self, child_id: int, parent_id: int, *, bad: bool) -> None:
         self.tx.run(
@@ -124,7 +141,9 @@ class Consequences:
                 reason="for an earlier job of its serial tree", leased=leased,
             )  # fmt: skip
         else:
-            placing.to_ready(tx, self.registry, row, leased=leased)
+            # A held job keeps its place in a serial line: an order that a hold could turn round would be none.
+            # Those behind it say that they wait for it, and it says which hold keeps it.
+            placing.to_ready(tx, self.registry, row, now_us=self.now_us, leased=leased)
 
     def older_children_open(self, row: Row) -> bool:
         """Whether children that earlier stages bore are open (those of the stage to be run are no reason
@@ -133,7 +152,7 @@ class Consequences:
             placing.open_children(self.tx, row.id)
             and self.tx.value(
                 "select 1 from children_left join jobs on jobs.id = child_id where children_left.parent_id = ? "
-                "and bad = 0 and jobs.birth_stage is not ? limit 1",
+                "and bad = 0 and jobs.birth_stage is distinct from ? limit 1",
                 (row.id, row.stage),
             )
             is not None
@@ -146,7 +165,7 @@ class Consequences:
             return None
         found: int | None = self.tx.value(
             "select child_id from children_left join jobs on jobs.id = child_id where children_left.parent_id = ? "
-            "and bad = 1 and jobs.birth_stage is not ? limit 1",
+            "and bad = 1 and jobs.birth_stage is distinct from ? limit 1",
             (row.id, row.stage),
         )
         return found
@@ -177,8 +196,8 @@ class Consequences:
 
     def _go_on(self, parent_id: int) -> None:
         tx = self.tx
-        row = rows.find(tx, parent_id)
-        if row.state is not State.WAITING or placing.open_children(tx, parent_id):
+        row = there(tx, parent_id)
+        if row is None or row.state is not State.WAITING or placing.open_children(tx, parent_id):
             return
         waits = tx.value("select waits_for from parked where job_id = ?", (parent_id,))
         if waits != "children":
@@ -210,12 +229,16 @@ class Consequences:
 
     # --- needs ----------------------------------------------------------------------------
 
+    def need_settled(self, job_id: int) -> None:
+        """A job that this one needs has settled: look whether it may go on."""
+        self._needers[job_id] = None
+
     def _need_settled(self, job_id: int) -> None:
         if rows.hidden(self.tx, job_id):
             return
-        row = rows.find(self.tx, job_id)
+        row = there(self.tx, job_id)
         waits = self.tx.value("select waits_for from parked where job_id = ?", (job_id,))
-        if row.state is State.WAITING and waits == "needs":
+        if row is not None and row.state is State.WAITING and waits == "needs":
             self.place(row)
 
     # --- locks ----------------------------------------------------------------------------
@@ -227,9 +250,13 @@ class Consequences:
     def _lock_freed(self, name: str) -> None:
         """The first that waits for it goes back to where it can be claimed; the claim takes the lock.
 
-        One that has other reasons to stand aside by now lets the next one go.
+        One that has other reasons to stand aside by now (a hold among them) lets the next one go. Where that
+        are many, the rest is left to housekeeping, which looks for free locks that somebody waits for.
         """
-        while (first := self._first_that_may(name)) is not None:
+        for _ in range(PASSED_BY_MOST):
+            first = self.first_that_may(name)
+            if first is None:
+                return
             self.place(rows.find(self.tx, first))
             if rows.find(self.tx, first).state is State.PENDING:
                 # Kept for it until it is claimed, so that nobody who came later overtakes it.
@@ -238,20 +265,23 @@ class Consequences:
                     (name, first, locks.RESERVED, self.now_us),
                 )
                 return
+        self.left_locks = True
 
-    def _first_that_may(self, name: str) -> int | None:
+    def first_that_may(self, name: str) -> int | None:
         """Of those that wait for the lock: the first, or one below a job that keeps it until it settles
         (that job waits for it in turn, so it may not stand behind a stranger)."""
         waits_for = f"lock:{name}"
         first: int | None = self.tx.value(
             "select job_id from parked where waits_for = ? and waits_for like 'lock:%' "
-            "order by priority, job_id limit 1",
+            "and exists (select 1 from jobs where jobs.id = parked.job_id) order by priority, job_id limit 1",
             (waits_for,),
         )
         if first is None or locks.room(self.tx, name, first):
             return first
         for owner_id in locks.keepers(self.tx, name):
-            owner = rows.find(self.tx, owner_id)
+            owner = there(self.tx, owner_id)
+            if owner is None:
+                continue
             start, until = subtree(owner.lineage)
             below: int | None = self.tx.value(
                 "select p.job_id from jobs join parked p on p.job_id = jobs.id where jobs.parent_id is not null "
@@ -300,8 +330,8 @@ class Consequences:
 
     def _step_back(self, job_id: int) -> None:
         """A later one that was put into ``ready`` before an earlier one came gives way to it."""
-        later = rows.find(self.tx, job_id)
-        if later.state is State.PENDING:
+        later = there(self.tx, job_id)
+        if later is not None and later.state is State.PENDING:
             self.free_locks(job_id, locks.RESERVED)
             placing.leave_ready(self.tx, self.registry, later)
             placing.park(
@@ -325,9 +355,9 @@ class Consequences:
         )
         if first is None or rows.hidden(self.tx, first):
             return
-        row = rows.find(self.tx, first)
+        row = there(self.tx, first)
         waits = self.tx.value("select waits_for from parked where job_id = ?", (first,))
-        if row.state is State.WAITING and waits == "serial":
+        if row is not None and row.state is State.WAITING and waits == "serial":
             self.place(row)
 
     # --- helping --------------------------------------------------------------------------
@@ -342,3 +372,28 @@ class Consequences:
 def _because_of_child(tx: Tx, child_id: int) -> str:
     state = tx.value("select state from jobs where id = ?", (child_id,))
     return f"its subjob {child_id} is {state}"
+
+
+def there(tx: Tx, job_id: int) -> Row | None:
+    """A job that another's row names. None where the database is damaged and it is not there: it is passed over,
+    for what others have done must be recorded all the same."""
+    try:
+        return rows.find(tx, job_id)
+    except NoSuchJob:
+        log.warning("job %d is named by others, but is not there; 'spinney doctor' tells by which", job_id)
+        return None
+
+
+def needers(tx: Tx, need_id: int, first: int, limit: int) -> list[int]:
+    """Those that need it, by number, from ``first`` on."""
+    sql = "select job_id from needs where need_id = ? and job_id >= ? order by job_id limit ?"
+    return [job_id for (job_id,) in tx.all(sql, (need_id, first, limit))]
+
+
+def tell_later(tx: Tx, need_id: int, next_id: int) -> None:
+    """Those that need it, from this one on, hear in later steps how it stands (``regrowing.Regrowth.step``)."""
+    tx.run(
+        "insert into met_needs (need_id, next_id) values (?, ?) on conflict (need_id) do update "
+        "set next_id = case when met_needs.next_id < excluded.next_id then met_needs.next_id else excluded.next_id end",
+        (need_id, next_id),
+    )

@@ -1,44 +1,68 @@
 """The contract on SQL: each method is one turn of a transaction around the module that knows how."""
 
 import random
-import sqlite3
 import time
+import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from typing import Any
+from contextlib import contextmanager, suppress
+from typing import Any, NamedTuple
 
 import orjson
 
-from spinney.model.errors import UsageError
+from spinney.model.errors import StoreUnusable, UsageError
 from spinney.model.jobs import Attempt, Exchange, Filter, Job, NodeInfo, Record, Submission, Want
-from spinney.model.places import database_file
+from spinney.model.operators import Author
+from spinney.model.places import database_file, is_postgres, without_password
 from spinney.model.types import QueueSpec, TypeSpec
 from spinney.stores.contract import Removed, Spawned, Submitted, Swept, Touched
-from spinney.stores.sql import attempts, nodes, reading, staging, submitting
+from spinney.stores.sql import attempts, breaking, failing, nodes, pacing, reading, staging, submitting
+from spinney.stores.sql.auditing import SqlAudit, note
+from spinney.stores.sql.bulk import SqlBulk
 from spinney.stores.sql.claiming import Claim
+from spinney.stores.sql.counting import SqlCounting
 from spinney.stores.sql.database import Database, Tx
+from spinney.stores.sql.doctoring import SqlDoctor
+from spinney.stores.sql.explaining import SqlExplaining
+from spinney.stores.sql.failing import SqlFailures
+from spinney.stores.sql.holding import SqlHolds
 from spinney.stores.sql.operating import Operation
 from spinney.stores.sql.recording import Recorder
-from spinney.stores.sql.registry import Registry
+from spinney.stores.sql.recurring import SqlSchedules
+from spinney.stores.sql.regrowing import Regrowth
+from spinney.stores.sql.retaining import SqlRetention
+from spinney.stores.sql.session import Session
 from spinney.stores.sql.settling import Consequences
+from spinney.stores.sql.sqlite import SqliteDatabase
 from spinney.stores.sql.supply import Rotation
 from spinney.stores.sql.sweeping import Sweep, next_wake_us
+from spinney.stores.sql.unlocking import SqlLocks
 
 STEP = 200
 """Jobs that one transaction of a sweep changes: well under 50 ms."""
+KEYED_STEP = 100
+"""Children with keys that one transaction bears."""
 RETRY_STEP = 50
 """Jobs that one transaction opens again, each perhaps with a tree above it."""
 
 
 def open_store(url: str) -> "SqlStore":
-    """The store of a URL, ``sqlite:///file`` (relative) or ``sqlite:////file`` (absolute).
+    """The store of a URL: ``sqlite:///file`` (relative), ``sqlite:////file`` (absolute), or
+    ``postgresql://user@host/database?schema=name``.
 
     Nothing is touched before the first use. Raises UsageError for other URLs.
     """
+    if is_postgres(url):
+        try:
+            from spinney.stores.sql.postgres import PostgresDatabase
+        except ImportError as error:
+            raise UsageError(
+                f"a store on PostgreSQL needs its driver ({error}); install it with 'pip install spinney[postgresql]'"
+            ) from error
+        return SqlStore(PostgresDatabase(url))
     file = database_file(url)
     if file is None:
-        raise UsageError(f"cannot open the store {url!r}; write it as sqlite:///path/to/file.db")
-    return SqlStore(Database(file))
+        raise UsageError(f"cannot open the store {without_password(url)!r}; write it as sqlite:///path/to/file.db")
+    return SqlStore(SqliteDatabase(file))
 
 
 class SqlStore:
@@ -46,23 +70,26 @@ class SqlStore:
 
     def __init__(self, database: Database) -> None:
         self.database = database
-        self._registry = Registry()
+        session = Session(database)
+        self._registry, self._write, self._look = session.registry, session.write, session.look
+        self.audit = SqlAudit(session)
+        self.holds = SqlHolds(session)
+        self.explaining = SqlExplaining(session)
+        self.bulk = SqlBulk(session)
+        self.counting = SqlCounting(session)
+        self.failures = SqlFailures(session)
+        self.locks = SqlLocks(session)
+        self.schedules = SqlSchedules(session)
+        self.retention = SqlRetention(session)
+        self.doctor = SqlDoctor(session)
         self._rotation = Rotation()
         self._unplaced = False
         """A published call has rows that are not in ``ready`` yet."""
         self._passes: dict[int, tuple[str, bool]] = {}
         """How far the pass over each tree that is to be cancelled has come, and whether it met an open job."""
+        self._looked_at_failures = ""
+        """How far the walk that forgets old causes has come."""
         self._random = random.Random()  # noqa: S311  # spreads retries, guards nothing
-
-    @contextmanager
-    def _write(self, *, durable: bool = True) -> Iterator[Tx]:
-        try:
-            with self.database.write(durable=durable) as tx:
-                self._registry.refresh(tx)
-                yield tx
-        except BaseException:
-            self._registry.forget()
-            raise
 
     # --- the store itself -----------------------------------------------------------------
 
@@ -75,15 +102,9 @@ class SqlStore:
         self.database.close()
 
     def facts(self) -> Mapping[str, str]:
-        with self.database.read() as connection:
-            found = dict(tuple(r) for r in reading.rows_of(connection, "select name, value from meta"))
-        return {
-            "database": "SQLite",
-            "version": sqlite3.sqlite_version,
-            "file": str(self.database.path.absolute()),
-            "durability": "synchronous=FULL",
-            **found,
-        }
+        with self.database.look() as tx:
+            found = dict(tx.all("select name, value from meta"))
+        return {**self.database.facts(), **found}
 
     # --- declared -------------------------------------------------------------------------
 
@@ -109,43 +130,65 @@ class SqlStore:
             submitting.check_needs(tx, plans, None)
             total = submitting.size(plans)
             if total <= (submitting.STEP if all(p.plain for p in plans) else submitting.SPECIAL_STEP):
-                return Submitted(ids=submitting.inline(tx, self._registry, plans, now_us))
+                ids = submitting.inline(tx, self._registry, plans, now_us)
+                return Submitted(ids=ids, held=self._held_at_the_door(tx, ids))
             first_id = tx.take("job", total)
             staging.enter(tx, first_id, first_id + total - 1, None, None, now_us)
         staging.write_steps(self._write, self._registry, plans, first_id, now_us, time.monotonic)
         with self._write() as tx:
             staging.publish(tx, first_id, now_us)
-        while self._staging_step(now_us) == 0:
-            pass
-        return Submitted(ids=range(first_id, first_id + total))
+        # Accepted: what cannot be put in place now is by whoever sweeps next, and must not be submitted again.
+        made, held = range(first_id, first_id + total), 0
+        with suppress(StoreUnusable):
+            while self._staging_step(now_us) == 0:
+                pass
+            with self._look() as tx:
+                held = self._held_at_the_door(tx, made)
+        return Submitted(ids=made, held=held)
+
+    def _held_at_the_door(self, tx: Tx, ids: Sequence[int]) -> int:
+        """Counted where they stand, for others may have put some of them in place."""
+        return submitting.held_of(tx, ids[0], ids[-1]) if ids and self._registry.holds.wide else 0
 
     def spawn(self, job_id: int, fence: int, submissions: Sequence[Submission], *, now_us: int) -> Spawned:
         with self._write() as tx:
             parent = attempts.parent_of_new(tx, self._registry, job_id, fence)
             plans = [submitting.plan(tx, self._registry, s, parent) for s in submissions]
             submitting.check_needs(tx, plans, parent)
-            if any(s.keys for s in submissions):
+            children = attempts.keyed(plans) if any(s.keys for s in submissions) else []
+            if children:
                 attempts.require_all_keyed(submissions)
-                return Spawned(ids=attempts.spawn_keyed(tx, self._registry, plans, parent, now_us))
-            if not submitting.size(plans):
+                ids: list[int] = []
+                attempts.spawn_keyed(tx, self._registry, children[:KEYED_STEP], parent, ids, now_us)
+            elif not submitting.size(plans):
                 return Spawned(ids=[])
-            first_id, total = attempts.spawn_staged(tx, plans, parent, fence, now_us)
-            if total <= submitting.STEP:
-                for run in submitting.runs(tx, self._registry, plans, first_id, total):
-                    submitting.write_run(tx, run, now_us, first_id)
+            else:
+                first_id, total = attempts.spawn_staged(tx, plans, parent, fence, now_us)
+                if total <= submitting.STEP:
+                    for run in submitting.runs(tx, self._registry, plans, first_id, total):
+                        submitting.write_run(tx, run, now_us, first_id)
+        if children:
+            for start in range(KEYED_STEP, len(children), KEYED_STEP):
+                with self._write() as tx:
+                    parent = attempts.parent_of_new(tx, self._registry, job_id, fence)
+                    step = children[start : start + KEYED_STEP]
+                    attempts.spawn_keyed(tx, self._registry, step, parent, ids, now_us)
+            return Spawned(ids=ids)
         if total > submitting.STEP:
             staging.write_steps(self._write, self._registry, plans, first_id, now_us, time.monotonic)
         return Spawned(ids=range(first_id, first_id + total))
 
     def _staging_step(self, now_us: int) -> int | None:
-        """One step of putting published jobs in place; None: there was nothing to do."""
+        """One step of what earlier transactions left to be put in place: published jobs, and jobs that need
+        one that settled or was opened again. 0: there may be more; None: there was nothing to do."""
         with self._write() as tx:
             parent_id = staging.step(tx, self._registry, now_us, submitting.STEP)
-            if parent_id:
-                consequences = Consequences(tx, self._registry, now_us)
-                if parent_id > 0:
-                    consequences.parent_changed(parent_id)
-                consequences.drain()
+            consequences = Consequences(tx, self._registry, now_us)
+            if parent_id is None:
+                return 0 if Regrowth(tx, self._registry, consequences, now_us).step() else None
+            if parent_id > 0:
+                consequences.parent_changed(parent_id)
+            consequences.drain()
             return parent_id
 
     # --- the hot path ---------------------------------------------------------------------
@@ -165,10 +208,16 @@ class SqlStore:
                 leases = leases + claim.run()
                 consequences.drain()
                 starved = claim.starved
-            unplaced = tx.value("select 1 from staging where published = 1 limit 1") is not None
+            unplaced = (
+                tx.value("select 1 from staging where published = 1 union all select 1 from met_needs limit 1")
+                is not None
+            )
             wake_us = now_us if unplaced else next_wake_us(tx, self._registry, now_us)
+            last_hold = self._registry.holds.last
         self._unplaced = unplaced
-        return Exchange(leases=leases, refused=recorder.refused, starved=starved, wake_us=wake_us)
+        return Exchange(
+            leases=leases, refused=recorder.refused, starved=starved, wake_us=wake_us, last_hold=last_hold
+        )
 
     def started(self, fences: Sequence[int], *, now_us: int) -> None:
         with self._write() as tx:
@@ -180,8 +229,8 @@ class SqlStore:
     # --- what a running attempt may ask ---------------------------------------------------
 
     def get_data(self, job_id: int) -> Mapping[str, Any]:
-        with self.database.read() as connection:
-            return reading.data(connection, job_id)
+        with self.database.look() as tx:
+            return reading.data(tx, job_id)
 
     def put_data(self, job_id: int, fence: int, name: str, value: str | None, target: int) -> None:
         with self._write() as tx:
@@ -192,12 +241,12 @@ class SqlStore:
             return attempts.append(tx, job_id, fence, name, value, target)
 
     def results(self, job_id: int) -> Mapping[str, Any]:
-        with self.database.read() as connection:
-            return reading.results(connection, job_id)
+        with self.database.look() as tx:
+            return reading.results(tx, job_id)
 
-    def take_lock(self, job_id: int, fence: int, name: str, until: str) -> bool:
+    def take_lock(self, job_id: int, fence: int, name: str, until: str, *, now_us: int) -> bool:
         with self._write() as tx:
-            return attempts.take_lock(tx, job_id, fence, name, until, 0)
+            return attempts.take_lock(tx, job_id, fence, name, until, now_us)
 
     def progress(self, job_id: int, fence: int, fraction: float, message: str | None) -> None:
         with self._write(durable=False) as tx:
@@ -235,13 +284,12 @@ class SqlStore:
                 return concerned
 
     def wishes(self, node_id: int) -> Sequence[tuple[int, int]]:
-        with self.database.read() as connection:
-            found = reading.rows_of(
-                connection,
+        with self.database.look() as tx:
+            found = tx.all(
                 "select l.job_id, l.fence from wishes w join jobs on jobs.id = w.job_id join leases l on "
                 "l.job_id = w.job_id where l.node_id = ?1 union "
-                "select l.job_id, l.fence from wishes w join leases l join jobs on jobs.id = l.job_id "
-                "where w.tree and l.node_id = ?1 and jobs.lineage > w.lineage || '.' "
+                "select l.job_id, l.fence from wishes w cross join leases l join jobs on jobs.id = l.job_id "
+                "where w.tree = 1 and l.node_id = ?1 and jobs.lineage > w.lineage || '.' "
                 "and jobs.lineage < w.lineage || '/'",
                 (node_id,),
             )
@@ -250,16 +298,17 @@ class SqlStore:
     # --- operators ------------------------------------------------------------------------
 
     def cancel(self, job_id: int, *, tree: bool, by: str, reason: str | None, now_us: int) -> Touched:
-        with self._operation(by, now_us) as operation:
+        call = _Call("cancel", {"job": job_id, "tree": tree}, _author(by, reason), now_us)
+        with self._operation(call) as operation:
             top = operation.cancel(job_id, tree=tree, reason=reason)
         ids = operation.ids
         if tree:
             after: str | None = ""
             while after is not None:
-                with self._operation(by, now_us) as operation:
+                with self._operation(call) as operation:
                     after = operation.cancel_below(top, after, STEP)
                 ids += operation.ids
-            with self._operation(by, now_us) as operation:
+            with self._operation(call) as operation:
                 operation.cancel_top(top.id)
             ids += operation.ids
             while self.sweep(now_us=now_us).more:
@@ -267,52 +316,56 @@ class SqlStore:
         return Touched(ids=ids)
 
     def retry(self, job_id: int, *, stage: str | None, by: str, now_us: int) -> Touched:
-        with self._operation(by, now_us) as operation:
+        call = _Call("retry", {"job": job_id, "from": stage}, _author(by), now_us)
+        with self._operation(call) as operation:
             children = operation.children_to_retry(job_id) if stage is None else []
             if not children:
                 operation.retry(job_id, stage)
                 operation.consequences.drain()
         ids, reopened = operation.ids, operation.reopened
         for start in range(0, len(children), RETRY_STEP):
-            with self._operation(by, now_us) as operation:
+            with self._operation(call) as operation:
                 operation.retry_each(children[start : start + RETRY_STEP])
             ids += operation.ids
             reopened += operation.reopened
         return Touched(ids=ids, reopened=list(dict.fromkeys(reopened)))
 
     def rerun(self, job_id: int, *, stage: str | None, by: str, now_us: int) -> Touched:
-        with self._operation(by, now_us) as operation:
+        with self._operation(_Call("rerun", {"job": job_id, "from": stage}, _author(by), now_us)) as operation:
             operation.rerun(job_id, stage)
             operation.consequences.drain()
         return Touched(ids=operation.ids, reopened=operation.reopened)
 
     def release(self, job_id: int, *, by: str, now_us: int) -> Touched:
-        with self._operation(by, now_us) as operation:
+        with self._operation(_Call("release", {"job": job_id}, _author(by), now_us)) as operation:
             operation.release(job_id)
         return Touched(ids=operation.ids)
 
     def delete(self, job_id: int, *, by: str, now_us: int) -> Sequence[Removed]:
-        with self._operation(by, now_us) as operation:
+        call = _Call("delete", {"job": job_id}, _author(by), now_us)
+        with self._operation(call) as operation:
             top = operation.require_deletable(job_id)
         gone: list[int] = []
-        while True:
-            with self._operation(by, now_us) as operation:
-                step = operation.delete_below(top, STEP)
-                if not step:
-                    operation.delete_one(operation.require_deletable(job_id))
-                    operation.consequences.drain()
-            gone += step or [job_id]
-            if not step:
-                return [Removed(job_id=j) for j in gone]
+        done = False
+        while not done:
+            with self._operation(call) as operation:
+                done = operation.delete_step(top, STEP)
+            gone += operation.ids
+        return [Removed(job_id=j) for j in gone]
 
     @contextmanager
-    def _operation(self, by: str, now_us: int) -> Iterator[Operation]:
+    def _operation(self, call: "_Call") -> Iterator[Operation]:
+        """A step of a verb; what it changed goes into the audit with it."""
         with self._write() as tx:
-            yield Operation(tx, self._registry, now_us, by)
+            operation = Operation(tx, self._registry, call.now_us, call.author.by)
+            yield operation
+            if operation.ids and call.verb:
+                note(tx, call.now_us, call.author, call.verb, call.what, len(operation.ids))
 
-    def deleted_folders(self, limit: int) -> Sequence[int]:
-        with self.database.read() as connection:
-            found = reading.rows_of(connection, "select job_id from tombs order by job_id limit ?", (limit,))
+    def deleted_folders(self, limit: int, *, after: int = 0) -> Sequence[int]:
+        sql = "select job_id from tombs where job_id > ? order by job_id limit ?"
+        with self.database.look() as tx:
+            found = tx.all(sql, (after, limit))
         return [job_id for (job_id,) in found]
 
     def folder_gone(self, job_ids: Sequence[int]) -> None:
@@ -334,6 +387,10 @@ class SqlStore:
             sweep.vanished_stages()
             sweep.free_locks()
             trees = sweep.wished_trees()
+            if self._registry.streaks:
+                breaking.forget(tx, self._registry, now_us)
+            self._looked_at_failures = failing.forget(tx, self._looked_at_failures, now_us)
+            pacing.forget(tx, now_us)
             wake_us = next_wake_us(tx, self._registry, now_us)
         self._passes = {job_id: self._passes.get(job_id, ("", False)) for job_id in trees}
         for job_id in trees:
@@ -343,7 +400,7 @@ class SqlStore:
     def _sweep_tree(self, job_id: int, now_us: int) -> bool:
         """One step through a tree that is to be cancelled; whether there is more of this pass."""
         after, left_open = self._passes[job_id]
-        with self._operation("", now_us) as operation:
+        with self._operation(_Call("", {}, _author(""), now_us)) as operation:
             until = operation.cancel_below(operation.find(job_id), after, STEP)
             left_open = left_open or operation.left_open
             if until is None:
@@ -356,28 +413,42 @@ class SqlStore:
     # --- reading --------------------------------------------------------------------------
 
     def job(self, job_id: int) -> Job:
-        with self.database.read() as connection:
-            return reading.job(connection, job_id)
+        with self.database.look() as tx:
+            return reading.job(tx, job_id)
 
     def jobs(self, which: Filter, *, after: int = 0, limit: int = 100, newest: bool = False) -> list[Job]:
-        with self.database.read() as connection:
-            return reading.jobs(connection, which, after, limit, newest)
+        with self.database.look() as tx:
+            return reading.jobs(tx, which, after, limit, newest)
 
     def tree(self, job_id: int, *, limit: int = 10_000) -> list[Job]:
-        with self.database.read() as connection:
-            return reading.tree(connection, job_id, limit)
+        with self.database.look() as tx:
+            return reading.tree(tx, job_id, limit)
 
     def attempts(self, job_id: int) -> list[Attempt]:
-        with self.database.read() as connection:
-            return reading.attempts(connection, job_id)
+        with self.database.look() as tx:
+            return reading.attempts(tx, job_id)
 
     def counts(self, which: Filter) -> Mapping[str, int]:
-        with self.database.read() as connection:
-            return reading.counts(connection, which)
+        with self.database.look() as tx:
+            return reading.counts(tx, which)
 
     def children(self, job_id: int, *, after: int = 0, limit: int = 1000) -> list[Job]:
-        with self.database.read() as connection:
-            return reading.children(connection, job_id, after, limit)
+        with self.database.look() as tx:
+            return reading.children(tx, job_id, after, limit)
 
     def signature(self) -> int:
         return self.database.data_version()
+
+
+class _Call(NamedTuple):
+    """A call of an operator's verb, made in one step or many. Without a verb: a consequence of an earlier one,
+    which the audit has already."""
+
+    verb: str
+    what: Mapping[str, Any]
+    author: Author
+    now_us: int
+
+
+def _author(by: str, reason: str | None = None) -> Author:
+    return Author(by=by, call=uuid.uuid4().hex, reason=reason)

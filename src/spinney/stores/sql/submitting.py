@@ -18,7 +18,7 @@ from spinney.model.errors import Cycle, DuplicateKey, NoSuchJob, Refused, UsageE
 from spinney.model.jobs import Submission
 from spinney.model.states import State
 from spinney.model.types import DEFAULT_PRIORITY, PRIORITIES, TypeSpec
-from spinney.stores.sql import rows
+from spinney.stores.sql import covering, rows, shifting
 from spinney.stores.sql.database import Tx
 from spinney.stores.sql.placing import POSITIONS
 from spinney.stores.sql.registry import Registry, effective_queue
@@ -243,9 +243,9 @@ def write_extras(
 
 
 def _take_key(tx: Tx, scope: int, key: str, job_id: int, forever: bool) -> None:
-    owner = tx.value("select job_id from keys where scope = ? and key = ?", (scope, key))
-    if owner is not None:
-        raise DuplicateKey(key, owner)
+    taken = tx.one("select job_id, forever from keys where scope = ? and key = ?", (scope, key))
+    if taken is not None:
+        raise DuplicateKey(key, taken[0], forever=bool(taken[1]))
     tx.run(
         "insert into keys (scope, key, job_id, forever) values (?, ?, ?, ?)", (scope, key, job_id, forever)
     )
@@ -258,10 +258,12 @@ def put_in_place(tx: Tx, registry: Registry, first: int, last: int, now_us: int)
     """
     tx.run(
         "insert into children_left (parent_id, bad, child_id) select parent_id, 0, id from jobs "
-        "where id between ? and ? and parent_id is not null and state in ('pending', 'waiting') "
+        "where id between ? and ? and parent_id is not null and state in ('pending', 'waiting', 'held') "
         "on conflict do nothing",
         (first, last),
     )
+    consequences = Consequences(tx, registry, now_us)
+    _hold_covered(consequences, first, last)
     groups = tx.all(
         "select queue, type, stage from jobs where id between ? and ? and state = 'pending' "
         "group by queue, type, stage",
@@ -280,12 +282,37 @@ def put_in_place(tx: Tx, registry: Registry, first: int, last: int, now_us: int)
     specials = tx.all(
         "select id from jobs where id between ? and ? and state = 'waiting' order by id", (first, last)
     )
-    if not specials:
-        return
-    consequences = Consequences(tx, registry, now_us)
     for (job_id,) in specials:
         consequences.place(rows.find(tx, job_id))
     consequences.drain()
+
+
+def _hold_covered(consequences: Consequences, first: int, last: int) -> None:
+    """What a wide hold covers is held at the door. (One on a single job can only have come after it.)"""
+    tx, registry = consequences.tx, consequences.registry
+    wide = registry.holds.wide
+    if not wide:
+        return
+    pending = tx.all(
+        "select id from jobs where id between ? and ? and state = 'pending' "
+        "and not exists (select 1 from leases l where l.job_id = jobs.id)",
+        (first, last),
+    )
+    covered = covering.among(tx, registry.holds, wide, [job_id for (job_id,) in pending])
+    if covered:
+        # A published job may have been opened again before it was put in place, and stand in ``ready`` by that.
+        shifting.out_of_ready(tx, shifting.keys(registry, shifting.some(tx, covered)))
+        shifting.to_held(consequences, covered)
+
+
+def held_of(tx: Tx, first: int, last: int) -> int:
+    """How many jobs of a call stand held by a hold."""
+    return int(
+        tx.value(
+            "select count(*) from parked where state = 'held' and job_id between ? and ? and waits_for = ?",
+            (first, last, covering.HELD_BY_HOLD),
+        )
+    )
 
 
 def inline(tx: Tx, registry: Registry, plans: Sequence[Plan], now_us: int) -> list[int]:

@@ -3,6 +3,9 @@
 Shares are read by a loose index scan over ``ready`` from behind the last served, and only as many of
 them as could matter: those that hold something number at most the slots. So a claim costs the same
 with one share and with a hundred thousand.
+
+Until a hold on a tree, a collection or a submitter is swept, what it covers may still stand in ``ready``:
+then each candidate is asked (``Withholding``), which costs nothing when there is no such hold.
 """
 
 from collections import Counter
@@ -12,10 +15,14 @@ from itertools import islice
 
 from spinney.scheduling.fairness import deal
 from spinney.scheduling.quota import quota
+from spinney.stores.sql import covering, shifting
 from spinney.stores.sql.database import Tx
 from spinney.stores.sql.registry import Lane, Registry
+from spinney.stores.sql.settling import Consequences
 
 _ALL_SHARES = -(2**62)
+WITHHELD_MOST = 100
+"""So many jobs that a hold covers, which is not swept yet, one claim makes held."""
 
 Candidate = tuple[str, int, int, int]
 """(position, job id, lane, share) of a row in ``ready``."""
@@ -47,12 +54,41 @@ class Given:
         self.holds.setdefault(lane_id, {}).setdefault(share, set()).add(slot)
 
 
+class Withholding:
+    """Keeps what a hold covers from being claimed before a sweep has come to it: a few are made held by the
+    claim itself, so that somebody moves on even where nobody sweeps; what stands behind the rest waits."""
+
+    def __init__(self, consequences: Consequences) -> None:
+        self._consequences = consequences
+        self._left = WITHHELD_MOST
+
+    def free(self, found: list[Candidate], priority: int) -> tuple[list[Candidate], bool]:
+        """Of these candidates of one lane and share the first that no hold covers, and whether others may have
+        come up behind them. What is left is still what stands first in ``ready``."""
+        tx, holds = self._consequences.tx, self._consequences.registry.holds
+        covered = covering.among(tx, holds, holds.asking, [c[1] for c in found])
+        if not covered:
+            return found, False
+        out = [c for c in found if c[1] in covered][: self._left]
+        self._left -= len(out)
+        shifting.out_of_ready(tx, [(lane, priority, share, position) for position, _, lane, share in out])
+        shifting.to_held(self._consequences, {c[1]: covered[c[1]] for c in out})
+        gone = {c[1] for c in out}
+        for n, candidate in enumerate(found):
+            if candidate[1] in covered and candidate[1] not in gone:
+                return [c for c in found[:n] if c[1] not in gone], False
+        return [c for c in found if c[1] not in gone], True
+
+
 class Supply:
     """Made for one claim; what that has ``given`` counts as held."""
 
-    def __init__(self, tx: Tx, registry: Registry, rotation: Rotation, node_id: int, given: Given) -> None:
+    def __init__(
+        self, tx: Tx, registry: Registry, rotation: Rotation, node_id: int, given: Given,
+        withholding: Withholding | None,
+    ) -> None:  # fmt: skip
         self.tx, self.registry, self.rotation = tx, registry, rotation
-        self.node_id, self.given = node_id, given
+        self.node_id, self.given, self.withholding = node_id, given, withholding
         self._held: dict[str, dict[int, set[tuple[int, int]]]] = {}
 
     def of(self, queue: str, lanes: list[Lane], priority: int, n: int) -> list[Candidate]:
@@ -144,10 +180,19 @@ class Supply:
 
     def _of_share(self, lanes: list[Lane], priority: int, share: int, n: int) -> list[Candidate]:
         """The first ``n`` of a share, over its lanes, in the order of the queue."""
+        # Of a lane that probes one job alone may go: more of it would only be in the others' way.
+        found = [self._of_lane(lane.id, priority, share, 1 if lane.probing else n) for lane in lanes]
+        return found[0] if len(found) == 1 else list(islice(merge(*found), n))
+
+    def _of_lane(self, lane_id: int, priority: int, share: int, n: int) -> list[Candidate]:
         sql = (
             "select position, job_id, lane, share from ready where lane = ? and priority = ? and share = ? "
             "order by position limit ?"
         )
-        # Of a lane that probes one job alone may go: more of it would only be in the others' way.
-        found = [self.tx.all(sql, (lane.id, priority, share, 1 if lane.probing else n)) for lane in lanes]
-        return found[0] if len(found) == 1 else list(islice(merge(*found), n))
+        while True:
+            found: list[Candidate] = self.tx.all(sql, (lane_id, priority, share, n))
+            if self.withholding is None:
+                return found
+            free, more = self.withholding.free(found, priority)
+            if not more or len(found) < n:
+                return free

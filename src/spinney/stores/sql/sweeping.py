@@ -1,10 +1,10 @@
 """Housekeeping in bounded steps: anybody may do it, at any time, twice or never for a while."""
 
 from spinney.model.states import State
-from spinney.stores.sql import locks, placing, rows
+from spinney.stores.sql import locks, placing, shifting
 from spinney.stores.sql.database import Tx
 from spinney.stores.sql.registry import Registry
-from spinney.stores.sql.settling import Consequences
+from spinney.stores.sql.settling import Consequences, there
 
 RESERVED_US = 60_000_000
 """So long a lock is kept for a job that was woken for it; by then its lane sleeps or its queue is shut."""
@@ -25,7 +25,11 @@ class Sweep:
             (self.now_us, self.limit),
         )
         for (job_id,) in found:
-            self.consequences.place(rows.find(self.tx, job_id))
+            row = there(self.tx, job_id)
+            if row is not None:
+                self.consequences.place(row)
+            else:  # it would be due for ever, and before all others
+                self.tx.run("update parked set wake_us = null where job_id = ?", (job_id,))
         self.consequences.drain()
         self.more = self.more or len(found) == self.limit
         return len(found)
@@ -36,9 +40,15 @@ class Sweep:
             spec = self.registry.types.get(lane.type)
             if spec is None or spec.stage(lane.stage) is not None:
                 continue
-            found = self.tx.all("select job_id from ready where lane = ? limit ?", (lane.id, self.limit))
-            for (job_id,) in found:
-                row = rows.find(self.tx, job_id)
+            found = self.tx.all(
+                "select lane, priority, share, position, job_id from ready where lane = ? limit ?",
+                (lane.id, self.limit),
+            )
+            for *key, job_id in found:
+                row = there(self.tx, job_id)
+                if row is None:
+                    shifting.out_of_ready(self.tx, [tuple(key)])
+                    continue
                 placing.leave_ready(self.tx, self.registry, row)
                 self.consequences.free_locks(row.id, locks.RESERVED)
                 placing.park(
@@ -65,15 +75,22 @@ class Sweep:
                 break
             self.consequences.lock_freed(name[5:])
         self.consequences.drain()
+        self.more = self.more or self.consequences.left_locks
 
     def wished_trees(self) -> list[int]:
-        """Tops of trees that are to be cancelled."""
-        return [job_id for (job_id,) in self.tx.all("select job_id from wishes where tree")]
+        """Tops of trees that are to be cancelled. One that is not there (the database is damaged) is left to the
+        doctor; what stands below it hears the wish when it is placed or recorded."""
+        sql = "select job_id from wishes where tree = 1 and exists (select 1 from jobs where jobs.id = wishes.job_id)"
+        return [job_id for (job_id,) in self.tx.all(sql)]
 
 
 def next_wake_us(tx: Tx, registry: Registry, now_us: int) -> int | None:
     """The earliest time at which something becomes due by itself."""
     times = [lane.asleep_until_us for lane in registry.lanes.values()]
     times = [t for t in times if t is not None and t > now_us]
-    due = tx.value("select min(wake_us) from parked where wake_us is not null")
+    times += [registry.holds.ends_us] if registry.holds.ends_us is not None else []
+    due = tx.value(
+        "select min(at_us) from (select min(wake_us) as at_us from parked where wake_us is not null union all "
+        "select min(next_us) from schedules where next_us is not null and paused = 0) as due"
+    )
     return min([*times, *([] if due is None else [due])], default=None)

@@ -1,0 +1,335 @@
+"""One verb for many jobs, named by number or found by a filter: asked about, done, told.
+
+Up to ``NAMED`` jobs that are named one by one are told one by one. More, and what a filter finds, are told
+by their number, with what was refused in groups of the same reason.
+"""
+
+import re
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from spinney.cli import showing
+from spinney.cli.arguments import ByOption, JsonOption, StoreOption
+from spinney.cli.exits import Exit
+from spinney.cli.filters import Asked
+from spinney.cli.session import hand, where
+from spinney.model.errors import Refused, UsageError
+from spinney.model.operators import Order, Step, Verb
+
+if TYPE_CHECKING:
+    from spinney.control import Control
+    from spinney.control.bulk import Bulk, Plan, Report
+    from spinney.control.trial import Canary, Trial
+
+NAMED = 20
+"""So many jobs, and so many others that go with one, are told one by one."""
+ASKED_ABOVE = 1_000
+"""More jobs are not touched without a question."""
+REASONS = 5
+"""Groups of refusals that are told."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class How:
+    """What may be said of every verb."""
+
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say to how many it would be done.")] = False
+    yes: Annotated[
+        bool, typer.Option("--yes", "-y", help=f"Do not ask, however many (else above {ASKED_ABOVE:,}).")
+    ] = False
+    reason: Annotated[str | None, typer.Option("--reason", help="Why; kept in the audit.", show_default=False)] = None
+    json: JsonOption = False
+    by: ByOption = None
+    store: StoreOption = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Singly(Asked, How):
+    """The filter in a command whose own options mean whole queues, types, collections and submitters: with any
+    of these, those narrow it down, and the verb is done to every single job that fits."""
+
+    each: Annotated[
+        bool, typer.Option("--each", help="Every single job that fits now, not what comes later.")
+    ] = False
+    queue: None = None
+    type_: None = None
+    collection: None = None
+    submitter: None = None
+    reason: None = None
+    by: None = None
+    store: None = None
+
+    def meant(self, jobs: Sequence[int] | None, *, wide: bool) -> bool:
+        """Whether a filter says which single jobs are meant. Raises UsageError where that is not clear."""
+        found = any(getattr(self, f.name) not in (None, False, []) for f in fields(Asked)) or self.each
+        if found and wide:
+            raise UsageError("--tree, --all and --hold mean holds as a whole; leave them out, or the filter")
+        if (self.dry_run or self.json) and not found and not jobs:
+            raise UsageError("--dry-run and --json are for single jobs; add --each, or name the jobs")
+        return found
+
+    def carry_out(
+        self, order: Order, jobs: Sequence[int] | None, *, queue: str | None, type_: str | None,
+        collection: str | None, submitter: str | None, by: str | None, store: str | None, tell: "Tell",
+    ) -> None:  # fmt: skip
+        """Do it to all that fit, and end the command."""
+        own = {f.name: getattr(self, f.name) for f in fields(Asked)}
+        named = {"queue": queue, "type_": type_, "collection": collection, "submitter": submitter}
+        how = How(dry_run=self.dry_run, yes=self.yes, json=self.json, reason=order.reason, by=by, store=store)
+        carry_out(order, jobs, Asked(**own | named), how, tell=tell)
+
+
+@dataclass(frozen=True)
+class Words:
+    """How a verb is told."""
+
+    do: str
+    """In a question: ``retry 12 jobs?``."""
+    done: str
+    """Of many: ``12 retried``."""
+    one: str
+    """Of one: ``job 5 goes on``."""
+
+
+_WORDS = {
+    Verb.RETRY: Words("retry", "retried", "goes on"),
+    Verb.RERUN: Words("rerun", "run again", "runs again"),
+    Verb.CANCEL: Words("cancel", "cancelled", "is cancelled, or will be when what runs has ended"),
+    Verb.HOLD: Words("hold", "held", "is held, or will be when its stage has ended"),
+    Verb.RELEASE: Words("release", "released", "is released"),
+    Verb.DELETE: Words("delete", "deleted", "is deleted"),
+    Verb.MOVE: Words("move", "moved", "is moved"),
+    Verb.PRIORITY: Words("give a priority to", "given priority", "is given priority"),
+}
+_OPENING = (Verb.RETRY, Verb.RERUN)
+Tell = Callable[["Control", "Plan", Step], None]
+"""Tells what was done to a job that was named."""
+
+
+def carry_out(
+    order: Order, jobs: Sequence[int] | None, which: Asked, how: How, *, canary: "Canary | None" = None,
+    tell: Tell | None = None,
+) -> None:  # fmt: skip
+    """The whole of a command: what it says and the code it ends with. Exit code 1 when anything was refused
+    or a canary ended it."""
+    if not jobs and not which.given:
+        raise UsageError(
+            f"name the jobs to {_WORDS[order.verb].do} by their numbers, or say which with a filter such as --state, "
+            f"--type or --batch; 'spinney {order.verb} --help' shows them all"
+            + ("; --queue says where they go, --in-queue finds them" if order.verb in _OPENING and order.queue else "")
+        )
+    with hand(how.store, how.by) as control:
+        bulk = control.bulk
+        plan = bulk.plan(order, which.filter(control.store) if which.given else None, jobs or ())
+        if how.dry_run:
+            _tell_plan(plan, bulk, json=how.json)
+            return
+        one_by_one = plan.which is None and len(plan.ids) <= NAMED and not how.json
+        if not _agreed(plan, bulk, yes=how.yes):
+            typer.echo("nothing was done", err=True)
+            raise typer.Exit(Exit.REFUSED)
+        report = _run(control, plan, canary, tell or _tell_one, one_by_one=one_by_one, folders=how.store)
+        if how.json:
+            showing.as_json(_summary(plan, report))
+        elif not one_by_one:
+            typer.echo(_told(plan, report))
+        _tell_refused(report, one_by_one=one_by_one)
+        if report.refused or report.stopped is not None:
+            raise typer.Exit(1)
+
+
+# --- before -----------------------------------------------------------------------------------
+
+
+def _tell_plan(plan: "Plan", bulk: "Bulk", *, json: bool) -> None:
+    stages = bulk.stages(plan)
+    if json:
+        showing.as_json({"verb": plan.order.verb, "jobs": plan.jobs, "more": plan.more, "stages": stages})
+        return
+    of = f" of {_jobs(len(plan.ids))}" if plan.which is None and plan.jobs != len(plan.ids) else ""
+    typer.echo(f"{_number(plan)}{of} would be {_WORDS[plan.order.verb].done}{_whereto(plan.order)}")
+    for line in _stage_lines(stages):
+        typer.echo(line)
+
+
+def _agreed(plan: "Plan", bulk: "Bulk", *, yes: bool) -> bool:
+    """Whether to go on; asks where many jobs would be touched."""
+    if yes or max(plan.jobs, len(plan.ids)) <= ASKED_ABOVE:
+        return True
+    if not sys.stdin.isatty():
+        raise UsageError(f"this would {_doing(plan)}; look first with --dry-run, then say so with --yes")
+    for line in _stage_lines(bulk.stages(plan)):
+        typer.echo(line, err=True)
+    return typer.confirm(f"{_doing(plan)}?", err=True)
+
+
+def _doing(plan: "Plan") -> str:
+    """``retry 12 jobs into queue urgent``."""
+    if plan.order.verb is Verb.PRIORITY:
+        return f"give {_number(plan)} the priority {plan.order.priority}"
+    return f"{_WORDS[plan.order.verb].do} {_number(plan)}{_whereto(plan.order)}"
+
+
+def _number(plan: "Plan") -> str:
+    return f"more than {_jobs(plan.jobs)}" if plan.more else _jobs(plan.jobs)
+
+
+def _jobs(count: int) -> str:
+    return "1 job" if count == 1 else f"{count:,} jobs"
+
+
+def _whereto(order: Order) -> str:
+    if order.priority is not None:
+        return f" {order.priority}"
+    return f" into queue {showing.safe(order.queue)}" if order.queue is not None else ""
+
+
+def _stage_lines(stages: Sequence[Any]) -> Iterator[str]:
+    """``would run again: stage 'copy' of 20 jobs, stage 'report' of 1 job``, a line for each type."""
+    types = list(dict.fromkeys(count.type for count in stages))
+    for type_ in types:
+        told = ", ".join(f"stage {c.stage!r} of {_jobs(c.jobs)}" for c in stages if c.type == type_)
+        yield f"  {type_} would run {told}"
+
+
+# --- meanwhile --------------------------------------------------------------------------------
+
+
+def _run(
+    control: "Control", plan: "Plan", canary: "Canary | None", tell: Tell, *, one_by_one: bool, folders: str | None
+) -> "Report":
+    from spinney.control.stepping import STEP
+    from spinney.node import folders as job_folders
+
+    root = where(folders).folders
+    with _progress(plan, live=not one_by_one and sys.stderr.isatty()) as shown:
+
+        def on_step(report: "Report", step: Step) -> None:
+            if one_by_one and step.touched:
+                tell(control, plan, step)
+            shown.step(report)
+
+        return control.bulk.run(
+            plan,
+            remove=lambda job_id: job_folders.remove(root, job_id),
+            canary=canary,
+            at_once=1 if one_by_one else STEP,
+            on_step=on_step,
+            on_look=shown.look,
+        )
+
+
+def _tell_one(control: "Control", plan: "Plan", step: Step) -> None:
+    job = next((n for n in step.touched if n in plan.ids), step.touched[0])
+    others = [n for n in step.touched if n != job]
+    with_ = f"; so with {_listed(others)}" if others else ""
+    waits = f"; {_listed(step.reopened)} waits for it again" if step.reopened else ""
+    typer.echo(f"job {job} {_WORDS[plan.order.verb].one}{_whereto(plan.order)}{with_}{waits}")
+
+
+def _listed(ids: Sequence[int]) -> str:
+    shown = ", ".join(str(n) for n in ids[:NAMED])
+    return f"{shown} and {len(ids) - NAMED:,} more" if len(ids) > NAMED else shown
+
+
+class _Silent:
+    """What is shown meanwhile where nobody looks: nothing."""
+
+    report: "Report | None" = None
+
+    def step(self, report: "Report") -> None:
+        self.report = report
+
+    def look(self, report: "Report", trial: "Trial") -> None:
+        self.report = report
+
+
+class _Live(_Silent):
+    """A line that is written anew."""
+
+    def __init__(self, plan: "Plan", write: Callable[[str], None]) -> None:
+        self._plan, self._write = plan, write
+
+    def step(self, report: "Report") -> None:
+        super().step(report)
+        self._write(f"{_told(self._plan, report)} …")
+
+    def look(self, report: "Report", trial: "Trial") -> None:
+        super().look(report, trial)
+        open_ = trial.begun - trial.rested
+        self._write(
+            f"{_told(self._plan, report)} so far; waiting for {_jobs(open_)} to come to rest; "
+            f"{trial.bad:,} of {trial.rested:,} failed …"
+        )
+
+
+@contextmanager
+def _progress(plan: "Plan", *, live: bool) -> Iterator[_Silent]:
+    """Shows how far it is, where it is looked at; says so when somebody interrupts it."""
+    shown = _Silent()
+    try:
+        if not live:
+            yield shown
+            return
+        from rich.console import Console
+        from rich.live import Live
+        from rich.text import Text
+
+        with Live(console=Console(stderr=True), refresh_per_second=10, transient=True) as picture:
+            shown = _Live(plan, lambda line: picture.update(Text(line)))
+            yield shown
+    except KeyboardInterrupt:
+        done = _told(plan, shown.report) if shown.report is not None else "nothing was done"
+        typer.echo(f"spinney: interrupted: {done}; the same command goes on with the rest", err=True)
+        raise
+
+
+# --- afterwards -------------------------------------------------------------------------------
+
+
+def _told(plan: "Plan", report: "Report") -> str:
+    """``1,234 retried; 12 above them wait again; 3 refused``."""
+    parts = [f"{report.touched:,} {_WORDS[plan.order.verb].done}{_whereto(plan.order)}"]
+    if report.reopened:
+        parts.append(f"{report.reopened:,} {'waits' if report.reopened == 1 else 'wait'} for them again")
+    if report.passed_over:
+        parts.append(f"{report.passed_over:,} left as {'it is' if report.passed_over == 1 else 'they are'}")
+    if report.refused:
+        parts.append(f"{len(report.refused):,} refused")
+    return "; ".join(parts) if plan.jobs or report.touched or report.refused else "no job fits; nothing was done"
+
+
+def _summary(plan: "Plan", report: "Report") -> dict[str, Any]:
+    return {
+        "verb": plan.order.verb, "touched": report.touched, "reopened": report.reopened,
+        "passed_over": report.passed_over, "refused": report.refused, "stopped": report.stopped,
+    }  # fmt: skip
+
+
+def _tell_refused(report: "Report", *, one_by_one: bool) -> None:
+    if report.stopped is not None:
+        typer.echo(f"spinney: stopped: {showing.safe(report.stopped)}", err=True)
+    if one_by_one:
+        if len(report.refused) == 1 and not report.touched and not report.stopped:
+            raise Refused(next(iter(report.refused.values())))
+        for sentence in report.refused.values():
+            typer.echo(f"spinney: {showing.safe(sentence)}", err=True)
+        return
+    groups: Counter[str] = Counter(map(_shape, report.refused.values()))
+    first = {_shape(s): s for s in reversed(report.refused.values())}
+    for shape, count in groups.most_common(REASONS):
+        like = f" (and {count - 1:,} like it)" if count > 1 else ""
+        typer.echo(f"spinney: refused: {showing.safe(first[shape])}{like}", err=True)
+    if len(groups) > REASONS:
+        typer.echo(f"spinney: and {len(groups) - REASONS:,} reasons more; --json lists them all", err=True)
+
+
+def _shape(sentence: str) -> str:
+    """One of all sentences that differ in numbers alone."""
+    return re.sub(r"\d+", "#", sentence)

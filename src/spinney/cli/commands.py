@@ -1,0 +1,61 @@
+"""The commands bound together, and how ``spinney --help`` shows them."""
+
+from collections.abc import Iterable
+from functools import cache
+from importlib import import_module
+from typing import Any
+
+import typer
+from typer.core import TyperGroup
+
+from spinney.cli import shells
+from spinney.cli.arguments import VersionOption
+from spinney.cli.catalogue import HEADINGS, HOMES
+
+_BORDER = 6
+"""What a line of help needs beside the name and what is said of it."""
+
+
+class Headed(TyperGroup):
+    """Commands under the headings of the catalogue."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return [name for name in HOMES if name in self.commands]
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        names = self.list_commands(ctx)
+        wide = max(map(len, names), default=0)
+        room = formatter.width - _BORDER - wide
+        for heading, under in HEADINGS.items():
+            rows = [(n.ljust(wide), self.commands[n].get_short_help_str(room)) for n in names if n in under]
+            if rows:
+                with formatter.section(heading):
+                    formatter.write_dl(rows)
+
+
+def bound(modules: Iterable[str]) -> typer.Typer:
+    """``spinney`` with the commands of these modules alone."""
+    shells.teach()
+    made = typer.Typer(
+        cls=Headed,
+        name="spinney",
+        help="Durable batch processing for long pipelines on machines of your own.",
+        no_args_is_help=True,
+        pretty_exceptions_enable=False,
+        rich_markup_mode=None,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    made.callback()(whole)
+    for module in dict.fromkeys(modules):
+        import_module(f"spinney.cli.{module}").add_to(made)
+    return made
+
+
+def whole(version: VersionOption = False) -> None:
+    """Durable batch processing for long pipelines on machines of your own."""
+
+
+@cache
+def everything() -> typer.Typer:
+    """``spinney`` with all its commands."""
+    return bound(HOMES.values())

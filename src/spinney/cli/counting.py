@@ -1,0 +1,141 @@
+"""``stats``: how much stands where, how fast it goes, who has the slots."""
+
+import time
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from spinney.cli import completing, showing
+from spinney.cli.arguments import JsonOption, StoreOption
+from spinney.cli.session import now_us, opened
+from spinney.model.jobs import Filter
+from spinney.model.operators import Stats
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from spinney.stores.contract import Store
+
+WINDOW_S, WINDOW_MAX_S = 60, 840
+EVERY_S = 2.0
+REST = 4
+"""A look that took long is followed by a pause so many times as long."""
+SHOWN_SHARES = 20
+
+
+def add_to(app: typer.Typer) -> None:
+    app.command()(stats)
+
+
+def stats(
+    queue: Annotated[
+        str | None, typer.Option(help="Only this queue.", show_default=False, autocompletion=completing.queues)
+    ] = None,
+    type_: Annotated[
+        str | None,
+        typer.Option("--type", help="Only this job type.", show_default=False, autocompletion=completing.types),
+    ] = None,
+    window: Annotated[
+        int, typer.Option(metavar="SECONDS", min=10, max=WINDOW_MAX_S, help="Rates are of the last seconds.")
+    ] = WINDOW_S,
+    watch: Annotated[bool, typer.Option("--watch", help="Again and again, until Ctrl-C.")] = False,
+    json: JsonOption = False,
+    store: StoreOption = None,
+) -> None:
+    """Show queue depths, rates, times and slots in use."""
+    with opened(store) as s:
+        _require_known(s, queue, type_)
+        found = _looks(s, window, Filter(queue=queue, type=type_), again=watch)
+        if json and watch:
+            showing.lines(found)
+        elif json:
+            showing.as_json(next(found))
+        elif watch and showing.console().is_terminal:
+            _live(found)
+        else:
+            for each in found:
+                if not _print(each):
+                    break
+
+
+def _require_known(store: "Store", queue: str | None, type_: str | None) -> None:
+    from spinney.control.lines import known_type
+    from spinney.control.naming import require_queue
+
+    if type_ is not None:
+        known_type(store.types(), type_)
+    if queue is not None:
+        require_queue(store, queue)
+
+
+def _looks(store: "Store", window_s: int, which: Filter, *, again: bool) -> Iterator[Stats]:
+    while True:
+        begun = time.monotonic()
+        found = store.counting.stats(window_s=window_s, now_us=now_us())
+        yield found if which == Filter() else _narrowed(found, store, which)
+        if not again:
+            return
+        time.sleep(max(EVERY_S, REST * (time.monotonic() - begun)))
+
+
+def _narrowed(stats: Stats, store: "Store", which: Filter) -> Stats:
+    """What concerns this queue, or this type. A queue's stages and a type's queues are those of all."""
+    from dataclasses import replace
+
+    stats = replace(stats, states=store.counts(which))
+    if which.queue is not None:
+        stats = replace(
+            stats,
+            queues=[q for q in stats.queues if q.queue == which.queue],
+            shares=[s for s in stats.shares if s.queue == which.queue],
+        )
+    if which.type is not None:
+        stats = replace(stats, stages=[s for s in stats.stages if s.type == which.type])
+    return stats
+
+
+def _live(found: Iterator[Stats]) -> None:
+    from rich.live import Live
+
+    with Live(console=showing.console(), auto_refresh=False) as live:
+        for each in found:
+            live.update(_picture(each), refresh=True)
+
+
+def _print(stats: Stats) -> bool:
+    """Whether somebody still reads."""
+    with showing.reader_may_leave():
+        showing.console().print(_picture(stats))
+        return True
+    return False
+
+
+def _picture(stats: Stats) -> "RenderableType":
+    from rich.console import Group
+    from rich.text import Text
+
+    from spinney.cli import figures
+
+    speed = figures.rate(stats.rate) or "no attempt ended"
+    parts: list[RenderableType] = [
+        Text(figures.states(stats.states)),
+        Text(f"{speed} in the last {stats.window_s:.0f} s"),
+        "",
+        figures.queues(stats.queues),
+        "",
+        figures.stages(stats.stages),
+    ]
+    if any(s.sampled for s in stats.stages):
+        parts.append(Text("times are those of a sample of late attempts", style="dim"))
+    if stats.shares:
+        parts += ["", figures.shares(stats.shares[:SHOWN_SHARES])]
+        parts += _and_more(stats.shares)
+    if stats.nodes:
+        parts += ["", figures.nodes(stats.nodes)]
+    return Group(*parts)
+
+
+def _and_more(shares: Sequence[object]) -> list["RenderableType"]:
+    more = len(shares) - SHOWN_SHARES
+    return [f"… and {more:,} more shares; --json shows all"] if more > 0 else []

@@ -1,0 +1,205 @@
+"""``doctor``: what must not be, in words; and its repair."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import groupby
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from spinney.cli import completing, showing
+from spinney.cli.arguments import ByOption, JsonOption, StoreOption
+from spinney.cli.asking import require_yes
+from spinney.cli.session import hand, now_us, where
+from spinney.model.errors import UsageError
+
+if TYPE_CHECKING:
+    from spinney.control.control import Control
+    from spinney.control.doctoring import Treated
+    from spinney.model.operators import Violation
+    from spinney.stores.operators import Examiner
+
+SHOWN = 20
+"""So many violations of a rule are told one by one; of the others, how many."""
+
+
+def add_to(app: typer.Typer) -> None:
+    app.command()(doctor)
+
+
+def doctor(
+    repair: Annotated[bool, typer.Option("--repair", help="Repair what can be repaired safely; asks first.")] = False,
+    dead: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NODE",
+            help="With --repair: this node is dead, you know it; its work is taken back.",
+            show_default=False,
+            autocompletion=completing.nodes_there,
+        ),
+    ] = None,
+    only: Annotated[
+        list[str] | None, typer.Option("--only", metavar="RULE", help="Only by this rule; may be repeated.")
+    ] = None,
+    deep: Annotated[bool, typer.Option("--deep", help="Also what takes long: every index against its table.")] = False,
+    rules: Annotated[bool, typer.Option("--rules", help="List the rules, and leave.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Repair without asking.")] = False,
+    json: JsonOption = False,
+    by: ByOption = None,
+    store: StoreOption = None,
+) -> None:
+    """Examine the store and its folders: everything that must hold, and what can be done where it does not.
+
+    Reads only, unless --repair is given, and may be asked while nodes work. Ends with 0 when all is well, else
+    with 1. Each repair looks again before it changes anything, and leaves its entry in the audit.
+    """
+    from spinney.node.folder_check import FolderCheck
+
+    if dead is not None and not repair:
+        raise UsageError(f"--dead goes with --repair: spinney doctor --repair --dead {dead}")
+    with hand(store, by) as control:
+        others: list[Examiner] = [FolderCheck(where(store).folders, control.store)]
+        asked = _Asked(control, others, only or None, deep=deep)
+        if rules:
+            _tell_rules(control, others, json=json)
+            return
+        if repair:
+            healthy = _repair(asked, dead, store, yes=yes, json=json)
+        else:
+            healthy = _tell(asked.examine(), json=json).all_ == 0
+    if not healthy:
+        raise typer.Exit(1)
+
+
+class _Asked:
+    """What is to be examined."""
+
+    def __init__(
+        self, control: "Control", others: "list[Examiner]", only: list[str] | None, *, deep: bool
+    ) -> None:
+        self.control, self._others, self._only, self._deep = control, others, only, deep
+
+    def examine(self) -> "Iterator[Violation]":
+        return self.control.doctor.examine(self._only, deep=self._deep, others=self._others)
+
+    def repair(self) -> "Iterator[Treated]":
+        return self.control.doctor.repair(self._only, deep=self._deep, others=self._others)
+
+
+# --- telling ----------------------------------------------------------------------------------
+
+
+@dataclass
+class _Count:
+    """How many violations there were."""
+
+    all_: int = 0
+    mendable: int = 0
+
+    def of(self, violations: "Iterable[Violation]") -> "Iterator[Violation]":
+        for violation in violations:
+            self.all_ += 1
+            self.mendable += violation.repair is not None
+            yield violation
+
+
+def _tell(violations: "Iterable[Violation]", *, json: bool) -> _Count:
+    """Print them as they are found."""
+    count = _Count()
+    if json:
+        showing.lines(count.of(violations))
+        return count
+    for rule, found in groupby(count.of(violations), lambda violation: violation.rule):
+        _tell_group(rule, found)
+    if count.all_:
+        typer.echo(f"{_number(count.all_, 'violation')} found; {count.mendable:,} can be repaired (--repair)")
+    else:
+        typer.echo("healthy: nothing is wrong")
+    return count
+
+
+def _tell_group(rule: str, found: "Iterator[Violation]") -> None:
+    typer.echo(f"{rule}:")
+    more = 0
+    for n, violation in enumerate(found):
+        if n >= SHOWN:
+            more += 1
+            continue
+        typer.echo(f"  {showing.safe(violation.sentence)}")
+        if violation.repair is not None:
+            typer.echo(f"    --repair {showing.safe(violation.repair)}")
+    if more:
+        typer.echo(f"  … and {more:,} more of these")
+
+
+def _tell_rules(control: "Control", others: "list[Examiner]", *, json: bool) -> None:
+    checks = control.doctor.checks(others)
+    if json:
+        showing.lines(checks)
+        return
+    showing.table(
+        ("RULE", "WHAT MUST HOLD", "REPAIR"), [(c.rule, c.about, "yes" if c.repairs else "") for c in checks]
+    )
+
+
+# --- repairing --------------------------------------------------------------------------------
+
+
+def _repair(asked: _Asked, dead: str | None, store: str | None, *, yes: bool, json: bool) -> bool:
+    """Tell, ask, repair, and tell what is left; whether nothing is."""
+    if dead is not None:
+        _bury(asked.control, dead, store, yes=yes, json=json)
+    if not yes:
+        count = _tell(asked.examine(), json=json)
+        if not count.mendable:
+            return count.all_ == 0
+        require_yes(f"Repair {_number(count.mendable, 'violation')}?", yes=False)
+    _tell_treated(asked.repair(), json=json)
+    return _tell(asked.examine(), json=json).all_ == 0
+
+
+def _tell_treated(treated: "Iterable[Treated]", *, json: bool) -> None:
+    if json:
+        showing.lines(_as_told(each) for each in treated)
+        return
+    for each in treated:
+        what = f"{each.violation.subject}: {each.violation.rule}"
+        if each.error is not None:
+            typer.echo(f"cannot repair {showing.safe(what)}: {showing.safe(each.error)}")
+        elif each.repaired:
+            typer.echo(f"repaired {showing.safe(what)}")
+
+
+def _as_told(treated: "Treated") -> dict[str, Any]:
+    return {
+        "rule": treated.violation.rule, "subject": treated.violation.subject, "did": treated.violation.repair,
+        "repaired": treated.repaired, "error": treated.error,
+    }  # fmt: skip
+
+
+def _bury(control: "Control", name: str, store: str | None, *, yes: bool, json: bool) -> None:
+    from spinney.model.jobs import NodeInfo
+    from spinney.node import burying
+    from spinney.stores.sql import open_store
+
+    place = where(store)
+    here = None if place.run_dir is None else burying.here(place.run_dir)
+    for node in control.store.nodes():
+        if here is not None and node.name == name and node.state != "left":
+            burying.require_gone(here, node)
+    require_yes(f"Is node {name} dead, and may its work run elsewhere?", yes=yes)
+
+    def recover(node: NodeInfo) -> list[int]:
+        if here is None or not here.local(node):
+            return []
+        return burying.bury(lambda: open_store(place.store), here, node, now_us)
+
+    concerned = control.doctor.bury(name, recover)
+    if not json:
+        typer.echo(f"node {showing.safe(name)} is buried; {_number(len(concerned), 'job')} taken back")
+
+
+def _number(count: int, what: str) -> str:
+    return f"{count:,} {what}{'' if count == 1 else 's'}"
+
+

@@ -1,0 +1,110 @@
+"""What the shells are told, and how they ask: the scripts of completion, and the words of each protocol.
+
+zsh and fish hand over the line that is being written, and replace the whole word: their scripts and protocols
+are typer's. bash divides a word at ``:``, ``=`` and ``@`` and replaces what is behind the last of these, so
+that the pieces which it hands to a script are no words of the command any more. The script for it is therefore
+Spinney's own: it hands over the line as it was typed, and the piece that will be replaced.
+"""
+
+import os
+import shlex
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+PROGRAM = "spinney"
+VARIABLE = "_SPINNEY_COMPLETE"
+"""Set by a shell's script: ``complete_`` or ``source_`` and the name of the shell."""
+LINE, PIECE = "_SPINNEY_LINE", "_SPINNEY_PIECE"
+"""What bash's script hands over: the line up to the cursor, and what an offer will replace."""
+
+# mapfile, since what comes from a command's output by itself would have its wildcards expanded.
+BASH = f"""
+%(complete_func)s() {{
+    local program=${{1/#\\~\\//"$HOME/"}} said
+    mapfile -t said < <(
+        {LINE}="${{COMP_LINE:0:COMP_POINT}}" {PIECE}="${{2-}}" \\
+            %(autocomplete_var)s=complete_bash "$program" 2>/dev/null
+    )
+    COMPREPLY=("${{said[@]:1}}")
+    [[ ${{said[0]-}} != files ]] || compopt -o default
+}}
+
+complete -F %(complete_func)s %(prog_name)s
+"""
+
+_END = "\0"
+"""Stands in no line: marks the end of the word that is completed, though it be empty or its quote open."""
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """A word that could stand there."""
+
+    value: str
+    help: str | None = None
+
+
+FILES = Offer("")
+"""In place of words: whatever the shell offers where a file's name may stand."""
+
+
+Ask = Callable[[Sequence[str], str], list[Offer]]
+"""Gives the offers for the words before the cursor (the program's name left out) and the one that is begun."""
+
+
+def teach() -> None:
+    """Let ``--install-completion`` and ``--show-completion`` take bash's script from here."""
+    from typer import _completion_shared  # typer gives no public way
+
+    _completion_shared._completion_scripts["bash"] = BASH
+
+
+def script(shell: str) -> str:
+    """What ``--show-completion`` prints."""
+    from typer._completion_shared import get_completion_script
+
+    teach()
+    return get_completion_script(prog_name=PROGRAM, complete_var=VARIABLE, shell=shell)
+
+
+def answer(shell: str, ask: Ask) -> str:
+    """What the script of a shell expects to be printed."""
+    return _bash(ask) if shell == "bash" else _typers(shell, ask)
+
+
+def _bash(ask: Ask) -> str:
+    *before, begun = split(os.environ[LINE])[1:]
+    piece = split(os.environ[PIECE])[-1]
+    if not begun.endswith(piece):
+        return ""
+    stays = begun[: len(begun) - len(piece)]
+    found = ask(before, begun)
+    words = [offer.value for offer in found if offer is not FILES and offer.value.startswith(stays)]
+    return "\n".join(["files" if FILES in found else "words", *(word[len(stays) :] for word in words)])
+
+
+def split(line: str) -> list[str]:
+    """The words of a line that is not finished; the last is the one being written, perhaps empty."""
+    lexer = shlex.shlex(line + _END, posix=True)
+    lexer.whitespace_split = True
+    lexer.commenters = ""
+    words: list[str] = []
+    try:
+        words += lexer
+    except ValueError:  # a quote is open: what came since is the word
+        words.append(lexer.token)
+    return [*words[:-1], words[-1].removesuffix(_END)]
+
+
+def _typers(shell: str, ask: Ask) -> str:
+    from typer._click.shell_completion import get_completion_class
+    from typer._completion_classes import completion_init
+
+    completion_init()
+    kind: Any = get_completion_class(shell)
+    protocol = kind(None, {}, PROGRAM, VARIABLE)
+    # Where there are no words these shells' scripts offer files by themselves.
+    protocol.get_completions = lambda before, begun: [offer for offer in ask(before, begun) if offer is not FILES]
+    told: str = protocol.complete()
+    return told

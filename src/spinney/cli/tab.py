@@ -1,0 +1,174 @@
+"""Tab pressed: what could stand where the cursor is.
+
+A shell asks while its user is still typing. So nothing that goes wrong is told, and no more is loaded than the
+command on the line needs: its words are not checked but only looked at, which spares loading what checks them.
+"""
+
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from spinney.cli import shells
+from spinney.cli.catalogue import HOMES
+from spinney.cli.shells import FILES, Offer
+
+_HELP = ["-h", "--help"]
+
+
+def pressed(asked: str) -> int:
+    """Print what a shell asks for (``complete_bash``, ``source_zsh``, …), or nothing; the exit code."""
+    what, _, shell = asked.partition("_")
+    try:
+        if what == "source":
+            told = shells.script(shell)
+        else:
+            told = shells.answer(shell, lambda before, begun: offers(before, begun, helped=shell != "bash"))
+        os.write(sys.stdout.fileno(), f"{told}\n".encode() if told else b"")
+    except (Exception, KeyboardInterrupt):  # noqa: BLE001 - the line that is being typed is no place to tell it
+        return 1
+    return 0
+
+
+def offers(before: Sequence[str], begun: str, *, helped: bool = False) -> list[Offer]:
+    """All that could stand for the word that is begun. ``helped``: with what each command does."""
+    name = next((word for word in before if not word.startswith("-")), None)
+    if name is None and not begun.startswith("-"):
+        return _commands(begun, helped=helped)
+    if name is not None and name not in HOMES:
+        return []
+    place = _Place(_tree([] if name is None else [HOMES[name]]))
+    for word in before:
+        place.pass_by(word)
+    return place.offers(begun)
+
+
+def _commands(begun: str, *, helped: bool) -> list[Offer]:
+    fitting = [name for name in HOMES if name.startswith(begun)]
+    if not helped:
+        return [Offer(name) for name in fitting]
+    known = _tree([HOMES[name] for name in fitting]).commands
+    return [Offer(name, known[name].get_short_help_str()) for name in fitting]
+
+
+def _tree(modules: Sequence[str]) -> Any:
+    from typer.main import get_command
+
+    from spinney.cli.commands import bound
+
+    return get_command(bound(modules))
+
+
+@dataclass
+class _Place:
+    """Where a line has come to: the command, what was given to it, and what comes next."""
+
+    command: Any
+    given: dict[str, Any] = field(default_factory=dict)
+    """By parameter, as it was typed."""
+    wanting: Any = None
+    """The option whose value comes next."""
+    positional: int = 0
+    """Words that were no options."""
+    ended: bool = False
+    """``--`` was given: no options come any more."""
+
+    def pass_by(self, word: str) -> None:
+        """Go on behind a word."""
+        if self.wanting is not None:
+            self._give(self.wanting, word)
+            self.wanting = None
+        elif word == "--" and not self.ended:
+            self.ended = True
+        elif word.startswith("-") and word != "-" and not self.ended:
+            self._pass_option(word)
+        elif self._commands:
+            self.command, self.given = self._commands.get(word, self.command), {}
+        else:
+            argument = self._argument
+            if argument is not None:
+                self._give(argument, word)
+            self.positional += 1
+
+    def _pass_option(self, word: str) -> None:
+        if word.startswith("--"):
+            name, equals, value = word.partition("=")
+            option = self._options.get(name)
+            if option is None:
+                return
+            if option.is_flag:
+                self.given[option.name] = True
+            elif equals:
+                self._give(option, value)
+            else:
+                self.wanting = option
+            return
+        for at, letter in enumerate(word[1:], 2):  # -yp n=1, -pn=1
+            option = self._options.get(f"-{letter}")
+            if option is not None and not option.is_flag:
+                if word[at:]:
+                    self._give(option, word[at:])
+                else:
+                    self.wanting = option
+                return
+
+    def _give(self, parameter: Any, value: str) -> None:
+        if parameter.multiple or parameter.nargs == -1:
+            self.given.setdefault(parameter.name, []).append(value)
+        else:
+            self.given[parameter.name] = value
+
+    def offers(self, begun: str) -> list[Offer]:
+        """What could be made of the word that is begun here."""
+        if self.wanting is not None:
+            return self._values(self.wanting, begun)
+        if begun.startswith("-") and not self.ended:
+            name, equals, value = begun.partition("=")
+            option = self._options.get(name)
+            if equals:
+                return [] if option is None else self._values(option, value, before=f"{name}=")
+            return self._names(begun)
+        if self._commands:
+            told = self._commands.items()
+            return [Offer(name, each.get_short_help_str()) for name, each in told if name.startswith(begun)]
+        argument = self._argument
+        return [] if argument is None else self._values(argument, begun)
+
+    def _names(self, begun: str) -> list[Offer]:
+        return [
+            Offer(name, option.help)
+            for name, option in self._options.items()
+            if name.startswith(begun) and not option.hidden and (option.multiple or option.name not in self.given)
+        ]
+
+    def _values(self, parameter: Any, begun: str, before: str = "") -> list[Offer]:
+        if parameter._custom_shell_complete is None:  # typer gives it no public name
+            return [FILES]
+        found = parameter.shell_complete(self._context(), begun)
+        return [Offer(before + item.value, item.help) for item in found]
+
+    def _context(self) -> Any:
+        import typer
+
+        made = typer.Context(self.command, info_name=self.command.name, resilient_parsing=True, help_option_names=_HELP)
+        made.params = self.given
+        return made
+
+    @property
+    def _commands(self) -> dict[str, Any]:
+        found: dict[str, Any] = getattr(self.command, "commands", {})
+        return found
+
+    @property
+    def _options(self) -> dict[str, Any]:
+        options = [p for p in self.command.get_params(self._context()) if p.param_type_name == "option"]
+        return {name: option for option in options for name in (*option.opts, *option.secondary_opts)}
+
+    @property
+    def _argument(self) -> Any:
+        """The one that the next word would be of; the last may take any number."""
+        arguments = [p for p in self.command.params if p.param_type_name == "argument"]
+        if self.positional < len(arguments):
+            return arguments[self.positional]
+        return arguments[-1] if arguments and arguments[-1].nargs == -1 else None

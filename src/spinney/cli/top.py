@@ -1,0 +1,173 @@
+"""``top``: what goes on in a store, live, and the operator's hand on it.
+
+One thread does everything in turn: it looks at the store, draws, and waits for a key until the next look is
+due. So there is never more than one query, and the terminal is given back by whoever took it.
+"""
+
+import os
+import signal
+import time
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from spinney.cli.arguments import ByOption, StoreOption
+from spinney.cli.board import Board, Deed, Kind, Look, Wish
+from spinney.cli.picture import picture
+from spinney.cli.session import hand
+from spinney.model.errors import SpinneyError, StoreUnusable
+from spinney.model.holds import Scope
+from spinney.model.jobs import Filter
+from spinney.model.operators import Order, Verb
+from spinney.model.states import LEASED, State
+
+if TYPE_CHECKING:
+    from spinney.cli.screen import Screen
+    from spinney.control import Control
+    from spinney.control.bulk import Report
+    from spinney.model.operators import Step
+
+EVERY_S = 1.0
+REST = 4
+"""A look that took long is followed by a pause so many times as long: the store is there for the work."""
+WINDOW_S = 60
+LISTED_MAX = 200
+"""Jobs and causes that can be scrolled through; ``list`` and ``failures`` show all."""
+
+
+def add_to(app: typer.Typer) -> None:
+    app.command()(top)
+
+
+def top(
+    every: Annotated[float, typer.Option(metavar="SECONDS", min=0.1, max=3600, help="Between two looks.")] = EVERY_S,
+    by: ByOption = None,
+    store: StoreOption = None,
+) -> None:
+    """Watch a store live, and hold, release, retry and cancel what is selected. ? shows the keys."""
+    from spinney.cli.screen import Screen, require_terminal
+
+    require_terminal("spinney top", "'spinney stats' prints the same figures")
+    with hand(store, by) as control:
+        # Before the terminal is taken: a store that cannot be read is told as always.
+        first = _look(control, Board())
+        with Screen() as screen:
+            _Session(control, screen, every).run(first)
+    if screen.ended_by:
+        # The terminal is as it was; now the signal may do what it does.
+        signal.signal(screen.ended_by, signal.SIG_DFL)
+        os.kill(os.getpid(), screen.ended_by)
+
+
+class _Session:
+    """From taking the screen to leaving it."""
+
+    def __init__(self, control: "Control", screen: "Screen", every_s: float) -> None:
+        self._control, self._screen, self._every_s = control, screen, every_s
+        self._board = Board()
+        self._due = 0.0
+        self._sweeping = False
+        """A hold was laid or released, and not every job says so yet."""
+
+    def run(self, first: Look) -> None:
+        self._board.see(first)
+        self._due = time.monotonic() + self._every_s
+        while self._screen.ended_by is None:
+            if time.monotonic() >= self._due:
+                self._refresh()
+            rest_s = self._sweep() if self._sweeping else self._due - time.monotonic()
+            self._draw()
+            for key in self._screen.wait(min(rest_s, self._due - time.monotonic())):
+                wanted = self._board.press(key)
+                if wanted is Wish.QUIT:
+                    return
+                self._do(wanted)
+
+    def _refresh(self) -> None:
+        begun = time.monotonic()
+        try:
+            self._board.see(_look(self._control, self._board))
+        except StoreUnusable as error:
+            # Perhaps for a moment only: what is shown stays, and its time tells how old it is.
+            self._board.told = str(error)
+        ended = time.monotonic()
+        self._due = ended + max(self._every_s, REST * (ended - begun))
+
+    def _draw(self) -> None:
+        self._screen.draw(picture(self._board, self._screen.size, _seen_us(self._board)))
+
+    # --- what is asked for ------------------------------------------------------------------
+
+    def _do(self, wanted: Deed | Wish | None) -> None:
+        if wanted is None:
+            return
+        try:
+            if isinstance(wanted, Deed):
+                self._board.told = self._done(wanted)
+            elif wanted is Wish.EXPLAIN and self._board.selected is not None:
+                self._board.told = self._explained(int(self._board.selected.name))
+                return
+        except SpinneyError as error:
+            self._board.told = str(error)
+        self._due = 0.0
+
+    def _done(self, deed: Deed) -> str:
+        """What came of it."""
+        if deed.item.kind is Kind.QUEUE:
+            return self._queue(deed)
+        order = Order(verb=deed.verb, reason=deed.reason or None, tree=deed.tree)
+        if deed.item.kind is Kind.JOB:
+            plan = self._control.bulk.plan(order, ids=[int(deed.item.name)])
+        else:
+            plan = self._control.bulk.plan(order, Filter(fingerprint=deed.item.name))
+        report = self._control.bulk.run(plan, on_step=self._step)
+        return f"{deed.verb} {deed.item}: {_told(report)}"
+
+    def _step(self, report: "Report", _: "Step") -> None:
+        self._board.told = f"{report.touched:,} jobs so far …"
+        self._draw()
+
+    def _queue(self, deed: Deed) -> str:
+        name, holds = deed.item.name, self._control.holds
+        if deed.verb is Verb.HOLD:
+            told = str(holds.lay(Scope.QUEUE, name, reason=deed.reason))
+        else:
+            lifted = holds.lift_all(Scope.QUEUE, name, reason=deed.reason or None)
+            told = f"released: {'; '.join(map(str, lifted))}"
+        self._sweeping = True
+        return told
+
+    def _sweep(self) -> float:
+        """One step of what follows a hold or its end; how long to rest after it. Nodes do the same."""
+        begun = time.monotonic()
+        self._sweeping = self._control.store.holds.sweep(now_us=self._control.clock())
+        return REST * (time.monotonic() - begun)
+
+    def _explained(self, job_id: int) -> str:
+        found = self._control.store.explaining.explain(job_id, now_us=self._control.clock())
+        return f"{found.sentence}{f'; {found.command}' if found.command else ''}"
+
+
+def _look(control: "Control", board: Board) -> Look:
+    store = control.store
+    states = tuple(sorted(LEASED)) if board.listed is State.RUNNING else (board.listed,)
+    newest = board.listed in (State.HELD, State.FAILED)
+    return Look(
+        stats=store.counting.stats(window_s=WINDOW_S, now_us=control.clock()),
+        jobs=store.jobs(Filter(states=states), limit=LISTED_MAX, newest=newest),
+        failures=store.failures.groups(limit=LISTED_MAX).groups,
+    )
+
+
+def _seen_us(board: Board) -> int:
+    return board.look.stats.at_us if board.look is not None else 0
+
+
+def _told(report: "Report") -> str:
+    said = [f"{report.touched:,} done"] if report.touched != 1 else ["done"]
+    if report.reopened:
+        said.append(f"{report.reopened:,} that wait for them are open again")
+    said += list(report.refused.values())[:1]
+    if len(report.refused) > 1:
+        said.append(f"and {len(report.refused) - 1:,} more refused")
+    return "; ".join(said if report.touched or not report.refused else said[1:])

@@ -1,0 +1,235 @@
+"""One verb, many jobs: planned, asked about, done in bounded steps.
+
+A run takes the jobs that fit when it comes to them, up to the last that was there when it was planned, so
+that it never chases those made meanwhile. It may be cut off between any two steps: what was done is done
+and in the audit, and asked for again it goes on with what still fits.
+"""
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+from spinney.control.after import Trees, finished_after, roots
+from spinney.control.hand import Hand
+from spinney.control.holding import require_meant
+from spinney.control.naming import require_known, require_possible, require_queue
+from spinney.control.removing import remove_folders
+from spinney.control.stepping import STEP, Stepping, pages
+from spinney.control.trial import Canary, Trial
+from spinney.model.errors import UsageError
+from spinney.model.jobs import Filter
+from spinney.model.operators import POSSIBLE, USUAL, Order, Step, Verb
+from spinney.model.states import State
+from spinney.model.types import PRIORITIES
+from spinney.params.hints import did_you_mean, listed
+
+COUNTED = 100_000
+"""A plan counts no further."""
+_KEPT = (State.HELD, State.SCHEDULED, State.CLAIMED, State.RUNNING, State.WAITING)
+"""Where jobs stand that a hold lies on: one that is laid on a pending job makes it held at once."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StageCount:
+    """How many jobs would run a stage."""
+
+    type: str
+    stage: str
+    jobs: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What a run would do."""
+
+    order: Order
+    which: Filter | None
+    """None: to jobs by their numbers, fit or not."""
+    ids: tuple[int, ...] = ()
+    last: int = 0
+    """The highest number when it was made."""
+    jobs: int = 0
+    """How many it would be done to; of those named, how many stand where it is lawful."""
+    more: bool = False
+    """There are more than ``jobs``; counting ended there."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Report:
+    """What a run has done so far."""
+
+    touched: int = 0
+    reopened: int = 0
+    passed_over: int = 0
+    refused: dict[int, str] = field(default_factory=dict)
+    stopped: str | None = None
+    """Why a canary ended it."""
+
+    def add(self, step: Step) -> None:
+        self.touched += len(step.touched)
+        self.reopened += len(step.reopened)
+        self.passed_over += len(step.passed_over)
+        for job_id in (*step.touched, *step.reopened, *step.passed_over):
+            self.refused.pop(job_id, None)
+        self.refused |= step.refused
+
+
+OnStep = Callable[[Report, Step], None]
+OnLook = Callable[[Report, Trial], None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bulk(Hand):
+    """Bulk verbs in somebody's name."""
+
+    sleep: Callable[[float], None] = time.sleep
+
+    # --- planning -------------------------------------------------------------------------
+
+    def plan(self, order: Order, which: Filter | None = None, ids: Sequence[int] = ()) -> Plan:
+        """See what would be done. ``ids`` without a filter: to these, whether they allow it or not; with one:
+        to those of them that fit.
+
+        Raises UsageError (and its kin) for what cannot be meant, with the nearest that can.
+        """
+        self._check(order)
+        last = next(iter(self.store.bulk.find(Filter(), newest=True, limit=1)), 0)
+        fits = Filter(ids=tuple(ids), states=tuple(sorted(POSSIBLE[order.verb])))
+        if which is not None:
+            fits = which = self._meant(order.verb, replace(which, ids=tuple(ids)) if ids else which)
+        jobs = self.store.bulk.count(fits, most=COUNTED + 1)
+        if which is not None and not jobs:
+            require_known(self.store, which, labels=True)
+        plan = Plan(order=order, which=which, ids=tuple(dict.fromkeys(ids)), last=last, jobs=jobs)
+        jobs += sum(self.store.bulk.count(found, most=COUNTED) for found in self._after(plan))
+        return replace(plan, jobs=min(jobs, COUNTED), more=jobs > COUNTED)
+
+    def stages(self, plan: Plan) -> Sequence[StageCount]:
+        """For retry and rerun: what would run again, and in how many jobs, of those counted."""
+        if plan.order.verb not in (Verb.RETRY, Verb.RERUN):
+            return ()
+        again = replace(plan.order, verb=Verb.RERUN, stage=None)
+        todo = [(plan.order, page) for page in self._pages(plan)]
+        for found in self._after(plan):
+            todo += [(again, page) for page in pages(self.store, again.verb, found, plan.last)]
+        counted: Counter[tuple[str, str]] = Counter()
+        seen: set[int] = set()
+        for order, page in todo:
+            new = [job_id for job_id in page if job_id not in seen]
+            for job_id, (type_, stages) in self.store.bulk.preview(order, new).items():
+                if job_id not in seen:
+                    seen.add(job_id)
+                    counted.update((type_, stage) for stage in stages)
+        return [StageCount(type=type_, stage=stage, jobs=n) for (type_, stage), n in counted.items()]
+
+    def _pages(self, plan: Plan) -> Iterator[Sequence[int]]:
+        """Of those counted."""
+        if plan.which is None:
+            yield plan.ids
+            return
+        left = COUNTED
+        for page in pages(self.store, plan.order.verb, plan.which, plan.last):
+            yield page[:left]
+            left -= len(page)
+            if left <= 0:
+                return
+
+    def _after(self, plan: Plan) -> Iterator[Filter]:
+        """What finished after the first failure, if it is asked for: a filter a tree."""
+        if not plan.order.and_after:
+            return
+        for root_id in roots(self.store, plan.order.verb, plan.which, plan.ids, plan.last):
+            if (found := finished_after(self.store, root_id)) is not None:
+                yield found
+
+    def _check(self, order: Order) -> None:
+        if order.verb is Verb.HOLD:
+            require_meant(order.reason, order.until_us, self.clock())
+        if order.verb is Verb.MOVE and order.queue is None:
+            raise UsageError("name the queue to move to")
+        if order.verb is Verb.PRIORITY and order.priority is None:
+            raise UsageError("name the priority to give, 0 (first) to 99 (last)")
+        if order.priority is not None and order.priority not in PRIORITIES:
+            raise UsageError(f"priority {order.priority} is out of range; use 0 (first) to 99 (last)")
+        if order.queue is not None:
+            require_queue(self.store, order.queue)
+        if order.stage is not None:
+            known = {stage.name for spec in self.store.types().values() for stage in spec.stages}
+            if order.stage not in known:
+                hint = did_you_mean(order.stage, known) or f"; use one of: {listed(known)}"
+                raise UsageError(f"no job type has a stage {order.stage!r}{hint}")
+
+    @staticmethod
+    def _meant(verb: Verb, which: Filter) -> Filter:
+        """The filter with what the verb adds to it."""
+        if which.states is None and verb is Verb.RELEASE:
+            which = replace(which, states=_KEPT, kept=True)
+        if which.states is None:
+            which = replace(which, states=USUAL[verb])
+        require_possible(verb, which.states or ())
+        if verb in (Verb.RETRY, Verb.RERUN):
+            which = replace(which, superseded=False)
+        if verb is Verb.DELETE and which.root_id is None and which.parent_id is None:
+            # What an open batch bore belongs to its report: it is deleted with the tree, or where that is named.
+            which = replace(which, tree_at_rest=True)
+        return which
+
+    # --- doing ----------------------------------------------------------------------------
+
+    def run(
+        self,
+        plan: Plan,
+        *,
+        remove: Callable[[int], None] | None = None,
+        canary: Canary | None = None,
+        at_once: int = STEP,
+        on_step: OnStep = lambda report, step: None,
+        on_look: OnLook = lambda report, trial: None,
+    ) -> Report:
+        """Do it; the report says to how many.
+
+        ``remove`` removes the folder of a deleted job; ``at_once``: so many jobs a step, where somebody wants
+        to be told what each brought about. Raises UsageError for a canary that cannot be meant.
+        """
+        if canary is not None and (plan.order.and_after or plan.order.verb not in (Verb.RETRY, Verb.RERUN)):
+            raise UsageError("a canary is for retry and rerun, and not together with what finished after a failure")
+        report = Report()
+        trial = None if canary is None else Trial(canary, self.store, self.sleep, self.clock)
+
+        def size() -> int:
+            """How many the next step may take; where a canary sings no more, none."""
+            if trial is None:
+                return STEP
+            if trial.room() == 0 and (stopped := trial.watch(lambda seen: on_look(report, seen))):
+                raise _Enough(stopped)
+            return trial.room()
+
+        try:
+            for step in self._steps(plan, size, at_once):
+                report.add(step)
+                if trial is not None:
+                    trial.add(step.touched)
+                if step.touched:
+                    self.nudge()
+                if plan.order.verb is Verb.DELETE and remove is not None:
+                    remove_folders(self.store, step.touched, remove)
+                on_step(report, step)
+        except _Enough as stop:
+            report.stopped = str(stop)
+        if plan.order.tree:
+            # Of wide trees a step leaves the rest to housekeeping, of which this does its part at once.
+            while self.store.sweep(now_us=self.clock()).more:
+                pass
+        return report
+
+    def _steps(self, plan: Plan, size: Callable[[], int], at_once: int) -> Iterator[Step]:
+        author = self.author(plan.order.reason)
+        if plan.order.and_after:
+            return Trees(self.store, plan.order, author, self.clock, at_once).steps(plan.which, plan.ids, plan.last)
+        stepping = Stepping(self.store, plan.order, author, self.clock, size, at_once)
+        return stepping.to(plan.ids) if plan.which is None else stepping.to_all(plan.which, plan.last)
+
+
+class _Enough(Exception):
+    """A canary has ended the run."""

@@ -1,0 +1,83 @@
+"""Names in a filter that nothing bears: refused with the nearest that something does.
+
+Asked when a filter found nothing, so that what was found is never refused and costs no second look.
+"""
+
+from collections.abc import Collection
+from typing import TYPE_CHECKING
+
+from spinney.control.lines import known_type
+from spinney.model.errors import UsageError
+from spinney.model.jobs import Filter
+from spinney.model.operators import POSSIBLE, Verb
+from spinney.model.states import State
+from spinney.params.hints import did_you_mean, listed
+
+if TYPE_CHECKING:
+    from spinney.stores.contract import Store
+
+_LISTED = 20
+"""So many names are told where none comes near."""
+
+
+def require_known(store: "Store", which: Filter, *, labels: bool) -> None:
+    """Raise UsageError (or its kin) when the filter names a type, queue, stage, node or tree that is not there.
+
+    ``labels``: also a collection or submitter that no job bears. Whoever looks before the first job of a
+    collection came has made no mistake; whoever wants to change its jobs has.
+    """
+    if which.type is not None:
+        known_type(store.types(), which.type)
+    if which.stage is not None:
+        types = store.types()
+        specs = [types[which.type]] if which.type is not None else types.values()
+        where = "no job type" if which.type is None else f"the job type {which.type!r} does not"
+        verb = "has" if which.type is None else "have"
+        _require(which.stage, {s.name for spec in specs for s in spec.stages}, f"{where} {verb} a stage {{}}")
+    if which.queue is not None:
+        _require(which.queue, store.bulk.names("queue"), "no queue {} is known to this store")
+    if which.node is not None:
+        _require(which.node, store.bulk.names("node"), "no node {} has ever joined this store")
+    if labels and which.collection is not None:
+        _require(which.collection, store.bulk.names("collection"), "no job belongs to a collection {}")
+    if labels and which.submitter is not None:
+        _require(which.submitter, store.bulk.names("submitter"), "no job has the submitter {}")
+    _require_tree(store, which)
+
+
+def require_queue(store: "Store", name: str) -> None:
+    """Raise UsageError unless jobs can be put into this queue without inventing it."""
+    known = store.bulk.names("queue")
+    if name not in known and not store.bulk.count(Filter(queue=name), most=1):
+        _require(name, known, "no queue {} is known to this store")
+
+
+def require_possible(verb: Verb, states: Collection[State]) -> None:
+    """Raise UsageError when the verb cannot be meant for jobs of one of these states."""
+    for state in states:
+        if state in POSSIBLE[verb]:
+            continue
+        instead = f"use it for those that are {listed(POSSIBLE[verb])}"
+        if (verb, state) == (Verb.RETRY, State.COMPLETED):
+            instead = "'spinney rerun' runs such jobs again"
+        raise UsageError(f"{verb} is not for jobs that are {state}; {instead}")
+
+
+def _require(name: str, known: Collection[str], sentence: str) -> None:
+    if name in known:
+        return
+    hint = did_you_mean(name, known)
+    if not hint:
+        some = sorted(known)[:_LISTED]
+        hint = f"; use one of: {listed(some)}{' …' if len(known) > _LISTED else ''}"
+    raise UsageError(f"{sentence.format(repr(name))}{hint}")
+
+
+def _require_tree(store: "Store", which: Filter) -> None:
+    if which.parent_id is not None:
+        store.job(which.parent_id)
+    if which.root_id is None:
+        return
+    root = store.job(which.root_id)
+    if root.parent_id is not None:
+        raise UsageError(f"job {root.id} is not at the top of its tree; that is job {root.root_id}")

@@ -1,0 +1,212 @@
+"""Why jobs fail, as one cause for many jobs: a fingerprint of type, stage, exception and message.
+
+Of the message only what stays the same from job to job counts: its first line without numbers (ids, sizes,
+times, addresses) and without paths. Two failures whose messages differ in words are two causes, although
+somebody may see one in them: a group that is too small is seen, one that hides a second cause is not.
+"""
+
+import hashlib
+import re
+from dataclasses import dataclass
+
+import orjson
+
+from spinney.model.jobs import Record
+from spinney.model.outcomes import Outcome
+
+DIGITS = 16
+"""Hexadecimal digits of a fingerprint."""
+PLAIN_MAX = 300
+"""Characters of a plain message that are kept; what comes behind them makes no difference."""
+_LOOKED_AT = 2_000
+"""Characters of a message that are looked at."""
+_ROUNDS = 8
+"""What is left of odd texts may look like a number or a path again; two rounds are usual."""
+POISON = "poison"
+"""In place of an exception: its worker or node died under the job again and again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cause:
+    """What all failures with one fingerprint have in common."""
+
+    fingerprint: str
+    type: str
+    stage: str
+    exception: str
+    message: str
+    """Plain."""
+
+    def __str__(self) -> str:
+        return f"{self.exception}: {self.message}" if self.message else self.exception
+
+
+def cause(type_: str, stage: str, record: Record, *, poison: bool = False, reason: str | None = None) -> Cause:
+    """Why the attempt of this record failed. ``reason``: what is said of it when it brought no message."""
+    exception = POISON if poison else _exception(record)
+    message = plain(record.message or reason or "")
+    mark = _digest(type_, stage, exception, message)
+    return Cause(fingerprint=mark, type=type_, stage=stage, exception=exception, message=message)
+
+
+def fingerprint(type_: str, stage: str, exception: str, message: str) -> str:
+    """The first digits of SHA-256 over the four; of the message what ``plain`` leaves of it."""
+    return _digest(type_, stage, exception, plain(message))
+
+
+def _digest(*parts: str) -> str:
+    text = "\0".join(parts)
+    return hashlib.sha256(text.encode(errors="backslashreplace")).hexdigest()[:DIGITS]
+
+
+def plain(message: str) -> str:
+    """The first line of ``message`` without what differs from job to job.
+
+    Numbers with their units, ids, dates, times and addresses become ``#``, paths ``…``; of URLs the host
+    stays, but no user and password. Lists of such things are as one. ``plain(plain(m)) == plain(m)``.
+    """
+    text = _first_line(message[:_LOOKED_AT])
+    for _ in range(_ROUNDS):
+        before, text = text, _plainer(text)
+        if text == before:
+            break
+    return text
+
+
+def _plainer(text: str) -> str:
+    text = _PLACES.sub(_place, text)
+    text = _NUMBERS.sub(_number, text)
+    text = _SIGN.sub("#", text)
+    text = _RUN.sub("#", text)
+    text = _ITEMS.sub(r"\1", text)
+    return text if len(text) <= PLAIN_MAX else text[:PLAIN_MAX].rpartition(" ")[0] or text[:PLAIN_MAX]
+
+
+def _exception(record: Record) -> str:
+    """What raised; for an attempt that was ended from outside, the word of its outcome. A code that the
+    handler gave is its own word for the cause, so it counts."""
+    if record.outcome is not Outcome.ERROR:
+        return str(record.outcome)
+    raised = orjson.loads(record.error).get("type") if record.error else None
+    name = str(raised or record.outcome)
+    return name if record.code is None else f"{name} code {record.code}"
+
+
+def _first_line(message: str) -> str:
+    """Later lines hold particulars (parameters of a statement, the value at fault). Where the first only
+    announces the next, that one belongs to it."""
+    found = ""
+    for line in message.splitlines():
+        told = line if line.isprintable() else "".join(c if c.isprintable() else " " for c in line)
+        found = f"{found} {' '.join(told.split())}".strip()
+        if found and not found.endswith(":"):
+            break
+    return found
+
+
+# --- places: URLs and paths -------------------------------------------------------------------
+
+_QUOTES = "'\"`"
+_MEDIA = r"(?:application|audio|font|image|message|model|multipart|text|video)/[\w.+-]+"
+"""A media type is no path (its first words are registered: RFC 6838)."""
+_FILE = rf"""(?P<{{}}>[{_QUOTES}])(?:(?!(?P={{}})).)*(?P={{}})"""
+_CHAR = rf"(?:[^\s{_QUOTES}<>|,;:()\[\]{{}}]|:(?=[\d/\\]))"
+"""Of a path that stands without quotes. A colon only where more of it follows: ``/var/x.py:17``."""
+_PART = r"[\w@%+~-][\w@%+~.-]*"
+
+_PLACES = re.compile(
+    rf"""
+    (?P<url> (?<![\w#+.-]) [A-Za-z][A-Za-z0-9+.#-]*:// )
+        (?P<host> (?: \[[^\]\s]*\] )? [^\s/?{_QUOTES}<>\\,;()\[\]{{}}|]* )
+        (?P<tail> (?: [/?][^\s{_QUOTES}<>|]* )? )
+    # What an OSError says of its file (or two), however the file is called.
+    | (?P<oserror> \[(?:Errno|WinError)\ [-\d#]+\]\ [^:{_QUOTES}]+:\ ) {_FILE.format("a", "a", "a")}
+        (?P<second> (?: \ ->\ {_FILE.format("b", "b", "b")} )? )
+    # In quotes: anything that begins like a path, or has a slash and no blank.
+    | (?<![\w#…]) (?P<q>[{_QUOTES}]) (?!{_MEDIA}(?P=q))
+        (?: (?: (?:~[\w.-]*|\.{{1,2}})?/ | [A-Za-z]:[/\\] | \\\\ ) (?: (?!(?P=q)). )*
+          | (?: (?!(?P=q))[^\s/\\] )* / (?: (?!(?P=q))\S )* )
+        (?P=q) (?![\w#…])
+    | (?P<media> (?<![\w#/.]) {_MEDIA} (?![\w.+/-]) )
+    # Bare and absolute, or in a drive, on a server, below home or a dot.
+    | (?P<bare> (?<![\w#….\\/]) (?: (?:~[\w.-]*|\.{{1,2}})?/+(?=[\w.@%+~-]) | [A-Za-z]:[/\\] | \\\\(?=\w) ) {_CHAR}* )
+    # Bare and relative: two slashes, or one and an extension; but no date and no fraction.
+    | (?P<relative> (?<![\w#…./\\@%+~-]) (?![\d.]+(?:/[\d.]+)*(?![\w/.@%+~-]))
+        (?: {_PART}(?:/{_PART}){{2,}}/? | {_PART}/[\w@%+~-]+(?:\.[\w@%+~-]+)*\.[A-Za-z][A-Za-z0-9]{{0,9}}(?![\w/]) ) )
+    """,
+    re.VERBOSE,
+)
+
+
+def _place(found: re.Match[str]) -> str:
+    if found["url"] is not None:
+        host, tail = found["host"], found["tail"]
+        rest = _end_of_sentence(tail or host)
+        host = host if tail else host[: len(host) - len(rest)]
+        # A password in a URL must not get into a hold's reason, and from there into the audit for good.
+        return f"{found['url']}{host.rpartition('@')[2]}/…{rest}"
+    if found["oserror"] is not None:
+        return found["oserror"] + ("'…' -> '…'" if found["second"] else "'…'")
+    if found["media"] is not None:
+        return found["media"]
+    bare = found["bare"] or found["relative"]
+    return "'…'" if bare is None else f"…{_end_of_sentence(bare)}"
+
+
+def _end_of_sentence(text: str) -> str:
+    """The punctuation at the end, which belongs to the sentence around."""
+    return text[len(text.rstrip(".,;:!?)]}")) :]
+
+
+# --- numbers ----------------------------------------------------------------------------------
+
+_PLAIN_NUMBER = r"\d+(?:[.,_]\d+)*(?:[eE][-+]?\d+)?"
+_UNIT = (
+    r"(?:[nuµμm]?s|secs?|seconds?|min|mins|minutes?|m|h|hrs?|hours?|d|days?|weeks?"
+    r"|milliseconds?|microseconds?|B|bytes?|[kKMGTP]i?B)"
+)
+"""Of times and sizes, which are printed in another unit where they grow."""
+_MEASURE = rf"{_PLAIN_NUMBER}\s?{_UNIT}"
+_MONTH = r"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]{0,6}"
+_DAY = r"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]{0,6}"
+_ZONE = r"(?:\s?(?:Z|UTC|GMT|[AaPp]\.?[Mm]\.?|[+-]\d\d:?\d\d))?(?![0-9A-Za-z])"
+
+_NUMBERS = re.compile(
+    rf"""
+    (?<![0-9A-Za-z])
+    (?: \d{{4}}-\d\d-\d\d (?: [T\s_]\d\d:?\d\d(?::?\d\d(?:[.,]\d+)?)? )? {_ZONE}
+      | (?:{_DAY},?\s)? (?: \d{{1,2}}[\s-]{_MONTH}(?:[\s-]\d{{2,4}})? | {_MONTH}\s{{1,2}}\d{{1,2}} ) (?![0-9A-Za-z])
+        (?: ,?\s\d[\d:.]* )* {_ZONE}
+      | \d{{1,2}}:\d\d(?::\d\d(?:[.,]\d+)?)? {_ZONE}
+      | P(?=T?\d)(?:\d+[YMWD])*(?:T(?:\d+(?:\.\d+)?[HMS])+)?(?![0-9A-Za-z])
+      | [0-9a-fA-F]{{8}}-(?:[0-9a-fA-F]{{4}}-){{3}}[0-9a-fA-F]{{12}}(?![0-9A-Za-z])
+      | (?:[0-9a-fA-F]{{2}}[:-]){{5}}[0-9a-fA-F]{{2}}(?![0-9A-Za-z:-])
+      | 0[xX][0-9a-fA-F]+(?![0-9A-Za-z])
+    )
+    | (?<![0-9A-Za-z:]) (?=(?:[0-9a-fA-F]*:){{2}}) (?=[0-9a-fA-F:]*\d)
+        [0-9a-fA-F:]*(?:[0-9a-fA-F]|::) (?:\.\d+){{0,3}} (?:%\w+)? (?![0-9A-Za-z])
+    | (?<![0-9A-Za-z_]) {_MEASURE} (?: [\s,]{{0,2}}{_MEASURE} )* (?![0-9A-Za-z_])
+    | (?<![0-9A-Za-z]) {_PLAIN_NUMBER} (?![0-9A-Za-z])
+    | (?<![0-9A-Za-z#]) [A-Fa-f]{{9,}} (?![0-9A-Za-z#])
+    | (?P<token> (?<![0-9A-Za-z]) [A-Za-z]*[0-9][0-9A-Za-z]* )
+    """,
+    re.VERBOSE | re.ASCII,
+)
+_SIGN = re.compile(r"(?<![\w#…+-])[-+]+#")
+_RUN = re.compile(r"#+(?:(?:[.,:;_/+-]|,?\s)#+)*")
+"""Parts of one number, and lists of numbers."""
+_ITEMS = re.compile(rf"(([{_QUOTES}]?)[#…]\2)(?:(?:,\s?|\s)\1)+")
+
+_HEX = re.compile(r"[0-9A-Fa-f]{4,}|[0-9]+(?:st|nd|rd|th)")
+_GROUPS = re.compile(r"[0-9]+")
+_ID_CHARS, _ID_GROUPS = 16, 3
+"""A word so long with numbers in so many places is an id in some other alphabet (ULID, base 62)."""
+
+
+def _number(found: re.Match[str]) -> str:
+    token = found["token"]
+    if token is None or _HEX.fullmatch(token):
+        return "#"
+    if len(token) >= _ID_CHARS and len(_GROUPS.findall(token)) >= _ID_GROUPS:
+        return "#"
+    return _GROUPS.sub("#", token)

@@ -1,0 +1,42 @@
+"""Holds: an operator's stop, with a reason, on everything that it covers."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+REST = 8
+"""After each step of a sweep, whoever sweeps rests so many times as long as the step took: most of the writers'
+time is left to others."""
+
+
+class Scope(StrEnum):
+    """What a hold lies on."""
+
+    EVERYTHING = "everything"
+    QUEUE = "queue"
+    TYPE = "type"
+    COLLECTION = "collection"
+    SUBMITTER = "submitter"
+    TREE = "tree"
+    """A job and all below it."""
+    JOB = "job"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hold:
+    """One hold. Under it nothing new starts; what runs finishes its stage; what is submitted is held."""
+
+    id: int
+    scope: Scope
+    name: str
+    """Of the queue, type, collection or submitter; a job's number for ``tree`` and ``job``; else empty."""
+    reason: str
+    by: str
+    since_us: int
+    until_us: int | None = None
+    """It ends by itself at this time; None: when it is released."""
+    automatic: bool = False
+    """Laid by a circuit breaker, not by a person."""
+
+    def __str__(self) -> str:
+        what = "everything" if self.scope is Scope.EVERYTHING else f"{self.scope} {self.name}"
+        return f"hold {self.id} on {what} by {self.by}: {self.reason}"

@@ -1,0 +1,145 @@
+"""What a node does about holds: it gets back what has not begun, and sweeps what nobody else sweeps.
+
+**Getting back.** From the moment a hold is laid nothing that it covers is claimed. What was claimed before and
+has not begun stands in workers' lists: the store says which leases that are (``Holds.leased_under``), their
+workers are asked for what they have not begun, and handed back it is held. That a hold was laid is heard from
+a nudge, from the answer to an exchange, and behind both from the poll. A lease that is just on its way to a
+worker is not there to be asked back, so the node looks again until every lease concerned has begun or is gone.
+
+**Sweeping.** Whoever lays or lifts a hold sweeps; what he leaves behind, because he was killed or because it
+ended by itself, is swept here, by one node at a time, with pauses in which others write.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable, Sequence
+from typing import Protocol
+
+from spinney.model.errors import StoreUnusable
+from spinney.model.holds import REST
+from spinney.node.crew import Worker
+from spinney.node.store_thread import StoreThread
+from spinney.stores.contract import Store
+
+log = logging.getLogger(__name__)
+
+AGAIN_S = 0.01
+"""Between two looks while something has not come back; grows while nothing changes."""
+AGAIN_MAX_S = 1.0
+EVERY_S = 1.0
+"""Between two looks whether there is something to sweep."""
+
+
+class Crew(Protocol):
+    """Who has the workers."""
+
+    @property
+    def workers(self) -> Sequence[Worker]: ...
+
+
+class Holding:
+    """``get_back`` and ``sweep`` are its tasks; the others say that there may be something to do."""
+
+    def __init__(
+        self,
+        writer: StoreThread,
+        reader: StoreThread,
+        crew: Crew,
+        *,
+        node_id: int,
+        now_us: Callable[[], int],
+        on_claimable: Callable[[], None],
+    ) -> None:
+        """``on_claimable`` is called when something may have become claimable."""
+        self._writer, self._reader, self._crew, self._node_id = writer, reader, crew, node_id
+        self._now_us, self._on_claimable = now_us, on_claimable
+        self._look, self._poked = asyncio.Event(), asyncio.Event()
+        self._heard_of = 0
+        """The last hold that an exchange told of."""
+        self._done_with = 0
+        """The last hold of whose leases none is left that has not begun."""
+
+    # --- what others say ------------------------------------------------------------------
+
+    def changed(self) -> None:
+        """Somebody has committed something."""
+        self._look.set()
+
+    def nudged(self) -> None:
+        """The same, at once. An idle node has nothing to give back, and must not be slowed down by a look;
+        what may be on its way to it, the poll behind the nudges finds."""
+        if any(worker.held for worker in self._crew.workers):
+            self._look.set()
+
+    def told(self, last_hold: int) -> None:
+        """An exchange says that this is the last hold that was laid."""
+        if last_hold != self._heard_of:
+            self._heard_of = last_hold
+            self._look.set()
+
+    def poke(self) -> None:
+        """A hold may have come to its end."""
+        self._poked.set()
+
+    # --- getting back ---------------------------------------------------------------------
+
+    async def get_back(self) -> None:
+        """Whenever a hold was laid, for ever."""
+        while True:
+            await self._look.wait()
+            self._look.clear()
+            pause_s = AGAIN_S
+            while not await self._all_back():
+                await asyncio.sleep(pause_s)
+                pause_s = min(AGAIN_MAX_S, 1.5 * pause_s)
+
+    async def _all_back(self) -> bool:
+        """Ask for what is covered and has not begun; whether there is no more of it."""
+        node_id, after = self._node_id, self._done_with
+        try:
+            last, fences = await self._reader.call(lambda store: store.holds.leased_under(node_id, after))
+        except StoreUnusable as error:
+            log.error("cannot look for holds: %s", error)
+            return False
+        left = self._recall(fences)
+        if not left:
+            self._done_with = last
+        return not left
+
+    def _recall(self, fences: Iterable[int]) -> bool:
+        """Whether something has not begun, or is not where it could be seen (on its way here, or back)."""
+        waiting = set(fences)
+        if not waiting:
+            return False
+        for worker in self._crew.workers:
+            waiting.difference_update(line.fence for line in worker.child.running())
+            if not waiting.isdisjoint(worker.held):
+                worker.child.recall()
+        return bool(waiting)
+
+    # --- sweeping -------------------------------------------------------------------------
+
+    async def sweep(self) -> None:
+        """Whenever something is left to be swept, for ever."""
+        while True:
+            self._poked.clear()
+            try:
+                await self._sweep()
+            except StoreUnusable as error:
+                log.error("the sweep of holds waits: %s", error)
+            try:
+                async with asyncio.timeout(EVERY_S):
+                    await self._poked.wait()
+            except TimeoutError:
+                continue
+
+    async def _sweep(self) -> None:
+        more = True
+        while more:
+            more, took_s = await self._writer.call(self._step)
+            if more:
+                self._on_claimable()  # what the last step let go is found by the poll
+                await asyncio.sleep(REST * took_s)
+
+    def _step(self, store: Store) -> tuple[bool, float]:
+        return store.holds.sweep(now_us=self._now_us(), yielding=True), store.holds.took_s

@@ -1,0 +1,280 @@
+"""What a store does for operators, a part for each concern: ``store.holds``, ``store.audit``, …
+
+As in ``spinney.stores.contract``: every method is as if one transaction, bounded to well under 50 ms
+unless it says that it reads; every change writes its entry into the audit in the same transaction.
+Verbs that touch many jobs are called in steps by ``spinney.control``, which may be cut off between
+any two of them and asked again.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Protocol
+
+from spinney.model.audits import Call, Entry
+from spinney.model.holds import Hold, Scope
+from spinney.model.jobs import Filter, NodeInfo
+from spinney.model.operators import (
+    Author,
+    Check,
+    Explanation,
+    FailureGroups,
+    Keeping,
+    LockInfo,
+    Order,
+    Stats,
+    Step,
+    Violation,
+)
+from spinney.model.schedules import Schedule, ScheduleRun
+
+
+class Holds(Protocol):
+    """Holds are the truth; ``held`` follows by bounded sweeps.
+
+    Under a hold nothing new starts, what runs finishes its stage, and what is submitted is accepted and held.
+    Only what would be claimable is ``held``: what waits for something else goes on waiting for that first. One
+    on a single job, or on what lies at the top of a tree, stays in force when the job settles, and ends with
+    its deletion.
+    """
+
+    def lay(
+        self, scope: Scope, name: str, reason: str, author: Author, *, until_us: int | None = None, now_us: int
+    ) -> Hold:
+        """Lay a hold. From the moment it returns nothing that it covers is claimed. The same hold of the same
+        person (scope, name, reason), laid again, is no second one: it gets the new end.
+
+        Raises NoSuchJob, UnknownType, UsageError (a queue that nobody has named, a name that cannot be one),
+        Refused (a single job that has settled).
+        """
+
+    def lift(self, hold_id: int, author: Author, *, now_us: int) -> Hold:
+        """Release a hold: what no other covers goes on, by ``sweep``. Raises Refused when there is none."""
+
+    def all(self) -> Sequence[Hold]:
+        """Those in force, oldest first."""
+
+    def covering(self, job_id: int) -> Sequence[Hold]:
+        """Those that cover a job, oldest first. Raises NoSuchJob."""
+
+    def held(self, hold_id: int) -> int:
+        """How many jobs stand held that this one covers."""
+
+    def leased_under(self, node_id: int, after: int) -> tuple[int, Sequence[int]]:
+        """What a node should have back if it has not begun: the number of the last hold laid, and the fences of
+        this node's leases that a hold covers which was laid after the one with the number ``after``."""
+
+    def sweep(self, *, now_us: int, limit: int = 1000, yielding: bool = False) -> bool:
+        """One bounded step: pending jobs that a hold covers become ``held``; held ones that none covers
+        any more are looked at afresh; holds whose time is over end. Whether there is more to do.
+
+        ``yielding``: leave it to whoever else took a step in the last two seconds, and answer False then. A loss
+        of power may undo the last steps; whoever sweeps next takes them again."""
+
+    @property
+    def took_s(self) -> float:
+        """How long the last step of this store object kept others from writing, its wait for its turn apart."""
+
+
+class Bulk(Protocol):
+    """One verb, many jobs, a step at a time."""
+
+    def find(
+        self, which: Filter, *, after: int = 0, until: int | None = None, limit: int = 1000, newest: bool = False
+    ) -> list[int]:
+        """Ids that fit, ascending, from behind ``after`` (and not above ``until``); ``newest``: descending, from
+        below ``after`` (0: from the last), and not below ``until``."""
+
+    def count(self, which: Filter, *, most: int) -> int:
+        """How many fit; counts no further than ``most``."""
+
+    def apply(
+        self, order: Order, job_ids: Sequence[int], author: Author, *, which: Filter | None = None, now_us: int
+    ) -> Step:
+        """Do it to each of these (at most some 50) that lawfully can, and say why to the others not.
+
+        ``which``: they were found by this filter. Those that fit no more are passed over, as are (retry, rerun)
+        those that count no longer since a stage above them ran again, and (cancel, hold) those that it was
+        done to already; and a job with open children is not refused its cancel, but cancelled when they have
+        settled. One of a retry that failed because of its children is told in ``instead``.
+        """
+
+    def spoilt(self, job_id: int, *, after: int = 0, limit: int = 50) -> list[int]:
+        """The children because of which a job failed, or will, that are to be retried in its place; by id."""
+
+    def preview(self, order: Order, job_ids: Sequence[int]) -> Mapping[int, tuple[str, Sequence[str]]]:
+        """For retry and rerun: the jobs that would go on because of it (those asked for, those retried in their
+        place, and those above and behind that wait again), each with its type and the stages it would run."""
+
+    def first_failure_us(self, root_id: int) -> int | None:
+        """When the first of the jobs of a tree that stand failed settled; None: none has failed."""
+
+    def names(self, kind: str) -> Collection[str]:
+        """What a filter may say for ``queue``, ``node``, ``collection`` or ``submitter``: those that jobs bear, and
+        queues that are declared. Reads all jobs: for a message to somebody whose filter found nothing."""
+
+
+class Failures(Protocol):
+    """Failed jobs, grouped by their cause."""
+
+    def groups(self, *, type_: str | None = None, limit: int = 100) -> FailureGroups:
+        """The groups that have jobs now, the largest first, and how many there are in all (of a type)."""
+
+    def find(self, beginning: str) -> str:
+        """The one fingerprint that begins so and has jobs. Raises Refused when there is none or more than one,
+        UsageError when no fingerprint can begin so."""
+
+
+class Locks(Protocol):
+    """Locks, seen from outside."""
+
+    def all(self, *, after: str = "", limit: int = 1000) -> Sequence[LockInfo]:
+        """Those held or waited for, by name: of so many names from behind ``after`` all lines."""
+
+    def of(self, name: str) -> Sequence[LockInfo]:
+        """The lines of one lock; none when nobody has it and nobody waits for it."""
+
+    def free(self, name: str, author: Author, *, job_id: int | None = None, now_us: int) -> int:
+        """Take a lock away from its owners (or from one); how many lost it. The next that waits goes on,
+        although the old owner may still be at work: the operator has judged that it is not. The old owner's
+        lease stays, but it no longer has the lock. Raises Refused when nobody (or not this job) has it."""
+
+
+class Schedules(Protocol):
+    """Schedules and their times."""
+
+    def put(self, schedule: Schedule, author: Author, *, replace: bool = True, now_us: int) -> Schedule:
+        """Make or replace one. One that is replaced keeps its next time where its cron expression, interval and
+        zone stay what they were, else begins anew from now; and it stays paused if it was.
+
+        Raises UsageError (cron, zone), UnknownType, BadParameters (a lock's field is missing; the others were
+        checked before), Refused when it is there and not to be replaced.
+        """
+
+    def declare(self, schedules: Iterable[Schedule], author: Author, *, now_us: int) -> Sequence[str]:
+        """Put those that an application declares, where they are new or differ from what was declared before.
+        One that a person made or replaced stays as it is; the names of these, where they differ, are returned.
+        Raises what ``put`` raises."""
+
+    def pause(self, name: str, author: Author, *, paused: bool, now_us: int) -> Schedule:
+        """Let it rest, or go on: then the times that passed meanwhile are caught up with by its policy.
+        Raises Refused when there is none."""
+
+    def drop(self, name: str, author: Author, *, now_us: int) -> None:
+        """Remove it and what is remembered of its times; jobs it made stay. Raises Refused when there is none.
+        In steps, of which the last removes it: one that was cut off is asked for again."""
+
+    def run(self, name: str, author: Author, *, now_us: int) -> int:
+        """Make one job now, apart from its nominal times; returns the job. Raises Refused when its last job is
+        open and its jobs must not overlap, and what ``submit`` raises."""
+
+    def all(self) -> Sequence[Schedule]:
+        """By name."""
+
+    def runs(self, name: str, *, limit: int = 20) -> Sequence[ScheduleRun]:
+        """Its latest times, newest first. Some thousand are remembered, and all that still wait."""
+
+    def tick(self, *, now_us: int) -> bool:
+        """Make the jobs of one schedule that is due: one job a nominal time, in one transaction with the
+        schedule's next time, so that any number of nodes may call. Whether another may be due.
+
+        Raises UsageError when its times cannot be told on this host (its zone is not known here); that schedule
+        is left to others for a minute, so that those behind it are not kept waiting.
+        """
+
+
+class Audit(Protocol):
+    """Append-only; see ``spinney.model.audits``."""
+
+    def entries(
+        self, *, after: int = 0, limit: int = 1000, newest: bool = False, verb: str | None = None, by: str | None = None
+    ) -> Sequence[tuple[Entry, str]]:
+        """Entries with their links, by number, from behind ``after``; ``newest``: the other way, from below
+        ``after`` (0: from the last). ``verb``, ``by``: only such."""
+
+    def calls(
+        self, *, after: int = 0, limit: int = 1000, newest: bool = False, verb: str | None = None, by: str | None = None
+    ) -> Sequence[Call]:
+        """The same with the steps of each call put together, by the number of their first entry."""
+
+    def head(self) -> str:
+        """``seq:link`` of the last entry, ``0:000…`` when there is none."""
+
+    def verify(self, head: str | None = None) -> int:
+        """Recompute the whole chain; returns how many entries are proven.
+
+        Raises AuditBroken with the first entry that does not fit, or when ``head`` is not in the chain.
+        """
+
+
+class Retention(Protocol):
+    """How long settled jobs are kept; see ``spinney.model.keeping`` for whose word counts."""
+
+    def set(self, type_: str, state: str, keep_s: float | None, author: Author, *, now_us: int) -> Keeping:
+        """Keep jobs of this type (``*``: of all) so long after they settled so (None: for ever). For those that
+        an operator deleted: their tombstones. Raises UnknownType, UsageError (the state, the time)."""
+
+    def unset(self, type_: str, state: str, author: Author, *, now_us: int) -> bool:
+        """Take back what was set, so that the type's own word counts again; False when nothing was."""
+
+    def all(self) -> Sequence[Keeping]:
+        """What operators set, and what types declare."""
+
+    def sweep(
+        self, after: int, author: Author, *, now_us: int, limit: int = 1_000
+    ) -> tuple[Sequence[int], int | None]:
+        """One bounded step of a walk over all jobs from behind ``after`` (0: from the first).
+
+        Either it looks at the next ``limit`` jobs, or it removes some of a tree that was found before: one whose
+        top settled long enough ago, and in which nothing is open. Rows go for good; ``deleted_folders`` tells
+        the folders until they are gone. Returns the jobs whose rows it removed, and where to go on (None: the
+        walk is through). Anybody may walk at any time, several at once, and leave off anywhere."""
+
+
+class Examiner(Protocol):
+    """Who knows invariants: the store of its database, others of what lies outside."""
+
+    def checks(self) -> Sequence[Check]:
+        """What it knows, in the order in which it looks."""
+
+    def examine(self, only: Collection[str] | None = None, *, deep: bool = False, now_us: int) -> Iterator[Violation]:
+        """Look at everything (or by these rules alone), and tell what must not be, as it is found.
+
+        Each violation is judged within one snapshot, and none is held for longer than some thousand rows take, so
+        that it may be asked of a store at work, of any size. ``deep``: also what takes long.
+        """
+
+    def repair(self, violation: Violation, author: Author, *, now_us: int) -> bool:
+        """Mend one, if it is still there; whether something was changed. Raises SpinneyError when it cannot be
+        mended as things are."""
+
+
+class Doctor(Examiner, Protocol):
+    """Every invariant that the database can show."""
+
+    def noted(self, violation: Violation, author: Author, *, now_us: int) -> None:
+        """Enter into the audit that somebody repairs this, which lies outside of the database."""
+
+    def declare_dead(self, name: str, author: Author, *, now_us: int) -> Sequence[NodeInfo]:
+        """An operator knows that the nodes of this name are dead: from now on they may not claim. Returns them, to
+        be recovered (``Store.recover``). Raises Refused when one has beaten lately, or none is there."""
+
+    def standing(self, job_ids: Sequence[int]) -> Mapping[int, tuple[str | None, int | None]]:
+        """Of these jobs those that are known: their state (None: retention has removed the job), and since when
+        their folder is to be removed (None: it is not)."""
+
+
+class Counting(Protocol):
+    """Figures for people."""
+
+    def stats(self, *, window_s: float, now_us: int) -> Stats:
+        """Queue depths, rates, times and slots, as of one snapshot. It reads; within 200 ms beside a million
+        finished jobs. Counts are exact; rates are of the window (at most some minutes), times of a sample."""
+
+
+class Explaining(Protocol):
+    """Why a job is not running."""
+
+    def explain(self, job_id: int, *, now_us: int) -> Explanation:
+        """One exact sentence, as of one snapshot. Raises NoSuchJob."""
+
+
+Facts = Mapping[str, Any]

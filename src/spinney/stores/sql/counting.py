@@ -1,0 +1,179 @@
+"""Figures for people: how much stands where, how fast it goes, who has the slots. One snapshot, read only."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from spinney.model.jobs import Filter
+from spinney.model.operators import NodeStats, QueueStats, ShareStats, StageStats, Stats
+from spinney.model.states import State
+from spinney.model.types import DEFAULT_QUEUE
+from spinney.stores.sql import filtering, leading, nodes, pacing, sampling, tallying
+from spinney.stores.sql.database import Tx
+from spinney.stores.sql.pacing import Pace
+from spinney.stores.sql.registry import Lane, Registry
+from spinney.stores.sql.sampling import Sample
+from spinney.stores.sql.session import Session
+
+_SHOWN_ASIDE = (State.SCHEDULED, State.WAITING, State.HELD, State.FAILED)
+
+
+class SqlCounting:
+    """``spinney.stores.operators.Counting`` on SQL."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def stats(self, *, window_s: float, now_us: int) -> Stats:
+        with self._session.look() as tx:
+            return _Look(tx, self._session.registry, round(window_s * 1e6), now_us).stats()
+
+
+class _Slot(NamedTuple):
+    """A slot that works for a lane and a share."""
+
+    lane: int
+    share: int
+    node: int
+    slot: int
+
+
+class _Look:
+    """One snapshot, looked at once."""
+
+    def __init__(self, tx: Tx, registry: Registry, window_us: int, now_us: int) -> None:
+        self.tx, self.registry, self.now_us = tx, registry, now_us
+        self.pace, self.window_s = pacing.lately(tx, window_us, now_us)
+        self.slots = [_Slot(*row) for row in tx.all("select distinct lane, share, node_id, slot from leases")]
+        self.pending, fronts = self._pending()
+        fronts += [
+            (lane, highest + 1)
+            for lane, highest in tx.all("select lane, max(job_id) from leases group by lane")
+        ]  # fmt: skip
+        self.samples = sampling.samples(tx, registry, fronts)
+
+    def stats(self) -> Stats:
+        return Stats(
+            at_us=self.now_us,
+            window_s=self.window_s,
+            rate=self._rate(self.pace.values()),
+            states=tallying.counts(self.tx.all, Filter()),
+            queues=self._queues(),
+            stages=self._stages(),
+            shares=self._shares(),
+            nodes=self._nodes(),
+        )
+
+    # --- by queue and by stage ------------------------------------------------------------
+
+    def _queues(self) -> list[QueueStats]:
+        aside = self._aside()
+        lanes = self.registry.lanes.values()
+        named = {DEFAULT_QUEUE, *self.registry.queues, *(lane.queue for lane in lanes), *(q for q, _ in aside)}
+        return [
+            QueueStats(
+                queue=name,
+                limit=self.registry.queue(name).limit,
+                pending=sum(n for kind, n in self.pending.items() if kind.queue == name),
+                running=self._occupied(lane for lane in lanes if lane.queue == name),
+                scheduled=aside[name, State.SCHEDULED],
+                waiting=aside[name, State.WAITING],
+                held=aside[name, State.HELD],
+                failed=aside[name, State.FAILED],
+                rate=self._rate(self.pace[lane.id] for lane in lanes if lane.queue == name and lane.id in self.pace),
+            )
+            for name in sorted(named)
+        ]
+
+    def _stages(self) -> list[StageStats]:
+        """In the order of each type's stages; one that has vanished from its type only while jobs stand in it."""
+        declared = [(spec.name, stage.name) for spec in self.registry.types.values() for stage in spec.stages]
+        busy = {(kind.type, kind.stage) for kind in self.pending}
+        busy |= {(lane.type, lane.stage) for lane in map(self.registry.lanes.__getitem__, {s.lane for s in self.slots})}
+        return [self._stage(type_, stage) for type_, stage in [*declared, *sorted(busy - {*declared})]]
+
+    def _stage(self, type_: str, stage: str) -> StageStats:
+        lanes = [lane for lane in self.registry.lanes.values() if (lane.type, lane.stage) == (type_, stage)]
+        paces = [self.pace[lane.id] for lane in lanes if lane.id in self.pace]
+        sample = self.samples.get((type_, stage), Sample(0, None, None))
+        return StageStats(
+            type=type_,
+            stage=stage,
+            pending=sum(n for kind, n in self.pending.items() if (kind.type, kind.stage) == (type_, stage)),
+            running=self._occupied(lanes),
+            ended=sum(pace.ended for pace in paces),
+            failures=sum(pace.failed for pace in paces),
+            rate=self._rate(paces),
+            sampled=sample.size,
+            wait_s=sample.wait_s,
+            run_s=sample.run_s,
+        )
+
+    def _rate(self, paces: Iterable[Pace]) -> float:
+        return sum(pace.ended for pace in paces) / self.window_s if self.window_s else 0.0
+
+    def _occupied(self, lanes: Iterable[Lane]) -> int:
+        """A slot that was given work of several lanes is occupied once."""
+        wanted = {lane.id for lane in lanes}
+        return len({(s.node, s.slot) for s in self.slots if s.lane in wanted})
+
+    # --- what stands ----------------------------------------------------------------------
+
+    def _pending(self) -> tuple[Mapping["_Kind", int], list[tuple[int, int]]]:
+        """How many jobs are pending by kind; and of each lane the lowest number that is."""
+        found: Counter[_Kind] = Counter()
+        fronts = []
+        for part in leading.standing(self.tx.all, Filter(), [State.PENDING], filtering.conditions):
+            if part.key == "jobs.id":  # accepted, and not in a lane yet
+                columns = "jobs.queue, jobs.type, jobs.stage"
+                sql = f"select {columns}, count(*) from {part.source} where {part.where} group by {columns}"
+                for *kind, n in self.tx.all(sql, part.args):
+                    found[_Kind(*kind)] += n
+                continue
+            sql = (
+                f"select narrow.lane, count(*), min(narrow.job_id) from {part.source} where {part.where} "
+                "group by narrow.lane"
+            )
+            for lane_id, n, lowest in self.tx.all(sql, part.args):
+                lane = self.registry.lanes[lane_id]
+                found[_Kind(lane.queue, lane.type, lane.stage)] += n
+                fronts.append((lane_id, lowest))
+        return found, fronts
+
+    def _aside(self) -> Mapping[tuple[str, str], int]:
+        """How many jobs of each queue stand aside, by state."""
+        found: Counter[tuple[str, str]] = Counter()
+        # Some condition, so that the job's row, which has the queue, is joined.
+        for part in leading.standing(self.tx.all, Filter(), _SHOWN_ASIDE, lambda _: (["jobs.id > 0"], [])):
+            sql = f"select jobs.queue, count(*) from {part.source} where {part.where} group by jobs.queue"
+            found.update({(queue, str(part.state)): n for queue, n in self.tx.all(sql, part.args)})
+        return found
+
+    # --- who has the slots ----------------------------------------------------------------
+
+    def _shares(self) -> list[ShareStats]:
+        taken: dict[tuple[str, int], set[tuple[int, int]]] = {}
+        for slot in self.slots:
+            taken.setdefault((self.registry.lanes[slot.lane].queue, slot.share), set()).add((slot.node, slot.slot))
+        names = dict(self.tx.all("select -id, name from shares where id in (select -l.share from leases l)"))
+        # Where the queue does not share, the lease says 0.
+        found = [
+            ShareStats(queue=queue, share=names.get(share, str(share)) if share else None, running=len(slots))
+            for (queue, share), slots in taken.items()
+        ]
+        return sorted(found, key=lambda s: (-s.running, s.queue, s.share or ""))
+
+    def _nodes(self) -> list[NodeStats]:
+        return [
+            NodeStats(
+                node=node.name, state=node.state, slots=node.slots, leases=node.leases, seen_us=node.seen_us,
+                running=len({slot.slot for slot in self.slots if slot.node == node.id}),
+            )
+            for node in nodes.known(self.tx)
+        ]  # fmt: skip
+
+
+class _Kind(NamedTuple):
+    queue: str
+    type: str
+    stage: str

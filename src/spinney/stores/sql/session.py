@@ -1,0 +1,33 @@
+"""What every part of the store works with: its database, and the registry that each transaction refreshes."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from spinney.stores.sql.database import Database, Tx
+from spinney.stores.sql.registry import Registry
+
+
+class Session:
+    """One for a store; belongs to one thread at a time."""
+
+    def __init__(self, database: Database) -> None:
+        self.database = database
+        self.registry = Registry()
+
+    @contextmanager
+    def write(self, *, durable: bool = True) -> Iterator[Tx]:
+        """One transaction that changes something; see ``Database.write``."""
+        try:
+            with self.database.write(durable=durable) as tx:
+                self.registry.refresh(tx)
+                yield tx
+        except BaseException:
+            self.registry.forget()
+            raise
+
+    @contextmanager
+    def look(self) -> Iterator[Tx]:
+        """One snapshot, with the registry as of it."""
+        with self.database.look() as tx:
+            self.registry.refresh(tx)
+            yield tx

@@ -1,0 +1,266 @@
+"""The store in one SQLite file.
+
+A database has one writing connection, whose transactions pass the turnstile, and one reading connection, both on
+the driver itself (SQLAlchemy's layers halve the rate of the hot statements).
+"""
+
+import os
+import sqlite3
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import psutil
+from sqlalchemy import create_engine, event
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.pool import NullPool
+
+from spinney.model.errors import StoreUnusable
+from spinney.model.places import beside
+from spinney.stores.sql.database import SCHEMA_VERSION, Database, Tx
+from spinney.stores.sql.turnstile import Turnstile
+
+_BUSY_S = 10
+_CACHE_KIB = 16_384
+_NETWORK = {
+    "nfs",
+    "nfs4",
+    "cifs",
+    "smb3",
+    "smbfs",
+    "afs",
+    "9p",
+    "glusterfs",
+    "ceph",
+    "lustre",
+    "ncpfs",
+    "fuse.sshfs",
+}
+
+
+class SqliteDatabase(Database):
+    """A SQLite file."""
+
+    def __init__(self, path: Path) -> None:
+        self.path, self.name = path, str(path)
+        self.run_folder = beside(path, ".run")
+        self._writer: sqlite3.Connection | None = None
+        self._turnstile: Turnstile | None = None
+        self._reader: sqlite3.Connection | None = None
+        self._durable = True
+
+    # --- writing --------------------------------------------------------------------------
+
+    @contextmanager
+    def write(self, *, durable: bool = True) -> Iterator[Tx]:
+        writer, turnstile = self._open_writer()
+        turnstile.enter()
+        try:
+            with explained(self.path):
+                if durable != self._durable:
+                    writer.execute(f"pragma synchronous = {'full' if durable else 'normal'}")
+                    self._durable = durable
+                writer.execute("begin immediate")
+                try:
+                    yield _tx(writer)
+                    writer.execute("commit")
+                except BaseException:
+                    if writer.in_transaction:
+                        writer.execute("rollback")
+                    raise
+        finally:
+            turnstile.leave()
+
+    def _open_writer(self) -> tuple[sqlite3.Connection, Turnstile]:
+        if self._writer is None or self._turnstile is None:
+            self.require_store()
+            self._turnstile = Turnstile(self.run_folder)
+            with self._turnstile.passed(), explained(self.path):
+                self._writer = self.connect()
+                self._durable = True
+        return self._writer, self._turnstile
+
+    # --- reading --------------------------------------------------------------------------
+
+    @contextmanager
+    def look(self) -> Iterator[Tx]:
+        reader = self._open_reader()
+        with explained(self.path):
+            reader.execute("begin")
+            try:
+                yield _tx(reader)
+            finally:
+                if reader.in_transaction:
+                    reader.execute("rollback")
+
+    def data_version(self) -> int:
+        reader = self._open_reader()
+        with explained(self.path):
+            return int(reader.execute("pragma data_version").fetchone()[0])
+
+    def _open_reader(self) -> sqlite3.Connection:
+        if self._reader is None:
+            self.require_store()
+            with explained(self.path):
+                self._reader = self.connect()
+        return self._reader
+
+    # --- the store itself -----------------------------------------------------------------
+
+    def facts(self) -> Mapping[str, str]:
+        return {
+            "database": "SQLite",
+            "version": sqlite3.sqlite_version,
+            "file": str(self.path.absolute()),
+            "durability": "synchronous=FULL",
+        }
+
+    def upgrade(self, run: Callable[[Any], None]) -> None:
+        self.make_file()
+        turnstile = Turnstile(self.run_folder)
+        engine = create_engine("sqlite://", creator=self.connect, poolclass=NullPool)
+        event.listen(engine, "begin", lambda c: c.exec_driver_sql("begin immediate"))
+        try:
+            with turnstile.passed(), explained(self.path), engine.begin() as connection:
+                run(connection)
+        finally:
+            turnstile.close()
+            engine.dispose()
+
+    # --- the file -------------------------------------------------------------------------
+
+    def make_file(self) -> None:
+        """Make the file and its run-time folder, for their owner alone; an existing file is kept."""
+        refuse_network(self.path)
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+            self.run_folder.mkdir(mode=0o700, exist_ok=True)
+        except OSError as error:
+            raise StoreUnusable(
+                f"cannot make the store {self.path}: {error.strerror}; choose a folder you can write to"
+            ) from error
+
+    def require_store(self) -> None:
+        """Raise StoreUnusable with the mend when there is no store in this file."""
+        refuse_network(self.path)
+        if not self.path.exists():
+            raise StoreUnusable(
+                f"there is no store at {self.path}; make one with 'spinney init' or name another"
+            )
+        if not os.access(self.path, os.R_OK | os.W_OK) or not os.access(self.run_folder.parent, os.W_OK):
+            raise StoreUnusable(f"cannot write to the store {self.path}; check its owner and rights")
+        self.run_folder.mkdir(mode=0o700, exist_ok=True)
+        with explained(self.path):
+            probe = sqlite3.connect(f"file:{_quoted(self.path)}?mode=rw", uri=True, timeout=_BUSY_S)
+            try:
+                found = probe.execute("select version_num from alembic_version").fetchone()
+            except sqlite3.OperationalError as error:
+                if "no such table" not in str(error):
+                    raise
+                found = None
+            finally:
+                probe.close()
+        if found is None:
+            raise StoreUnusable(f"{self.path} holds no Spinney; make one there with 'spinney init'")
+        if found[0] != SCHEMA_VERSION:
+            raise StoreUnusable(
+                f"{self.path} has schema {found[0]}, this Spinney needs {SCHEMA_VERSION}; run 'spinney init'"
+            )
+
+    def connect(self) -> sqlite3.Connection:
+        connection = sqlite3.connect(
+            f"file:{_quoted(self.path)}?mode=rw",
+            uri=True,
+            timeout=_BUSY_S,
+            isolation_level=None,
+            check_same_thread=False,
+            cached_statements=512,
+        )
+        connection.execute("pragma journal_mode = wal")
+        connection.execute("pragma synchronous = full")
+        connection.execute(f"pragma cache_size = -{_CACHE_KIB}")
+        connection.execute("pragma temp_store = memory")
+        # SQLite's own knows the letters of ASCII alone; PostgreSQL's knows them all.
+        connection.create_function("lower", 1, _lower, deterministic=True)
+        return connection
+
+    def close(self) -> None:
+        # The last connection to go checkpoints, so it goes through the turnstile.
+        turnstile = self._turnstile or (Turnstile(self.run_folder) if self._reader is not None else None)
+        if turnstile is None:
+            return
+        with turnstile.passed():
+            if self._reader is not None:
+                self._reader.close()
+            if self._writer is not None:
+                self._writer.close()
+        turnstile.close()
+        self._reader = self._writer = self._turnstile = None
+
+
+def _tx(connection: sqlite3.Connection) -> Tx:
+    cursor = connection.cursor()
+    return Tx(
+        cursor, run=cursor.execute, many=cursor.executemany, in_transaction=lambda: connection.in_transaction
+    )
+
+
+def _lower(value: Any) -> Any:
+    return value.lower() if isinstance(value, str) else value
+
+
+def refuse_network(path: Path) -> None:
+    """Raise StoreUnusable when the file would lie on a network file system, whose locks lie."""
+    target = Path(os.path.realpath(path))  # a link may lead there
+    best, kind = "", ""
+    for mount in psutil.disk_partitions(all=True):
+        inside = target.is_relative_to(mount.mountpoint)
+        if inside and len(mount.mountpoint) >= len(best):
+            best, kind = mount.mountpoint, mount.fstype
+    if kind.lower() in _NETWORK:
+        raise StoreUnusable(
+            f"{path} lies on a network file system ({kind} at {best}), where SQLite loses data; "
+            f"put the store on a local disk"
+        )
+
+
+@contextmanager
+def explained(path: Path) -> Iterator[None]:
+    """The driver's errors as one sentence that says what to do."""
+    try:
+        yield
+    except DBAPIError as error:
+        raise _sentence(path, error.orig) from error
+    except sqlite3.Error as error:
+        raise _sentence(path, error) from error
+
+
+def _sentence(path: Path, error: BaseException | None) -> Exception:
+    text = str(error)
+    if isinstance(error, sqlite3.IntegrityError | sqlite3.ProgrammingError | sqlite3.InterfaceError):
+        return error
+    if "full" in text:
+        return StoreUnusable(
+            f"the disk that holds {path} is full; make room, then go on: nothing was half-written"
+        )
+    if "not a database" in text or "malformed" in text or "encrypted" in text:
+        return StoreUnusable(
+            f"{path} is no database or is damaged; restore it from a backup or name another store"
+        )
+    if "readonly" in text or "unable to open" in text:
+        return StoreUnusable(f"cannot write to the store {path}; check its owner, rights and folder")
+    if "locked" in text or "busy" in text:
+        return StoreUnusable(
+            f"{path} is locked by a program that does not take its turn; close other SQLite tools that have it open"
+        )
+    if "disk i/o" in text.lower():
+        return StoreUnusable(
+            f"the disk that holds {path} does not answer ({text}); check the disk, then go on"
+        )
+    return error if isinstance(error, Exception) else StoreUnusable(f"{path}: {text}; run 'spinney init'")
+
+
+def _quoted(path: Path) -> str:
+    return str(path.absolute()).replace("%", "%25").replace("?", "%3f").replace("#", "%23")

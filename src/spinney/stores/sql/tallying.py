@@ -1,0 +1,127 @@
+"""How many jobs stand in each state: exact, and without reading what is completed.
+
+Nothing is counted beside the rows. Whoever is not completed stands in a narrow table (``parked``, ``ready``,
+``leases``) and is counted there; the completed are all others, and how many there are in all an index tells
+without its rows being read.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from typing import Any
+
+from spinney.model.jobs import Filter
+from spinney.model.states import State
+from spinney.stores.sql import filtering, leading
+from spinney.stores.sql.leading import Arm, Ask
+
+_INDEXED = ("collection", "submitter", "parent_id", "below", "root_id")
+"""Fields that one index answers alone; type and queue are another's."""
+_SHOWN = (
+    "case when jobs.state <> 'pending' then jobs.state else coalesce((select case when w.running_us is null "
+    "then 'claimed' else 'running' end from leases w where w.job_id = jobs.id), 'pending') end"
+)
+_APART = tuple(state for state in State if state is not State.COMPLETED)
+
+
+def counts(ask: Ask, which: Filter) -> Mapping[str, int]:
+    """How many that fit stand in each state."""
+    if (which.states is None or State.COMPLETED in which.states) and _by_index_alone(which):
+        lead = leading.shortest(ask, which)
+        if lead.size >= leading.ENOUGH:
+            return _by_subtraction(ask, which, lead)
+    return _summed(ask, filtering.arms(ask, which))
+
+
+def _by_index_alone(which: Filter) -> bool:
+    """Whether entries of one index tell how many fit."""
+    given = {f.name for f in fields(Filter) if getattr(which, f.name) != f.default} - {"states"}
+    return given <= {"type", "queue"} or given == {"roots_only"} or (len(given) == 1 and given <= {*_INDEXED})
+
+
+def _by_subtraction(ask: Ask, which: Filter, lead: leading.Lead) -> Mapping[str, int]:
+    whole, span = _whole(ask, which, lead)
+    apart = leading.standing(ask, which, _APART, filtering.conditions)
+    if span is not None and which.below is None and which.root_id is None:
+        apart = [_by_entry(part, lead, span) for part in apart]
+    else:
+        apart = [_within(part, span) for part in apart]
+    found = dict(_summed(ask, apart))
+    found[State.COMPLETED] = whole - sum(found.values())
+    wanted = list(State) if which.states is None else which.states
+    return {state: n for state, n in found.items() if n and state in wanted}
+
+
+Span = tuple[int, int]
+
+
+def _whole(ask: Ask, which: Filter, lead: leading.Lead) -> tuple[int, Span | None]:
+    """How many fit in all states, and between which ids they lie."""
+    if which.roots_only:
+        children = _entries(ask, "jobs.parent_id is not null", ())
+        return _entries(ask, "", ()) - children, None
+    if lead is leading.EVERYTHING:
+        return _entries(ask, "", ()), None
+    return sum(_entries(ask, *part) for part in lead.parts), _span(ask, which, lead)
+
+
+def _entries(ask: Ask, condition: str, args: Sequence[Any]) -> int:
+    """Those whose call is still being written are entries of the index, too."""
+    # Without any condition SQLite counts the index by its pages.
+    n: int = ask(f"select count(*) from jobs {f'where {condition}' if condition else ''}", args)[0][0]
+    hidden: int = ask(
+        "select count(*) from staging s cross join jobs where s.published <> 1 "
+        f"and jobs.id between s.first_id and s.last_id {f'and {condition}' if condition else ''}",
+        args,
+    )[0][0]
+    return n - hidden
+
+
+def _span(ask: Ask, which: Filter, lead: leading.Lead) -> Span | None:
+    """Ids outside of which none fits: looking at what stands there is saved."""
+    if which.type is not None or which.queue is not None:
+        return None  # They may lie anywhere.
+    ends = [_end(ask, part, which, order) for part in lead.parts for order in ("asc", "desc")]
+    found = [end for end in ends if end is not None]
+    return (min(found), max(found)) if found else None
+
+
+def _end(ask: Ask, part: tuple[str, Sequence[Any]], which: Filter, order: str) -> int | None:
+    condition, args = part
+    top = which.root_id or (int(which.below.split(".")[-1]) if which.below is not None else None)
+    if top is not None:
+        # What lies below a job was made after it. The index is by lineage: it is looked through, not sorted.
+        return top if order == "asc" else _first(ask, f"select max(jobs.id + 0) from jobs where {condition}", args)
+    return _first(ask, f"select jobs.id from jobs where {condition} order by jobs.id {order} limit 1", args)
+
+
+def _first(ask: Ask, sql: str, args: Sequence[Any]) -> int | None:
+    found: int | None = next((row[0] for row in ask(sql, args)), None)
+    return found
+
+
+def _by_entry(part: Arm, lead: leading.Lead, span: Span) -> Arm:
+    """What stands aside lies scattered among all jobs: whether it fits is asked of the index that leads, whose
+    entries lie close together, and not of wide rows."""
+    if part.state not in leading.ASIDE or not part.source.startswith("parked "):
+        return _within(part, span)
+    ((condition, args),) = lead.parts
+    aside = "select narrow.job_id from parked narrow where narrow.state = ? and narrow.job_id between ? and ?"
+    where = f"{condition} and jobs.id in ({aside})"
+    return part._replace(source="jobs", key="jobs.id", where=where, args=(*args, part.state, *span))
+
+
+def _within(part: Arm, span: Span | None) -> Arm:
+    if span is None:
+        return part
+    return part._replace(where=f"{part.where} and {part.key} between ? and ?", args=(*part.args, *span))
+
+
+def _summed(ask: Ask, arms: Sequence[Arm]) -> Mapping[str, int]:
+    found: dict[str, int] = {}
+    for part in arms:
+        # Grouping sorts: where the state is known beforehand, counting is enough.
+        shown, grouped = (f"'{part.state}'", "") if part.state else (_SHOWN, "group by shown")
+        sql = f"select {shown} as shown, count(*) from {part.source} where {part.where} {grouped}"
+        for state, n in ask(sql, part.args):
+            found[state] = found.get(state, 0) + n
+    return {state: n for state, n in found.items() if n}

@@ -1,0 +1,78 @@
+"""Kill -9 of whoever makes the jobs of schedules, in a loop: no time is left out, and none comes twice."""
+
+import os
+import random
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from spinney.model.jobs import Filter
+from spinney.model.operators import Author
+from spinney.model.schedules import Overlap, Schedule
+from spinney.model.types import StageSpec, TypeSpec
+from spinney.stores.sql import open_store
+from spinney.stores.sql.recurring import RUNS_KEPT
+
+ROUNDS = 15 * int(os.environ.get("SPINNEY_CHAOS_ROUNDS", "100" if os.environ.get("SPINNEY_LONG") else "4"))
+SEED = int(os.environ.get("SPINNEY_CHAOS_SEED", str(random.randrange(10**6))))
+START_US = 1_700_000_000_000_000
+SECONDS = RUNS_KEPT - 1
+"""So many times has each schedule, so that all of them are remembered."""
+NAMES = [f"allow-{n}" for n in range(6)] + [f"queue-{n}" for n in range(6)]
+
+
+@pytest.mark.timeout(60 + ROUNDS)
+def test_a_ticker_may_be_killed_at_any_moment(tmp_path: Path) -> None:
+    print(f"SPINNEY_CHAOS_SEED={SEED}")
+    draw = random.Random(SEED)
+    url = f"sqlite:///{tmp_path}/spinney.db"
+    store = open_store(url)
+    store.create()
+    store.register([TypeSpec(name="one", stages=(StageSpec(name="work"),))], [])
+    author = Author(by="ann", call="c")
+    for name in NAMES:
+        overlap = Overlap(name.partition("-")[0])
+        schedule = Schedule(name=name, type="one", every_s=1, overlap=overlap, catch_up="all")  # type: ignore[arg-type]
+        store.schedules.put(schedule, author, now_us=START_US)
+    store.close()  # before anybody forks
+    # When two at a time decide what is due, a little more each round, and are killed in the midst of it
+    cut_off = 0
+    for number in range(1, ROUNDS + 1):
+        pids = [_ticker(url, START_US + SECONDS * 1_000_000 * number // ROUNDS) for _ in range(2)]
+        time.sleep(draw.uniform(0.01, 0.06))
+        for pid in pids:
+            os.kill(pid, signal.SIGKILL)
+            cut_off += os.WIFSIGNALED(os.waitpid(pid, 0)[1])
+    print(f"{cut_off} of {2 * ROUNDS} were killed in the midst of it")
+    assert cut_off >= 5
+    # Then, when the rest has been decided, every second has been decided once
+    store = open_store(url)
+    while store.schedules.tick(now_us=START_US + SECONDS * 1_000_000):
+        pass
+    ids: list[int] = []
+    for name in NAMES:
+        runs = list(reversed(store.schedules.runs(name, limit=RUNS_KEPT)))
+        assert [r.nominal_us for r in runs] == [START_US + n * 1_000_000 for n in range(1, SECONDS + 1)]
+        made = [r.job_id for r in runs if r.job_id is not None]
+        assert len(made) == (SECONDS if name.startswith("allow") else 1)
+        assert {store.get_data(job_id)["schedule"]["name"] for job_id in made[:: SECONDS // 20]} == {name}
+        ids += made
+    # And there is no job but those
+    assert sorted(ids) == [job.id for job in store.jobs(Filter(), limit=100_000)]
+    store.close()
+
+
+def _ticker(url: str, now_us: int) -> int:
+    """A process that ticks until nothing is due; its number. Forked, because starting one takes longer
+    than ticking."""
+    pid = os.fork()
+    if pid:
+        return pid
+    try:
+        store = open_store(url)
+        while store.schedules.tick(now_us=now_us):
+            pass
+    finally:
+        os._exit(0)

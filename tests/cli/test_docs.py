@@ -1,0 +1,100 @@
+"""``docs/cli.md`` says what is so: every command, every option, every exit code."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.main import get_command
+
+from spinney.cli.catalogue import HEADINGS
+from spinney.cli.commands import everything
+from spinney.cli.exits import Exit
+from spinney.cli.filters import Asked
+from spinney.model import errors
+
+TEXT = (Path(__file__).parents[2] / "docs" / "cli.md").read_text()
+EVERYWHERE = {"--help", "--store", "--by", "--reason"}
+"""Said once for all commands."""
+
+
+def section(title: str) -> str:
+    found = re.search(rf"^## {title}\n(.*?)(?=^## |\Z)", TEXT, flags=re.M | re.S)
+    assert found, title
+    return found.group(1)
+
+
+def rows(title: str) -> list[list[str]]:
+    lines = [line for line in section(title).splitlines() if line.startswith("|")]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[2:]]
+
+
+def commands(group: Any = None, path: str = "") -> Iterator[tuple[str, Any]]:
+    for name, command in (group or get_command(everything())).commands.items():
+        if getattr(command, "commands", None):
+            yield from commands(command, f"{path}{name} ")
+        else:
+            yield f"{path}{name}", command
+
+
+def options(command: Any) -> set[str]:
+    """The long ones; of several names of one option all."""
+    return {o for p in command.params for o in (*p.opts, *p.secondary_opts) if o.startswith("--")}
+
+
+def filter_options() -> set[str]:
+    return {o for row in rows("Which jobs") for o in re.findall(r"`(--[a-z-]+)`", row[0])}
+
+
+def test_every_command_is_in_the_table() -> None:
+    told = [re.match(r"`spinney ([a-z ]+?)(?: [\[A-Z].*)?`$", row[0]) for row in rows("Commands")]
+
+    assert all(told)
+    names = [match.group(1) for match in told if match]
+    assert sorted(names) == sorted(name for name, _ in commands())
+
+
+@pytest.mark.parametrize(("name", "command"), [*commands()], ids=lambda value: value if isinstance(value, str) else "")
+def test_every_option_is_in_the_tables(name: str, command: Any) -> None:
+    (row,) = (row for row in rows("Commands") if re.match(rf"`spinney {name}( [\[A-Z].*)?`$", row[0]))
+    own = set(re.findall(r"`(--[a-z-]+)`", row[2]))
+    filtered = filter_options() if filter_options() & options(command) >= {"--state", "--message"} else set()
+
+    assert own <= options(command), "the table has an option that the command has not"
+    assert options(command) - EVERYWHERE - filtered <= own, "the command has an option that the table has not"
+
+
+def test_the_headings_are_those_of_the_help() -> None:
+    (told,) = re.findall(r"^`spinney --help` (.*?)\n\n", section("Commands"), flags=re.M | re.S)
+
+    found = re.findall(r"\*(.+?)\*\s+\(([^)]+)\)", told)
+    assert {title: re.findall(r"`([a-z]+)`", names) for title, names in found} == {
+        title: list(names) for title, names in HEADINGS.items()
+    }
+
+
+def test_the_filter_is_told_whole() -> None:
+    declared = {o for _, command in commands() for o in options(command)}
+    listed = options(dict(commands())["list"])
+
+    assert filter_options() <= declared
+    assert listed - {"--after", "--limit", "--oldest", "--count", "--json", "--store"} == filter_options()
+    assert len(filter_options()) >= len(Asked.__dataclass_fields__)
+
+
+def test_the_exit_codes_are_those_of_the_code() -> None:
+    assert {int(code): when for code, when in rows("Exit codes")} == {int(e): e.meaning for e in Exit}
+
+
+def test_every_error_ends_with_a_code_of_the_table() -> None:
+    kinds = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, errors.SpinneyError)]
+
+    assert len(kinds) > 10
+    assert {kind.exit_code for kind in kinds} == {Exit.REFUSED, Exit.USAGE}
+
+
+def test_links_lead_somewhere() -> None:
+    targets = re.findall(r"\]\(([^)#]+)\)", TEXT)
+
+    assert [t for t in targets if not (Path(__file__).parents[2] / "docs" / t).exists()] == []

@@ -1,0 +1,705 @@
+"""Bulk verbs as a person gives them: planned, done in steps, cut off and asked for again."""
+
+import itertools
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from contract.everything import TYPES, fill
+from contract.words import Clock, Site
+from spinney.control.bulk import Bulk, Plan, Report, StageCount
+from spinney.control.stepping import PAGE, STEP
+from spinney.control.trial import LOOK_S, Canary
+from spinney.model.errors import NoSuchJob, UnknownType, UsageError
+from spinney.model.holds import Scope
+from spinney.model.jobs import Filter
+from spinney.model.operators import USUAL, Order, Step, Verb
+from spinney.model.outcomes import Outcome
+from spinney.model.states import State
+from spinney.model.types import QueueSpec
+from spinney.stores.sql import open_store
+
+
+class CutOff(BaseException):
+    """What a SIGKILL is to the rest of a call."""
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Iterator[Site]:
+    store = open_store(f"sqlite:///{tmp_path}/x.db")
+    store.create()
+    made = Site(store, Clock())
+    made.knows(*TYPES, queues=[QueueSpec(name="urgent")])
+    yield made
+    store.close()
+
+
+@pytest.fixture
+def bulk(site: Site) -> Bulk:
+    return hand(site)
+
+
+def hand(site: Site, sleep: Callable[[float], None] = lambda s: None) -> Bulk:
+    return Bulk(store=site.store, clock=lambda: site.now, nudge=lambda: None, by="ann", sleep=sleep)
+
+
+def run(bulk: Bulk, verb: Verb, *ids: int, which: Filter | None = None, **how: Any) -> Report:
+    order = Order(verb=verb, **{k: v for k, v in how.items() if k in Order.__slots__})
+    plan = bulk.plan(order, which, ids)
+    return bulk.run(plan, **{k: v for k, v in how.items() if k not in Order.__slots__})
+
+
+def failed(site: Site, n: int, of: str = "one", **fields: Any) -> list[int]:
+    """So many jobs that failed."""
+    ids = site.submit(of, n=n, **fields)
+    while leases := site.claim(slots=50):
+        site.fail(*leases)
+    assert site.states(ids) == [State.FAILED] * n
+    return ids
+
+
+def attempts(site: Site, job_id: int) -> int:
+    return len(site.store.attempts(job_id))
+
+
+ALL_FAILED = Filter(states=(State.FAILED,))
+
+# --- retry ----------------------------------------------------------------------------------
+
+
+def test_a_retry_of_all_that_failed_opens_each_once_and_nothing_that_its_child_opens(
+    site: Site, bulk: Bulk
+) -> None:
+    made = fill(site)
+    leaves = {"failed", "failed late", "failed keyed", "bad batch failed", "bad batch failed too", "deep leaf",
+              "waiting batch failed"}  # fmt: skip
+    above = {"bad batch", "deep branch", "deep root", "failed for a need"}
+
+    report = run(bulk, Verb.RETRY, which=Filter())
+
+    opened = [entry.what for entry, _ in site.store.audit.entries() if entry.verb == "retry"]
+    assert report.refused == {}
+    assert (report.touched, report.reopened) == (len(leaves), len(above))
+    assert {n for n in leaves if site.state(made[n]) is not State.PENDING} == set()
+    assert {n for n in above if site.state(made[n]) is not State.WAITING} == set()
+    assert site.state(made["superseded failed"]) is State.FAILED
+    assert site.state(made["orphaned"]) is State.ORPHANED, "only where it is named"
+    assert len(opened) == 1
+
+
+def test_a_retry_from_above_reaches_all_that_failed_below(site: Site, bulk: Bulk) -> None:
+    parent, born = site.family(n=3 * STEP)
+    bad = born[::2]
+    site.drain(failing=set(bad))
+
+    report = run(bulk, Verb.RETRY, parent)
+
+    assert (report.touched, report.reopened, report.refused) == (len(bad), 1, {})
+    assert site.drain() == [*((j, "work") for j in bad), (parent, "merge")]
+
+
+def test_a_retry_of_trees_by_a_filter_that_fits_their_tops_alone(site: Site, bulk: Bulk) -> None:
+    made = fill(site)
+
+    report = run(bulk, Verb.RETRY, which=Filter(type="batch"))
+
+    assert (report.touched, report.reopened) == (3, 3)
+    assert site.states([made[n] for n in ("bad batch failed", "bad batch failed too", "deep leaf")]) == [
+        State.PENDING
+    ] * 3
+
+
+def test_a_parent_that_failed_by_itself_waits_for_its_child_that_is_retried_with_it(site: Site, bulk: Bulk) -> None:
+    """It comes after what lies below it, although it is older."""
+    batch, born = site.family("batch", n=2)
+    site.drain(failing={born[0], batch})
+
+    report = run(bulk, Verb.RETRY, which=ALL_FAILED)
+
+    assert (report.touched, report.refused) == (2, {})
+    assert site.state(batch) is State.WAITING
+    assert site.drain() == [(born[0], "work"), (batch, "report")]
+
+
+def test_named_in_any_order_a_parent_and_its_children_are_opened_once(site: Site, bulk: Bulk) -> None:
+    batch, born = site.family("batch", n=2)
+    site.drain(failing=set(born))
+
+    report = run(bulk, Verb.RETRY, batch, *born)
+
+    assert (report.touched, report.reopened, report.refused) == (2, 1, {})
+    assert [attempts(site, j) for j in born] == [1, 1]
+
+
+def test_who_needs_a_job_that_is_opened_later_is_not_refused(site: Site, bulk: Bulk) -> None:
+    need = failed(site, 1)[0]
+    needer = site.submit_one(needs=(need,))
+    assert site.state(needer) is State.FAILED
+
+    report = run(bulk, Verb.RETRY, which=ALL_FAILED)
+
+    assert (report.touched, report.reopened, report.refused) == (1, 1, {})
+    assert site.drain() == [(need, "work"), (needer, "work")]
+
+
+def test_whose_need_is_not_opened_is_refused(site: Site, bulk: Bulk) -> None:
+    need = failed(site, 1)[0]
+    needer = site.submit_one("three", needs=(need,))
+
+    report = run(bulk, Verb.RETRY, which=Filter(type="three"))
+
+    assert (report.touched, list(report.refused)) == (0, [needer])
+
+
+def test_an_older_job_with_the_key_of_a_newer_is_refused_and_the_others_are_not(site: Site, bulk: Bulk) -> None:
+    keyed = [failed(site, 1, keys=("k",))[0] for _ in range(2)]
+    others = failed(site, 3)
+
+    report = run(bulk, Verb.RETRY, which=ALL_FAILED)
+
+    assert list(report.refused) == [keyed[0]]
+    assert site.states([keyed[1], *others]) == [State.PENDING] * 4
+
+
+def test_jobs_that_fail_meanwhile_are_not_chased(site: Site, bulk: Bulk) -> None:
+    first = failed(site, 3)
+    plan = bulk.plan(Order(verb=Verb.RETRY), ALL_FAILED)
+    later = failed(site, 2)
+
+    report = bulk.run(plan)
+
+    assert report.touched == 3
+    assert site.states([*first, *later]) == [State.PENDING] * 3 + [State.FAILED] * 2
+
+
+@pytest.mark.parametrize("verb", Verb)
+def test_cut_off_after_any_step_and_asked_for_again_it_does_the_rest(site: Site, verb: Verb) -> None:
+    how: dict[str, Any] = {"reason": "again", "queue": "urgent", "priority": 3}
+    ids = failed(site, 3 * STEP) if verb in (Verb.RETRY, Verb.DELETE) else site.submit(n=3 * STEP)
+    if verb is Verb.RELEASE:
+        run(hand(site), Verb.HOLD, *ids, reason="x")
+    if verb is Verb.RERUN:
+        site.drain()
+    seen: list[int] = []
+
+    def cut(report: Report, step: Step) -> None:
+        seen.extend(step.touched)
+        if step.touched:
+            raise CutOff
+
+    calls = 1
+    while True:
+        try:
+            run(hand(site), verb, which=Filter(ids=tuple(ids)), on_step=cut, **how)
+            break
+        except CutOff:
+            calls += 1
+            assert calls < 100
+
+    assert calls > 3
+    assert sorted(seen) == ids, "nothing was left out, and nothing done twice"
+    site.store.audit.verify()
+    assert sum(entry.count for entry, _ in site.store.audit.entries() if entry.verb == verb) == len(ids)
+
+
+def test_one_call_is_one_call_in_the_audit(site: Site, bulk: Bulk) -> None:
+    failed(site, STEP + 1)
+
+    run(bulk, Verb.RETRY, which=ALL_FAILED, reason="the disk is back")
+
+    entries = [entry for entry, _ in site.store.audit.entries() if entry.verb == "retry"]
+    assert len(entries) > 1
+    assert sum(entry.count for entry in entries) == STEP + 1
+    assert len({entry.call for entry in entries}) == 1
+    assert {(entry.by, entry.reason) for entry in entries} == {("ann", "the disk is back")}
+
+
+def test_more_than_a_page_is_done_whole(site: Site, bulk: Bulk) -> None:
+    ids = failed(site, PAGE + 50)
+
+    assert run(bulk, Verb.RETRY, which=ALL_FAILED).touched == len(ids)
+    assert site.count() == {"pending": len(ids)}
+
+
+# --- the other verbs ------------------------------------------------------------------------
+
+
+def test_a_rerun_of_a_tree_runs_what_is_borne_anew_and_not_what_counts_no_more(site: Site, bulk: Bulk) -> None:
+    parent, born = site.family("batch", n=3)
+    site.drain()
+
+    report = run(bulk, Verb.RERUN, which=Filter(root_id=parent))
+
+    assert (report.touched, report.refused) == (1, {})
+    assert site.state(parent) is State.PENDING
+    assert site.states(born) == [State.COMPLETED] * 3
+
+
+def test_a_tree_is_cancelled_by_a_filter_with_its_top_cancelled(site: Site, bulk: Bulk) -> None:
+    parent, born = site.family(n=3, collection="alpha")
+    running = site.run(born[0])
+
+    report = run(bulk, Verb.CANCEL, which=Filter(collection="alpha"), reason="wrong list")
+
+    assert (report.touched, report.refused) == (4, {})
+    site.record(running, Outcome.CANCELLED)
+    assert site.states([parent, *born]) == [State.CANCELLED] * 4
+
+
+def test_wide_trees_are_cancelled_to_their_ends(site: Site, bulk: Bulk) -> None:
+    parent, _ = site.family(n=450)
+
+    run(bulk, Verb.CANCEL, parent, tree=True)
+
+    assert site.count() == {"cancelled": 451}
+
+
+def test_what_is_deleted_loses_its_folder(site: Site, bulk: Bulk) -> None:
+    parent, born = site.family("batch", n=120)
+    site.drain()
+    others = failed(site, 3)
+    removed: list[int] = []
+
+    report = run(bulk, Verb.DELETE, which=Filter(), remove=removed.append)
+
+    assert sorted(removed) == [parent, *born, *others]
+    assert report.touched == len(removed)
+    assert site.store.deleted_folders(10) == []
+
+
+def test_what_an_open_batch_bore_is_not_deleted_unless_its_tree_is_named(site: Site, bulk: Bulk) -> None:
+    made = fill(site)
+    below = [made["waiting batch ok"], made["waiting batch failed"], made["superseded ok"]]
+
+    run(bulk, Verb.DELETE, which=Filter())
+    assert site.states(below) == [State.COMPLETED, State.FAILED, State.COMPLETED]
+
+    run(bulk, Verb.DELETE, which=Filter(root_id=made["waiting batch"]))
+    run(bulk, Verb.DELETE, made["superseded ok"])
+    assert site.states(below) == [State.DELETED] * 3
+
+
+def test_folders_that_a_cut_off_call_left_are_told_to_housekeeping(site: Site, bulk: Bulk) -> None:
+    ids = failed(site, 5)
+
+    def cut(job_id: int) -> None:
+        if job_id == ids[2]:
+            raise CutOff
+
+    with pytest.raises(CutOff):
+        run(bulk, Verb.DELETE, which=ALL_FAILED, remove=cut)
+
+    assert set(ids[2:]) <= set(site.store.deleted_folders(10))
+
+
+# --- planning -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("verb", Verb)
+def test_a_plan_counts_what_the_verb_is_for(site: Site, bulk: Bulk, verb: Verb) -> None:
+    made = fill(site)
+    order = Order(verb=verb, queue="urgent", priority=1, reason="look")
+
+    plan = bulk.plan(order, Filter())
+
+    fit = set(made.standing(*USUAL[verb]))
+    if verb in (Verb.RETRY, Verb.RERUN, Verb.DELETE):
+        fit -= {made["superseded failed"], made["superseded ok"]}
+    if verb is Verb.DELETE:
+        fit -= {made["waiting batch ok"], made["waiting batch failed"]}
+    assert (plan.jobs, plan.more) == (len(fit), False)
+    assert plan.last == max(made.jobs.values())
+
+
+def test_a_plan_counts_to_its_bound_and_says_so(
+    site: Site, bulk: Bulk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site.submit(n=20)
+    monkeypatch.setattr("spinney.control.bulk.COUNTED", 20)
+    exact = bulk.plan(Order(verb=Verb.CANCEL), Filter())
+    site.submit_one()
+
+    beyond = bulk.plan(Order(verb=Verb.CANCEL), Filter())
+
+    assert [(p.jobs, p.more) for p in (exact, beyond)] == [(20, False), (20, True)]
+
+
+def test_a_preview_says_how_many_run_each_stage(site: Site, bulk: Bulk) -> None:
+    _, born = site.family("batch", n=20, child="three")
+    site.drain(failing=set(born))
+
+    stages = bulk.stages(bulk.plan(Order(verb=Verb.RETRY), ALL_FAILED))
+
+    assert {(c.type, c.stage): c.jobs for c in stages} == {
+        ("three", "first"): 20, ("three", "second"): 20, ("three", "third"): 20, ("batch", "report"): 1,
+    }  # fmt: skip
+    assert site.count() == {"failed": 21}
+
+
+def test_a_preview_leaves_out_what_a_retry_would_leave(site: Site, bulk: Bulk) -> None:
+    """A child that does not fit is retried in its parent's place only where none is that does."""
+    batch, born = site.family("batch", n=1, collection="alpha")
+    second, other = site.family("batch", n=2, collection="alpha")
+    site.drain(failing={*born, *other})
+    which = Filter(states=(State.FAILED,), ids=(batch, second, other[0]))
+    plan = bulk.plan(Order(verb=Verb.RETRY), which)
+
+    assert {(c.type, c.stage): c.jobs for c in bulk.stages(plan)} == {("one", "work"): 2, ("batch", "report"): 2}
+    assert bulk.run(plan).touched == 2
+    assert site.states([*born, *other]) == [State.PENDING, State.PENDING, State.FAILED]
+
+
+REFUSED: dict[str, tuple[Verb, dict[str, Any], Filter, type[Exception], str]] = {
+    "type": (Verb.RETRY, {}, Filter(type="batsh"), UnknownType, "did you mean 'batch'"),
+    "queue": (Verb.CANCEL, {}, Filter(queue="urgnt"), UsageError, "no queue 'urgnt'.*did you mean 'urgent'"),
+    "stage": (Verb.RETRY, {}, Filter(stage="exand"), UsageError, "no job type has a stage 'exand'.*'expand'"),
+    "stage of a type": (Verb.RETRY, {}, Filter(stage="expand", type="one"), UsageError, "'one' does not have.*: work"),
+    "node": (Verb.RETRY, {}, Filter(node="oakk"), UsageError, "no node 'oakk'.*did you mean 'oak'"),
+    "collection": (Verb.RETRY, {}, Filter(collection="alpah"), UsageError, "did you mean 'alpha'"),
+    "submitter": (Verb.RETRY, {}, Filter(submitter="anm"), UsageError, "did you mean 'ann'"),
+    "no tree": (Verb.RETRY, {}, Filter(root_id=10**9), NoSuchJob, "no job 1000000000"),
+    "state": (Verb.RETRY, {}, Filter(states=(State.COMPLETED,)), UsageError, "'spinney rerun' runs such jobs again"),
+    "state of delete": (Verb.DELETE, {}, Filter(states=(State.RUNNING,)), UsageError, "not for jobs that are running"),
+    "from": (Verb.RETRY, {"stage": "mergee"}, Filter(), UsageError, "did you mean 'merge'"),
+    "into": (Verb.RETRY, {"queue": "urgnt"}, Filter(), UsageError, "did you mean 'urgent'"),
+    "to": (Verb.MOVE, {"queue": "quite else"}, Filter(), UsageError, "use one of: default, narrow, urgent"),
+    "nowhere": (Verb.MOVE, {}, Filter(), UsageError, "name the queue"),
+    "priority": (Verb.PRIORITY, {"priority": 100}, Filter(), UsageError, "out of range"),
+    "no priority": (Verb.PRIORITY, {}, Filter(), UsageError, "name the priority"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_cannot_be_meant_is_refused_with_the_nearest_that_can(site: Site, bulk: Bulk, case: str) -> None:
+    fill(site)
+    verb, order, which, error, said = REFUSED[case]
+
+    with pytest.raises(error, match=said):
+        bulk.plan(Order(verb=verb, **order), which)
+
+
+def test_the_top_of_a_tree_is_named_where_another_job_was(site: Site, bulk: Bulk) -> None:
+    parent, born = site.family(n=1)
+
+    with pytest.raises(UsageError, match=f"job {born[0]} is not at the top of its tree; that is job {parent}"):
+        bulk.plan(Order(verb=Verb.RETRY), Filter(root_id=born[0]))
+
+
+@pytest.mark.parametrize("which", [
+    {"type": "patient"}, {"queue": "narrow"}, {"stage": "publish"}, {"node": "elm"}, {"submitter": "ben"},
+], ids=str)  # fmt: skip
+def test_names_that_are_there_may_find_nothing(site: Site, bulk: Bulk, which: dict[str, str]) -> None:
+    fill(site)
+
+    assert bulk.plan(Order(verb=Verb.DELETE), Filter(**which, created_before_us=1)).jobs == 0  # type: ignore[arg-type]
+
+
+def test_a_queue_that_only_a_job_names_may_be_moved_to(site: Site, bulk: Bulk) -> None:
+    site.submit_one(queue="wild", at_us=site.now + 10**9)
+    job = site.submit_one()
+
+    assert run(bulk, Verb.MOVE, job, queue="wild").touched == 1
+    assert site.job(job).queue == "wild"
+
+
+# --- canaries -------------------------------------------------------------------------------
+
+
+class Workers:
+    """What a node would do while the caller sleeps: ends what is pending, some of it badly."""
+
+    def __init__(self, site: Site, failing: Callable[[int], bool], at_once: int = 10) -> None:
+        self.site, self.failing, self.at_once = site, failing, at_once
+        self.open_at_most = 0
+        self.ran: list[int] = []
+
+    def __call__(self, seconds: float) -> None:
+        assert seconds == LOOK_S
+        self.site.clock.forward(seconds)
+        self.open_at_most = max(self.open_at_most, self.site.count(states=(State.PENDING,)).get("pending", 0))
+        for lease in self.site.claim(slots=self.at_once):
+            self.ran.append(lease.job_id)
+            (self.site.fail if self.failing(lease.job_id) else self.site.pass_)(lease)
+
+
+def trial(site: Site, workers: Workers, **canary: Any) -> Report:
+    given: dict[str, Any] = {"first": 20, "stop_at": 0.05} | canary
+    return run(hand(site, workers), Verb.RETRY, which=ALL_FAILED, canary=Canary(**given))
+
+
+def test_canaries_that_sing_let_all_the_others_follow(site: Site) -> None:
+    ids = failed(site, 200)
+    workers = Workers(site, lambda job: False)
+
+    report = trial(site, workers)
+
+    assert (report.touched, report.stopped) == (200, None)
+    site.drain()
+    assert site.count() == {"completed": len(ids)}
+
+
+@pytest.mark.parametrize(("bad", "stop_at", "stops"), [
+    (0, 0.0, False), (1, 0.0, True), (1, 0.05, True), (1, 0.051, False), (3, 0.15, True), (3, 0.16, False),
+    (20, 1.0, True), (19, 1.0, False),
+])  # fmt: skip
+def test_it_goes_on_only_while_the_share_of_failures_stays_below(
+    site: Site, bad: int, stop_at: float, stops: bool
+) -> None:
+    ids = failed(site, 25)
+    failing = set(ids[::-1][:bad])
+
+    report = trial(site, Workers(site, failing.__contains__), stop_at=stop_at)
+
+    assert (report.stopped is not None) == stops
+    assert report.touched == (20 if stops else 25)
+    if stops:
+        assert report.stopped is not None
+        assert f"{bad} of the first" in report.stopped
+
+
+def test_what_fails_later_stops_it_too_with_no_more_open_than_came_to_rest(site: Site) -> None:
+    ids = failed(site, 400)
+    fine = set(ids[::-1][:60])
+    workers = Workers(site, lambda job: job not in fine, at_once=64)
+
+    report = trial(site, workers)
+
+    assert report.stopped is not None
+    assert 60 < report.touched < 200
+    assert workers.open_at_most <= 80
+    assert site.count()["failed"] >= 200
+
+
+def test_the_first_are_no_more_than_asked_for_although_their_batch_has_many_more(site: Site) -> None:
+    parent, born = site.family(n=100)
+    site.drain(failing=set(born))
+    workers = Workers(site, lambda job: True, at_once=64)
+
+    bulk = hand(site, workers)
+    report = bulk.run(bulk.plan(Order(verb=Verb.RETRY), None, [parent]), canary=Canary(first=7, stop_at=0.5))
+
+    assert report.touched == 7
+    assert len(workers.ran) <= 7
+
+
+def test_one_that_is_held_is_no_good_sign(site: Site) -> None:
+    failed(site, 30)
+
+    def work(seconds: float) -> None:
+        for lease in site.claim(slots=5):
+            site.record(lease, Outcome.HOLD)
+
+    bulk = hand(site, work)
+    report = bulk.run(bulk.plan(Order(verb=Verb.RETRY), ALL_FAILED), canary=Canary(first=5, stop_at=0.5))
+
+    assert (report.touched, report.stopped is not None) == (5, True)
+
+
+def test_patience_ends_a_trial_that_tells_nothing(site: Site) -> None:
+    failed(site, 30)
+    looks: list[float] = []
+
+    def idle(seconds: float) -> None:
+        looks.append(seconds)
+        site.clock.forward(seconds)
+
+    bulk = hand(site, idle)
+    plan = bulk.plan(Order(verb=Verb.RETRY), ALL_FAILED)
+    report = bulk.run(plan, canary=Canary(first=20, stop_at=0.5, patience_s=3))
+
+    assert report.touched == 20
+    assert report.stopped is not None
+    assert "after 3 s 20 are still open" in report.stopped
+    assert sum(looks) == pytest.approx(3, abs=LOOK_S)
+
+
+def test_fewer_jobs_than_canaries_are_not_waited_for(site: Site) -> None:
+    failed(site, 5)
+
+    def never(seconds: float) -> None:
+        raise AssertionError("there is nothing left that would have to wait")
+
+    bulk = hand(site, never)
+    assert bulk.run(bulk.plan(Order(verb=Verb.RETRY), ALL_FAILED), canary=Canary(first=5, stop_at=0.5)).touched == 5
+
+
+@pytest.mark.parametrize("canary", [{"first": 0}, {"stop_at": 1.1}, {"stop_at": -0.1}, {"patience_s": 0.0}], ids=str)
+def test_a_canary_that_cannot_be_meant_is_refused(canary: dict[str, Any]) -> None:
+    with pytest.raises(UsageError):
+        Canary(**{"first": 20, "stop_at": 0.05} | canary)
+
+
+# --- what finished after the first failure --------------------------------------------------
+
+
+def serial_tree(site: Site, n: int, failing: int) -> tuple[int, list[int]]:
+    """Subjobs that ran one after the other, a second each; one of them failed."""
+    root, born = site.family("line", n=n)
+    for at, job in enumerate(born):
+        site.clock.forward(1)
+        (site.fail if at == failing else site.pass_)(site.run(job))
+    site.clock.forward(1)
+    site.drain()
+    return root, born
+
+
+def test_what_finished_after_the_first_failure_runs_again_in_its_order(site: Site, bulk: Bulk) -> None:
+    root, born = serial_tree(site, n=6, failing=2)
+    assert site.state(root) is State.FAILED
+
+    report = run(bulk, Verb.RETRY, born[2], and_after=True)
+
+    assert (report.touched, report.refused) == (4, {})
+    assert site.store.holds.all() == []
+    assert [job for job, _ in site.drain() if job != root] == born[2:]
+    assert [attempts(site, j) for j in born] == [1, 1, 2, 2, 2, 2]
+    assert site.state(root) is State.COMPLETED
+
+
+def test_by_a_filter_every_tree_has_its_own_first_failure(site: Site, bulk: Bulk) -> None:
+    _, one = serial_tree(site, n=3, failing=0)
+    _, two = serial_tree(site, n=3, failing=2)
+
+    plan = bulk.plan(Order(verb=Verb.RETRY, and_after=True), ALL_FAILED)
+    stages = bulk.stages(plan)
+    report = bulk.run(plan)
+
+    assert {(c.type, c.stage): c.jobs for c in stages} == {("one", "work"): 4}
+    assert plan.jobs == 6, "two that failed, two trees, two that finished later"
+    assert (report.touched, report.refused) == (4, {})
+    site.drain()
+    assert [attempts(site, j) for j in (*one, *two)] == [2, 2, 2, 1, 1, 2]
+
+
+def test_a_rerun_with_what_came_after(site: Site, bulk: Bulk) -> None:
+    _, born = serial_tree(site, n=4, failing=1)
+
+    run(bulk, Verb.RERUN, born[1], and_after=True)
+
+    site.drain()
+    assert [attempts(site, j) for j in born] == [1, 2, 2, 2]
+
+
+def test_where_nothing_came_after_only_the_failure_is_retried(site: Site, bulk: Bulk) -> None:
+    (job,) = failed(site, 1)
+    _, born = serial_tree(site, n=2, failing=1)
+
+    report = run(bulk, Verb.RETRY, job, born[1], 10**9, and_after=True)
+
+    assert (report.touched, list(report.refused)) == (2, [10**9])
+    assert not [entry for entry, _ in site.store.audit.entries() if entry.verb == "hold"]
+
+
+@pytest.mark.parametrize("by", ["number", "filter"])
+@pytest.mark.parametrize("step", range(5))
+def test_cut_off_anywhere_nothing_runs_before_its_turn_and_all_of_it_in_the_end(
+    site: Site, monkeypatch: pytest.MonkeyPatch, by: str, step: int
+) -> None:
+    """The steps: the tree is held; what came after is opened; what failed is; the hold is lifted."""
+    root, born = serial_tree(site, n=5, failing=1)
+    other = failed(site, 1)[0]
+    given: dict[str, Any] = {"which": Filter(root_id=root)} if by == "filter" else {}
+    ids = () if by == "filter" else (born[1],)
+    changes = itertools.count()
+
+    def cut(method: Any) -> Any:
+        def changed(*args: Any, **kwargs: Any) -> Any:
+            if next(changes) == step:
+                raise CutOff
+            return method(*args, **kwargs)
+
+        return changed
+
+    with monkeypatch.context() as patch:
+        for part, name in ((site.store.bulk, "apply"), (site.store.holds, "lay"), (site.store.holds, "lift")):
+            patch.setattr(part, name, cut(getattr(part, name)))
+        with pytest.raises(CutOff):
+            run(hand(site), Verb.RETRY, *ids, and_after=True, at_once=2, **given)
+    assert site.drain() == [], "nothing of the tree starts before all of it is open"
+
+    again = run(hand(site), Verb.RETRY, *ids, and_after=True, at_once=2, **given)
+
+    assert again.stopped is None
+    assert site.store.holds.all() == []
+    assert [job for job, _ in site.drain() if job != root] == born[1:]
+    assert [attempts(site, j) for j in born] == [1, 2, 2, 2, 2]
+    assert site.state(other) is State.FAILED
+
+
+def test_a_hold_that_somebody_laid_on_the_tree_is_left_alone(site: Site, bulk: Bulk) -> None:
+    root, born = serial_tree(site, n=3, failing=0)
+    mine = site.store.holds.lay(Scope.TREE, str(root), "look first", bulk.author(), now_us=site.now)
+
+    run(bulk, Verb.RETRY, born[0], and_after=True)
+
+    assert list(site.store.holds.all()) == [mine]
+    assert site.drain() == []
+
+
+def test_a_canary_is_not_for_what_came_after(site: Site, bulk: Bulk) -> None:
+    plan = Plan(order=Order(verb=Verb.RETRY, and_after=True), which=ALL_FAILED)
+    with pytest.raises(UsageError):
+        bulk.run(plan, canary=Canary(first=1, stop_at=0.5))
+    with pytest.raises(UsageError):
+        bulk.run(Plan(order=Order(verb=Verb.DELETE), which=ALL_FAILED), canary=Canary(first=1, stop_at=0.5))
+
+
+def test_stage_counts_are_told_by_type(site: Site, bulk: Bulk) -> None:
+    (job,) = failed(site, 1)
+
+    plan = bulk.plan(Order(verb=Verb.RETRY), None, [job, 10**9])
+
+    assert (plan.jobs, plan.ids) == (1, (job, 10**9))
+    assert bulk.stages(plan) == [StageCount(type="one", stage="work", jobs=1)]
+
+
+# --- holds on single jobs -------------------------------------------------------------------
+
+
+def test_a_release_by_the_filter_of_a_hold_takes_it_off_what_was_not_held_yet(site: Site, bulk: Bulk) -> None:
+    later, runs = site.submit_one(at_us=site.now + 5_000_000), site.submit_one("three")
+    needs, plain = site.submit_one(needs=(runs,)), site.submit_one(at_us=site.now + 5_000_000, queue="urgent")
+    lease = site.claim_one()
+    pending = site.submit_one()
+    run(bulk, Verb.HOLD, which=Filter(queue="default"), reason="look")
+    run(bulk, Verb.HOLD, plain, reason="of somebody else")
+    assert len(site.store.holds.all()) == 5
+
+    report = run(bulk, Verb.RELEASE, which=Filter(queue="default"))
+
+    assert (report.touched, report.refused) == (4, {})
+    assert [hold.name for hold in site.store.holds.all()] == [str(plain)]
+    site.pass_(lease)
+    site.later(6)
+    assert site.states([later, runs, pending]) == [State.PENDING] * 3
+    assert site.state(plain) is State.HELD
+    assert site.state(needs) is State.WAITING
+
+
+def test_a_release_by_filter_leaves_what_no_hold_lies_on(site: Site, bulk: Bulk) -> None:
+    site.submit(n=2, at_us=site.now + 5_000_000)
+    site.submit()
+
+    assert bulk.plan(Order(verb=Verb.RELEASE), Filter(type="one")).jobs == 0
+
+
+@pytest.mark.parametrize(
+    ("how", "says"),
+    [
+        ({}, "cannot be a reason"),
+        ({"reason": "two\nlines"}, "cannot be a reason"),
+        ({"reason": "x" * 501}, "cannot be a reason"),
+        ({"reason": "x", "until_us": 1}, "before it begins"),
+        ({"reason": "x", "until_us": 2**62}, "after the year 9999"),
+    ],
+)
+def test_a_hold_on_single_jobs_that_cannot_be_meant_is_refused(
+    site: Site, bulk: Bulk, how: dict[str, Any], says: str
+) -> None:
+    job = site.submit_one()
+
+    for words in ({"ids": [job]}, {"which": Filter()}):
+        with pytest.raises(UsageError, match=says):
+            bulk.plan(Order(verb=Verb.HOLD, **how), **words)

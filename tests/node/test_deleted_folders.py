@@ -1,0 +1,108 @@
+"""Folders of deleted jobs: those that cannot be removed keep no other from going, and are not told for ever."""
+
+import asyncio
+import logging
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from spinney.model.jobs import Submission
+from spinney.model.types import StageSpec, TypeSpec
+from spinney.node import folders, housekeeping
+from spinney.node.deleted_folders import DeletedFolders
+from spinney.node.housekeeping import Housekeeping
+from spinney.node.recovery import Here
+from spinney.node.store_thread import StoreThread
+from spinney.stores.contract import Store
+from spinney.stores.sql import open_store
+
+JOBS = 130
+IN_THE_WAY = list(range(1, 100))
+"""They share a directory, which is a file here: so none of them can be removed, whoever we are."""
+FREE = list(range(100, JOBS + 1))
+
+
+class Place:
+    """A store whose jobs are all deleted, and a folder root."""
+
+    def __init__(self, path: Path) -> None:
+        self.url = f"sqlite:///{path}/x.db"
+        self.store: Store = open_store(self.url)
+        self.store.create()
+        self.store.register([TypeSpec(name="t", stages=(StageSpec(name="s"),))], [])
+        self.root = path / "folders"
+        self.root.mkdir()
+        ids = self.store.submit([Submission(type="t", params=["{}"] * JOBS)], now_us=1).ids
+        assert list(ids) == [*IN_THE_WAY, *FREE]
+        for job_id in FREE:
+            folders.make(self.root, job_id)
+        for job_id in ids:
+            self.store.cancel(job_id, tree=False, by="ann", reason=None, now_us=2)
+            self.store.delete(job_id, by="ann", now_us=3)
+        self.obstacle = self.root / "00" / "00" / "00"
+        self.obstacle.touch()
+
+    def left(self) -> list[int]:
+        return list(self.store.deleted_folders(JOBS))
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Iterator[Place]:
+    made = Place(tmp_path)
+    yield made
+    made.store.close()
+
+
+async def test_housekeeping_comes_to_those_behind_folders_that_cannot_be_removed(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(housekeeping, "EVERY_S", 0.0)
+    through = asyncio.Event()
+
+    def look() -> None:
+        if place.left() == IN_THE_WAY:
+            through.set()
+
+    async with (
+        StoreThread("writer", lambda: open_store(place.url)) as writer,
+        StoreThread("reader", lambda: open_store(place.url)) as reader,
+    ):
+        keeping = Housekeeping(
+            writer, reader, node_id=1, here=Here(host="h", boot_id="b", run_dir=place.root), folder_root=place.root,
+            lease_period_s=60.0, now_us=lambda: 4, on_claimable=lambda: None, on_round=look,
+        )  # fmt: skip
+        task = asyncio.create_task(keeping.run())
+        with suppress(TimeoutError):
+            async with asyncio.timeout(30):
+                await through.wait()
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+
+    assert place.left() == IN_THE_WAY
+    assert not any(folders.path(place.root, job_id).exists() for job_id in FREE)
+
+
+async def test_what_resists_is_told_once_a_change(place: Place, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    async with (
+        StoreThread("writer", lambda: open_store(place.url)) as writer,
+        StoreThread("reader", lambda: open_store(place.url)) as reader,
+    ):
+        deleted = DeletedFolders(writer, reader, place.root)
+        for _ in range(11):  # five rounds, the first with what can be removed
+            await deleted.step()
+        said = caplog.messages
+        assert len(said) == 2, said
+        assert said[0].startswith("the folder of the deleted job 1 stays: cannot remove")
+        assert said[1].startswith("99 folders of deleted jobs stay")
+
+        caplog.clear()
+        place.obstacle.unlink()
+        for _ in range(6):
+            await deleted.step()
+
+    assert place.left() == []
+    assert caplog.messages == ["all folders of deleted jobs are removed"]

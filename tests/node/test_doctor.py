@@ -1,0 +1,98 @@
+"""The doctor beside nodes: no false alarm while they work, and what becomes of one that is gone."""
+
+import os
+import signal
+import time
+from contextlib import suppress
+
+import pytest
+from node_fixtures import House, house, now_us, until
+
+from spinney.control import Control
+from spinney.model.errors import Refused
+from spinney.model.operators import Author
+from spinney.model.states import State
+from spinney.node import burying
+from spinney.node.folder_check import FolderCheck
+from spinney.stores.sql import open_store
+
+__all__ = ["house"]
+
+ANN = Author(by="ann", call="c")
+SLOW_RULES = {"database-damaged", "index-damaged", "disk-full", "folder-disk-full", "audit-broken"}
+
+
+def test_while_nodes_work_nothing_is_found(house: House) -> None:
+    nodes = [house.node(name=name, retention_s=0.1) for name in ("oak", "elm")]
+    house.store.retention.set("noop", "completed", 0.0, ANN, now_us=now_us())
+    files = FolderCheck(house.folders, house.store)
+    rules = {c.rule for c in [*house.store.doctor.checks(), *files.checks()]} - SLOW_RULES
+    log = str(house.file("log"))
+    jobs = [
+        *house.submit("noop", *({"n": n} for n in range(1_500))),
+        *house.submit("family", *({"children": 20} for _ in range(20))),
+        *house.submit("locked", *({"place": "here", "note_in": log} for _ in range(8))),
+        *house.submit("stages", *({"log": log} for _ in range(30))),
+        *house.submit("defers_once", *({} for _ in range(10))),
+        *house.submit("shout", *({} for _ in range(10))),
+    ]
+    looked = 0
+    give_up = time.monotonic() + 60
+    while time.monotonic() < give_up:
+        found = [
+            *house.store.doctor.examine(rules, now_us=now_us()), *files.examine(rules, now_us=now_us())
+        ]
+        assert found == []
+        looked += 1
+        counts = house.counts()
+        if not set(counts) - {State.COMPLETED} and len(jobs) > sum(counts.values()):
+            break
+    else:
+        pytest.fail(f"the work does not end: {house.counts()}")
+    assert looked > 3
+    for node in nodes:
+        node.stop()
+    assert [v for v in house.store.doctor.examine(now_us=now_us()) if v.rule != "disk-full"] == []
+
+
+def test_a_node_that_lives_is_not_buried_though_it_does_not_beat(house: House) -> None:
+    node = house.node(lease_period_s=600.0)
+    os.kill(node.supervisor(), signal.SIGSTOP)
+    here = burying.here(house.run_dir)
+    (info,) = house.store.nodes()
+
+    with pytest.raises(Refused, match=f"node oak is alive on this host .its guard's pid is {node.pid}."):
+        burying.require_gone(here, info)
+
+
+def test_the_work_of_a_node_that_was_killed_is_taken_back_without_another(house: House) -> None:
+    """Given a node that was killed with all it started, and no other; when somebody says that it is dead, then
+    what had begun counts as lost, what had not goes back uncounted, and nothing of it runs any more."""
+    log = str(house.file("log"))
+    house.node(slots=1)
+    node = house.nodes[0]
+    (job,) = house.submit("stages", {"log": log, "seconds": 3600.0})
+    until(lambda: house.store.job(job).state == State.RUNNING, "it runs")
+    while left := house.living():
+        for pid in left:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        node.process.poll()
+    here = burying.here(house.run_dir)
+    (info,) = house.store.nodes()
+    until(lambda: here.proven_gone(info), "the kernel has taken its lock back, too")
+    burying.require_gone(here, info)
+    an_hour_later = now_us() + 3_600_000_000
+    control = Control(store=house.store, clock=lambda: an_hour_later, nudge=lambda: None, by="ann")
+
+    concerned = control.doctor.bury(
+        "oak", lambda dead: burying.bury(lambda: open_store(house.url), here, dead, lambda: an_hour_later)
+    )
+
+    assert concerned == [job]
+    assert house.store.job(job).state == State.PENDING
+    assert [a.outcome for a in house.attempts(job)] == ["lost"]
+    assert house.store.nodes() == []
+    assert list(house.run_dir.glob("node-*")) == [], "nothing is left in the run-time directory"
+    entries = [entry for entry, _ in house.store.audit.entries()]
+    assert [(e.by, e.verb, e.count) for e in entries] == [("ann", "declare dead", 1)]

@@ -1,0 +1,393 @@
+"""The doctor's look at the folders: for every rule a root that is damaged so, told exactly, and mended."""
+
+import errno
+import os
+import stat
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from spinney.model.errors import StoreUnusable
+from spinney.model.jobs import Submission
+from spinney.model.operators import Author, Violation
+from spinney.model.places import job_folder
+from spinney.model.types import StageSpec, TypeSpec
+from spinney.node import folder_check, folders
+from spinney.node.folder_check import ORPHANS, FolderCheck
+from spinney.stores.contract import Store
+from spinney.stores.sql import open_store
+
+ANN = Author(by="ann", call="c")
+DAY_US = 86_400_000_000
+NOW_US = 2_000_000_000_000_000
+"""Long after every file of these tests was made."""
+
+
+@dataclass
+class Place:
+    """A store with jobs 1 to 4, of which 1 and 2 have folders and 4 has been deleted, and their root."""
+
+    root: Path
+    store: Store
+    now_us: int = NOW_US
+
+    def examine(self, *only: str) -> list[Violation]:
+        return list(FolderCheck(self.root, self.store).examine(only or None, now_us=self.now_us))
+
+    def repair(self, violation: Violation) -> bool:
+        return FolderCheck(self.root, self.store).repair(violation, ANN, now_us=self.now_us)
+
+    def folder(self, job_id: int) -> Path:
+        return folders.path(self.root, job_id)
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Iterator[Place]:
+    store = open_store(f"sqlite:///{tmp_path}/x.db")
+    store.create()
+    store.register([TypeSpec(name="t", stages=(StageSpec(name="s"),))], [])
+    store.submit([Submission(type="t", params=("{}",) * 4)], now_us=1)
+    store.cancel(4, tree=False, by="ann", reason=None, now_us=2)
+    store.delete(4, by="ann", now_us=3)
+    store.folder_gone([4])
+    root = tmp_path / "folders"
+    folders.write_token(root, store.facts()["folder_token"])
+    for job_id in (1, 2):
+        (folders.make(root, job_id) / folders.OWN).mkdir(mode=0o700)
+    yield Place(root, store)
+    store.close()
+
+
+CASES: dict[str, Callable[[Place], tuple[str, Callable[[], bool]]]] = {}
+
+
+def case(name: str) -> Callable[[Callable[[Place], tuple[str, Callable[[], bool]]]], None]:
+    def enter(damage: Callable[[Place], tuple[str, Callable[[], bool]]]) -> None:
+        CASES[name] = damage
+
+    return enter
+
+
+@case("folder-orphan")
+def _(place: Place) -> tuple[str, Callable[[], bool]]:
+    folder = folders.make(place.root, 1_234_567)
+    (folder / "result").write_text("precious")
+
+    def aside() -> bool:
+        (kept,) = (place.root / ORPHANS).iterdir()
+        return not folder.exists() and (kept / "result").read_text() == "precious"
+
+    return f"folder {job_folder(1_234_567)}", aside
+
+
+@case("folder-of-deleted-job")
+def _(place: Place) -> tuple[str, Callable[[], bool]]:
+    folder = folders.make(place.root, 4)
+    (folder / "file").write_text("x")
+    return f"folder {job_folder(4)}", lambda: not folder.exists()
+
+
+@case("folder-of-deleted-job, which nobody removed")
+def _(place: Place) -> tuple[str, Callable[[], bool]]:
+    place.store.cancel(2, tree=False, by="ann", reason=None, now_us=4)
+    place.store.delete(2, by="ann", now_us=5)
+
+    def gone() -> bool:
+        return not place.folder(2).exists() and list(place.store.deleted_folders(9)) == []
+
+    return f"folder {job_folder(2)}", gone
+
+
+@case("folder-of-deleted-job, which retention removed")
+def _(place: Place) -> tuple[str, Callable[[], bool]]:
+    place.store.cancel(2, tree=False, by="ann", reason=None, now_us=4)
+    place.store.retention.set("t", "cancelled", 0.0, ANN, now_us=5)
+    after: int | None = 0
+    while after is not None:
+        _, after = place.store.retention.sweep(after, ANN, now_us=6)
+
+    def gone() -> bool:
+        return not place.folder(2).exists() and list(place.store.deleted_folders(9)) == []
+
+    return f"folder {job_folder(2)}", gone
+
+
+@case("trash-left")
+def _(place: Place) -> tuple[str, Callable[[], bool]]:
+    left = place.root / folders.TRASH / "000000000009.1.ab"
+    left.mkdir(parents=True)
+    (left / "file").write_text("x")
+    return f"folder {folders.TRASH}", lambda: not left.exists()
+
+
+@case("folder-open-to-others")
+def _(place: Place) -> tuple[str, Callable[[], bool]]:
+    place.folder(1).chmod(0o777)
+    return f"folder {job_folder(1)}", lambda: stat.S_IMODE(place.folder(1).stat().st_mode) == 0o755
+
+
+@case("folder-open-to-others, the root")
+def _(place: Place) -> tuple[str, Callable[[], bool]]:
+    place.root.chmod(0o770)
+    return "folder .", lambda: stat.S_IMODE(place.root.stat().st_mode) == 0o750
+
+
+@case("folder-open-to-others, on the way")
+def _(place: Place) -> tuple[str, Callable[[], bool]]:
+    (place.root / "00" / "00").chmod(0o720)
+    return "folder 00/00", lambda: stat.S_IMODE((place.root / "00" / "00").stat().st_mode) == 0o700
+
+
+@case("folder-open-to-others, the root is a link")
+def _(place: Place) -> tuple[str, Callable[[], bool]]:
+    real = place.root.rename(place.root.with_name("elsewhere"))
+    place.root.symlink_to(real)
+    real.chmod(0o720)
+    return "folder .", lambda: stat.S_IMODE(real.stat().st_mode) == 0o700
+
+
+@pytest.mark.parametrize("name", sorted(CASES))
+def test_a_damage_is_told_exactly_and_mended(place: Place, name: str) -> None:
+    subject, mended = CASES[name](place)
+
+    found = place.examine()
+
+    assert [(v.rule, v.subject) for v in found] == [(name.partition(",")[0], subject)]
+    assert found[0].repair
+    before = len(place.store.audit.entries())
+    assert place.repair(found[0]) is True
+    assert mended()
+    assert place.examine() == []
+    ((entry, _),) = place.store.audit.entries(after=before)
+    assert (entry.by, entry.verb) == ("ann", "repair")
+    assert place.repair(found[0]) is False, "it looks again"
+    assert len(place.store.audit.entries()) == before + 1
+
+
+TOLD: dict[str, Callable[[Place, pytest.MonkeyPatch], str]] = {}
+
+
+def told(name: str) -> Callable[[Callable[[Place, pytest.MonkeyPatch], str]], None]:
+    def enter(damage: Callable[[Place, pytest.MonkeyPatch], str]) -> None:
+        TOLD[name] = damage
+
+    return enter
+
+
+@told("folder-root")
+def _(place: Place, patch: pytest.MonkeyPatch) -> str:
+    (place.root / folders.TOKEN).write_text("another\n")
+    return "is the folder root of another store"
+
+
+@told("folder-root, which is gone")
+def _(place: Place, patch: pytest.MonkeyPatch) -> str:
+    place.root.rename(place.root.with_name("elsewhere"))
+    return "bears no token"
+
+
+@told("folder-disk-full")
+def _(place: Place, patch: pytest.MonkeyPatch) -> str:
+    patch.setattr(os, "statvfs", lambda _: SimpleNamespace(f_bavail=7, f_frsize=2**20))
+    return "has 7 MiB left"
+
+
+@told("folder-misplaced")
+def _(place: Place, patch: pytest.MonkeyPatch) -> str:
+    (place.root / "00" / "00" / "00" / "000000001270").mkdir(mode=0o700)
+    return "(00/00/12/000000001270); move it there"
+
+
+@told("folder-no-directory")
+def _(place: Place, patch: pytest.MonkeyPatch) -> str:
+    (place.root / "00" / "00" / "00" / f"{3:012d}").symlink_to("/etc")
+    return "is no directory"
+
+
+@told("folder-no-directory, on the way")
+def _(place: Place, patch: pytest.MonkeyPatch) -> str:
+    (place.root / "17").write_text("x")
+    return "is no directory"
+
+
+@told("folder-no-directory, the trash")
+def _(place: Place, patch: pytest.MonkeyPatch) -> str:
+    (place.root / folders.TRASH).write_text("x")
+    return "no folder of a job can be removed"
+
+
+@told("folder-unreadable")
+def _(place: Place, patch: pytest.MonkeyPatch) -> str:
+    (place.root / "00" / "00").chmod(0o300)
+    rights_bind(patch)
+    return "chmod u+rwx"
+
+
+@told("folder-unreadable, it can be listed only")
+def _(place: Place, patch: pytest.MonkeyPatch) -> str:
+    (place.root / "00" / "00").chmod(0o400)
+    rights_bind(patch)
+    return f"the folder {place.root}/00/00 may not be read"
+
+
+@told("folder-unreadable, of a job")
+def _(place: Place, patch: pytest.MonkeyPatch) -> str:
+    place.folder(1).chmod(0)
+    rights_bind(patch)
+    return f"the folder {place.folder(1)} may not be read"
+
+
+@told("folder-unreadable, the engine's own")
+def _(place: Place, patch: pytest.MonkeyPatch) -> str:
+    (place.folder(1) / folders.OWN).chmod(0)
+    rights_bind(patch)
+    return f"the folder {place.folder(1) / folders.OWN} may not be read"
+
+
+@told("folder-unreadable, the trash")
+def _(place: Place, patch: pytest.MonkeyPatch) -> str:
+    (place.root / folders.TRASH).mkdir(mode=0)
+    rights_bind(patch)
+    return f"the folder {place.root / folders.TRASH} may not be read"
+
+
+def rights_bind(patch: pytest.MonkeyPatch) -> None:
+    """Root is refused nothing: let the system calls refuse him what they refuse everybody else."""
+    if os.geteuid() != 0:
+        return
+    scandir, status = os.scandir, os.stat
+
+    def require(directory: Path, right: int) -> None:
+        if not status(directory).st_mode & right:
+            raise PermissionError(errno.EACCES, "Permission denied", str(directory))
+
+    def bound_scandir(path: Path) -> object:
+        require(path, stat.S_IRUSR)
+        return scandir(path)
+
+    def bound_stat(path: Path, **how: bool) -> os.stat_result:
+        require(Path(path).parent, stat.S_IXUSR)
+        return status(path, **how)
+
+    patch.setattr(os, "scandir", bound_scandir)
+    patch.setattr(os, "stat", bound_stat)
+
+
+@told("folder-of-somebody-else")
+def _(place: Place, patch: pytest.MonkeyPatch) -> str:
+    patch.setattr(os, "geteuid", lambda: place.root.stat().st_uid + 1)
+    return "change the owner"
+
+
+@told("output-too-long")
+def _(place: Place, patch: pytest.MonkeyPatch) -> str:
+    with (place.folder(1) / folders.OWN / "s.7.stdout").open("wb") as file:
+        file.truncate(2**25)
+    return "has 33,554,432 bytes"
+
+
+@pytest.mark.parametrize("name", sorted(TOLD))
+def test_what_a_person_has_to_do_is_said(place: Place, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    sentence = TOLD[name](place, monkeypatch)
+
+    found = place.examine()
+
+    assert {(v.rule, v.repair) for v in found} == {(name.partition(",")[0], None)}
+    assert sentence in found[0].sentence
+    assert place.repair(found[0]) is False
+
+
+def test_every_rule_is_tested(place: Place) -> None:
+    checks = FolderCheck(place.root, place.store).checks()
+
+    assert {c.rule for c in checks} == {name.partition(",")[0] for name in [*CASES, *TOLD]}
+    assert {c.rule for c in checks if c.repairs} == {name.partition(",")[0] for name in CASES}
+
+
+def test_a_root_that_is_a_link_is_judged_by_where_it_leads(place: Place) -> None:
+    """A link's own rights always say 0777: to go by them gave others rights that they did not have."""
+    real = place.root.rename(place.root.with_name("elsewhere"))
+    place.root.symlink_to(real)
+
+    assert place.examine() == []
+
+
+def test_a_healthy_root_is_left_in_peace(place: Place) -> None:
+    (place.folder(1) / "1234").mkdir()
+    (place.folder(1) / folders.OWN / "s.7.stdout").write_text("x")
+    (place.folder(1) / "mine").write_text("x")
+    (place.root / "README").write_text("what people put there is theirs")
+
+    assert place.examine() == []
+
+
+def test_what_nodes_are_about_to_remove_is_no_violation(place: Place) -> None:
+    place.now_us = place.root.stat().st_mtime_ns // 1000
+    place.store.cancel(2, tree=False, by="ann", reason=None, now_us=place.now_us)
+    place.store.delete(2, by="ann", now_us=place.now_us)
+    (place.root / folders.TRASH / "000000000009.1.ab").mkdir(parents=True)
+
+    assert place.examine() == []
+
+
+def test_a_job_that_is_removed_while_it_is_looked_at_is_no_violation(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Given a folder that is seen, and gone with its job before the store is asked."""
+    folder = folders.make(place.root, 3)
+
+    class Quick(FolderCheck):
+        def _of_jobs(self, job_ids: list[int], now_us: int) -> Iterator[Violation]:  # type: ignore[override]
+            if 3 in job_ids:
+                folder.rmdir()
+                place.store.cancel(3, tree=False, by="ann", reason=None, now_us=9)
+                place.store.delete(3, by="ann", now_us=9)
+                place.store.folder_gone([3])
+            return super()._of_jobs(job_ids, now_us)
+
+    assert list(Quick(place.root, place.store).examine(now_us=NOW_US)) == []
+
+
+def test_it_asks_the_store_for_one_directory_at_a_time(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    place.store.submit([Submission(type="t", params=("{}",) * 350)], now_us=1)
+    for job_id in range(5, 350):
+        folders.make(place.root, job_id)
+    asked: list[int] = []
+    doctor = place.store.doctor
+    standing = doctor.standing
+    monkeypatch.setattr(doctor, "standing", lambda ids: asked.append(len(ids)) or standing(ids))
+
+    assert place.examine() == []
+    assert sum(asked) == 347
+    assert max(asked) <= 100
+
+
+def test_what_cannot_be_mended_is_said_in_a_sentence(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    folders.make(place.root, 77)
+    (found,) = place.examine()
+
+    def refuse(*_: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "rename", refuse)
+
+    with pytest.raises(StoreUnusable, match="cannot be mended: Permission denied; see that"):
+        place.repair(found)
+
+
+def test_only_the_rules_asked_for_are_told(place: Place) -> None:
+    folders.make(place.root, 77)
+    place.root.chmod(0o777)
+
+    assert [v.rule for v in place.examine("folder-orphan")] == ["folder-orphan"]
+    assert place.examine("trash-left") == []
+
+
+def test_the_bound_of_output_is_that_of_a_node() -> None:
+    from spinney.node.settings import NodeSettings
+
+    usual = NodeSettings(store="sqlite:///x", app="a:b", folders="x").output_bytes
+    assert usual <= folder_check.HEAD_BYTES

@@ -1,0 +1,257 @@
+"""Holds and a working node: what has not begun comes back, and what others left is swept."""
+
+import asyncio
+import contextlib
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from node_fixtures import House, house, now_us, until
+
+from spinney.model.holds import Hold, Scope
+from spinney.model.jobs import Filter
+from spinney.model.operators import Author
+from spinney.model.states import State
+from spinney.node.holding import Holding
+from spinney.nudge import nudge_all
+
+__all__ = ["house"]
+
+ANN = Author(by="ann", call="c")
+BOUND_US = 250_000
+"""So long after a hold was laid something that a node had been given before may begin at the latest (docs/design.md);
+a poll interval and what the machine may be late by."""
+
+
+def lay(house: House, scope: Scope = Scope.TYPE, name: str = "nap", *, until_s: float | None = None) -> Hold:
+    until_us = None if until_s is None else now_us() + round(until_s * 1e6)
+    return house.store.holds.lay(scope, name, "disk swap", ANN, until_us=until_us, now_us=now_us())
+
+
+def sweep(house: House) -> None:
+    while house.store.holds.sweep(now_us=now_us()):
+        pass
+
+
+def count(house: House, state: State, **which: Any) -> int:
+    return house.store.counts(Filter(states=(state,), **which)).get(state, 0)
+
+
+def at_rest(house: House) -> bool:
+    return not any(count(house, state) for state in (State.CLAIMED, State.RUNNING))
+
+
+@pytest.mark.parametrize("told", [True, False], ids=["nudged", "by the poll"])
+@pytest.mark.parametrize("scope", [Scope.TYPE, Scope.COLLECTION, Scope.JOB])
+def test_soon_after_a_hold_nothing_begins_of_what_a_node_had_been_given(house: House, scope: Scope, told: bool) -> None:
+    # Given a node whose slots have been given seconds of work ahead
+    house.node(slots=2, lookahead_s=30.0)
+    house.run("nap", *({} for _ in range(20)))
+    ids = house.submit("nap", *({"seconds": 0.01} for _ in range(400)), collection="c")
+    until(lambda: count(house, State.COMPLETED, collection="c") > 5, "the node works")
+    # When a hold is laid on it
+    covered = ids if scope is not Scope.JOB else ids[-20:]
+    names = {Scope.TYPE: ["nap"], Scope.COLLECTION: ["c"], Scope.JOB: [str(i) for i in covered]}[scope]
+    for name in names:
+        lay(house, scope, name)
+    laid_us = now_us()
+    if told:
+        nudge_all(house.run_dir)
+    # Then soon nothing of it begins any more, and what had been given comes back and is held
+    until(lambda: at_rest(house), "what runs has ended")
+    sweep(house)
+    begun = [a.started_us for i in covered for a in house.attempts(i)]
+    assert max(begun, default=0) < laid_us + BOUND_US
+    left = [house.store.job(i) for i in covered]
+    assert {j.state for j in left} <= {State.COMPLETED, State.HELD}
+    held = [j for j in left if j.state is State.HELD]
+    assert len(held) >= len(covered) / 2
+    assert {j.attempts for j in held} == {0}
+
+
+def test_what_stands_behind_a_long_attempt_does_not_begin_when_that_ends(house: House) -> None:
+    house.node(slots=1, lookahead_s=30.0)
+    house.run("nap", *({} for _ in range(10)))
+    long, *behind = house.submit("nap", {"seconds": 1.5}, *({} for _ in range(30)))
+    until(lambda: count(house, State.CLAIMED) + count(house, State.RUNNING) > 20, "others stand behind it")
+
+    lay(house)
+
+    (done,) = house.settled([long])
+    assert done.state is State.COMPLETED
+    until(lambda: at_rest(house), "the others are back")
+    assert {house.store.job(i).state for i in behind} == {State.HELD}
+    assert [a for i in behind for a in house.attempts(i)] == []
+
+
+def test_a_stage_that_runs_finishes_and_the_next_is_held(house: House) -> None:
+    house.node(slots=1)
+    log = str(house.file("log"))
+    (job,) = house.submit("stages", {"log": log, "seconds": 0.5})
+    until(lambda: house.attempts(job), "its first stage runs")
+
+    hold = lay(house, Scope.TREE, str(job))
+    nudge_all(house.run_dir)
+
+    until(lambda: house.store.job(job).state is State.HELD, "held")
+    assert [a.stage for a in house.attempts(job)] == ["first"]
+    house.store.holds.lift(hold.id, ANN, now_us=now_us())
+    sweep(house)
+    nudge_all(house.run_dir)
+    (done,) = house.settled([job])
+    assert done.state is State.COMPLETED
+
+
+def test_a_hold_ends_by_itself_and_the_node_goes_on(house: House) -> None:
+    house.node()
+    hold = lay(house, until_s=1.5)
+    ids = house.submit("nap", *({} for _ in range(20)))
+    assert {house.store.job(i).state for i in ids} == {State.HELD}
+
+    jobs = house.settled(ids, 10.0)
+
+    assert hold.until_us is not None
+    started = min(a.started_us for j in jobs for a in house.attempts(j.id))
+    assert hold.until_us <= started < hold.until_us + 1_500_000
+    assert house.store.holds.all() == []
+
+
+SWEEPER = """
+import sys, time
+from spinney.model.holds import Scope
+from spinney.model.operators import Author
+from spinney.stores.sql import open_store
+
+def now_us():
+    return time.time_ns() // 1000
+
+store, ann = open_store(sys.argv[1]), Author(by="ann", call="c")
+if sys.argv[2] == "hold":
+    store.holds.lay(Scope.COLLECTION, "c", "disk swap", ann, now_us=now_us())
+else:
+    store.holds.lift(int(sys.argv[2]), ann, now_us=now_us())
+print("done", flush=True)
+while store.holds.sweep(now_us=now_us(), limit=20):
+    time.sleep(0.01)
+"""
+
+
+def killed_midway(house: House, what: str, reached: Callable[[], bool]) -> None:
+    """A process lays or lifts a hold and sweeps, and is killed when it has come so far."""
+    process = subprocess.Popen([sys.executable, "-c", SWEEPER, house.url, what], stdout=subprocess.PIPE)
+    try:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"done\n"
+        until(reached, "it is in the midst of it")
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def test_a_sweep_that_was_killed_midway_leaves_nothing_that_starts_and_nothing_stuck(house: House) -> None:
+    n = 4_000
+    house.node().stop()  # its types are known from now on
+    ids = house.submit("noop", *({"n": i} for i in range(n)), collection="c")
+
+    def held() -> int:
+        return count(house, State.HELD)
+
+    # Given a process that was killed while it swept a hold, when a node comes
+    killed_midway(house, "hold", lambda: 100 < held() < n / 2)
+    assert held() < n
+    house.node()
+    # Then nothing starts, and all is swept in the end
+    until(lambda: held() == n, "the node has swept the rest")
+    assert [a for i in ids[::50] for a in house.attempts(i)] == []
+    # And given one that was killed while it swept after the release, all goes on
+    (hold,) = house.store.holds.all()
+    killed_midway(house, str(hold.id), lambda: held() < n - 100)
+    assert {j.state for j in house.settled(ids)} == {State.COMPLETED}
+
+
+def test_of_two_nodes_one_sweeps(house: House) -> None:
+    house.node(name="a")
+    house.node(name="b")
+    hold = lay(house, Scope.TYPE, "noop")
+    house.submit("noop", *({"n": i} for i in range(3_000)))
+    house.store.holds.lift(hold.id, ANN, now_us=now_us())
+
+    until(lambda: count(house, State.COMPLETED) == 3_000, "all have run")
+
+
+# --- what is on its way -----------------------------------------------------------------------
+
+
+class Thread:
+    """In place of a store thread: answers from a list, the last again and again."""
+
+    def __init__(self, answers: Sequence[tuple[int, Sequence[int]]]) -> None:
+        self.answers, self.asked = list(answers), []
+
+    async def call(self, verb: Callable[[Any], Any]) -> Any:
+        return verb(SimpleNamespace(holds=self))
+
+    def leased_under(self, node_id: int, after: int) -> tuple[int, Sequence[int]]:
+        self.asked.append(after)
+        return self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+
+
+def worker(*held: int, running: Sequence[int] = ()) -> Any:
+    recalls: list[int] = []
+    child = SimpleNamespace(
+        running=lambda: [SimpleNamespace(fence=fence) for fence in running], recall=lambda: recalls.append(1)
+    )
+    return SimpleNamespace(held=dict.fromkeys(held), child=child, recalls=recalls)
+
+
+async def looked(thread: Thread, workers: list[Any], arrives: Any = None) -> Holding:
+    holding = Holding(
+        thread, thread, SimpleNamespace(workers=workers),  # type: ignore[arg-type]
+        node_id=1, now_us=lambda: 0, on_claimable=lambda: None,
+    )  # fmt: skip
+    task = asyncio.create_task(holding.get_back())
+    holding.changed()
+    give_up = time.monotonic() + 5
+    while len(thread.answers) > 1 and time.monotonic() < give_up:
+        if arrives is not None and len(thread.asked) == 1 and not workers:
+            workers.append(arrives)
+        await asyncio.sleep(0.001)
+    await asyncio.sleep(0.05)
+    task.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await task
+    return holding
+
+
+async def test_a_lease_that_is_on_its_way_to_a_worker_is_asked_back_when_it_is_there() -> None:
+    arriving = worker(7)
+    thread = Thread([(3, [7]), (3, [7]), (3, [])])
+
+    await looked(thread, [], arrives=arriving)
+
+    assert arriving.recalls
+    assert set(thread.asked) == {0}, "it is done with the hold only when nothing is left of it"
+
+
+async def test_what_has_begun_is_left_alone_and_ends_the_look() -> None:
+    busy, other = worker(7, 8, running=[7]), worker(9)
+    thread = Thread([(3, [7])])
+
+    holding = await looked(thread, [busy, other])
+
+    assert (busy.recalls, other.recalls, thread.asked) == ([], [], [0])
+    assert holding._done_with == 3
+
+
+async def test_a_worker_is_asked_back_only_when_it_holds_something_covered() -> None:
+    busy, other = worker(7, 8, running=[7]), worker(9)
+    thread = Thread([(3, [8]), (3, [])])
+
+    await looked(thread, [busy, other])
+
+    assert busy.recalls
+    assert not other.recalls

@@ -1,0 +1,116 @@
+"""Schedules on real nodes, which need no elected one among them."""
+
+from itertools import pairwise
+
+import pytest
+from node_fixtures import House, house, now_us, until
+
+from spinney.model.operators import Author
+from spinney.model.schedules import Overlap, Schedule, ScheduleRun
+from spinney.model.states import State
+from spinney.nudge import nudge_all
+
+__all__ = ["house"]
+
+ANN = Author(by="ann", call="c")
+SECOND_US = 1_000_000
+
+
+def put(house: House, schedule: Schedule) -> None:
+    house.store.schedules.put(schedule, ANN, now_us=now_us())
+    nudge_all(house.run_dir)
+
+
+def find(house: House, name: str) -> Schedule | None:
+    return next((s for s in house.store.schedules.all() if s.name == name), None)
+
+
+def runs(house: House, name: str) -> list[ScheduleRun]:
+    return list(reversed(house.store.schedules.runs(name, limit=1000)))
+
+
+def test_two_nodes_make_one_job_a_nominal_time(house: House) -> None:
+    # Given two nodes on one store, and a job for each second
+    for name in ("oak", "ash"):
+        house.start(name=name)
+    for node in house.nodes:
+        node.joined()
+    put(house, Schedule(name="each", type="noop", every_s=1, overlap="allow", catch_up="all"))  # type: ignore[arg-type]
+    # When some seconds have passed
+    until(lambda: len(runs(house, "each")) >= 6, "six times have come")
+    for node in house.nodes:
+        node.stop()
+    # Then there is one job for each, made soon, and no other
+    made = runs(house, "each")
+    assert {b.nominal_us - a.nominal_us for a, b in pairwise(made)} == {SECOND_US}
+    jobs = [house.store.job(r.job_id or 0) for r in made]
+    assert len({job.id for job in jobs}) == len(jobs) == sum(house.counts().values())
+    for run, job in zip(made, jobs, strict=True):
+        assert run.nominal_us <= job.created_us < run.nominal_us + 10 * SECOND_US
+    assert {job.state for job in jobs} == {State.COMPLETED}
+
+
+@pytest.mark.parametrize("overlap", [Overlap.SKIP, Overlap.QUEUE])
+def test_jobs_that_take_longer_than_their_interval_never_overlap(house: House, overlap: Overlap) -> None:
+    house.node(slots=4)
+    put(
+        house,
+        Schedule(name="slow", type="nap", every_s=1, params={"seconds": 1.5}, overlap=overlap, catch_up="all"),  # type: ignore[arg-type]
+    )
+
+    def ended() -> list[int]:
+        ids = [r.job_id for r in runs(house, "slow") if r.job_id is not None]
+        return [i for i in ids if house.store.job(i).state is State.COMPLETED]
+
+    ids = until(lambda: ids if len(ids := ended()) >= 3 else [], "three have ended")
+
+    attempts = [house.attempts(i)[0] for i in ids]
+    assert all(before.ended_us and before.ended_us <= after.started_us for before, after in pairwise(attempts))
+    passed_over = {r.outcome for r in runs(house, "slow") if r.job_id is None}
+    assert passed_over <= {"skipped" if overlap is Overlap.SKIP else "queued"}
+    if overlap is Overlap.QUEUE:
+        nominal = [r.nominal_us for r in runs(house, "slow") if r.job_id in ids]
+        assert {b - a for a, b in pairwise(nominal)} == {SECOND_US}, "one that waits loses no time"
+
+
+def test_what_code_declares_is_made_by_the_node_that_runs_it(house: House) -> None:
+    node = house.node(app="schedule_app:app")
+    first = until(lambda: runs(house, "declared"), "its first time has come")[0]
+    job = house.settled([first.job_id or 0])[0]
+    assert (job.submitter, job.params) == ("clock", {"word": "!"})
+    told = house.store.get_data(job.id)["schedule"]["at"]
+    assert house.store.results(job.id) == {"stamp": f"{told}!"}
+    declared = find(house, "declared")
+    assert declared is not None
+    assert (declared.by, declared.declared) == ("code", True)
+    node.stop()
+
+
+def test_what_an_operator_said_outlasts_the_start_of_a_node(house: House) -> None:
+    # Given a node that has declared a schedule, which somebody then pauses and another drops
+    house.node(app="schedule_app:app").stop()
+    house.store.schedules.pause("declared", ANN, paused=True, now_us=now_us())
+    # When it starts again
+    house.node(app="schedule_app:app").stop()
+    # Then it is paused still
+    found = find(house, "declared")
+    assert found is not None
+    assert (found.paused, found.declared) == (True, True)
+    # And what he changed is told in the node's log, and stays
+    put(house, Schedule(name="declared", type="stamp", every_s=3600))
+    log = house.node(app="schedule_app:app").stop()
+    assert "schedule declared stays as an operator made it" in log
+    found = find(house, "declared")
+    assert found is not None
+    assert (found.every_s, found.declared) == (3600, False)
+
+
+def test_a_schedule_that_cannot_be_told_here_is_logged_and_others_go_on(house: House) -> None:
+    # Given a schedule in a store that a host has written which knows a zone more
+    node = house.node()
+    put(house, Schedule(name="abroad", type="noop", cron="* * * * *", zone="Europe/Berlin"))
+    with house.store._write() as tx:  # type: ignore[attr-defined]
+        tx.run("update schedules set spec = replace(spec, 'Europe/Berlin', 'Europe/Atlantis'), next_us = 1")
+    put(house, Schedule(name="here", type="noop", every_s=1))
+    until(lambda: runs(house, "here"), "the other goes on")
+    assert "schedule 'abroad': there is no time zone 'Europe/Atlantis'" in node.stop()

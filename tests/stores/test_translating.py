@@ -1,0 +1,51 @@
+"""How statements are spelt for PostgreSQL."""
+
+import pytest
+
+from spinney.stores.sql.translating import at_once, copied, translated
+
+
+def test_marks_and_percent_signs_become_the_drivers() -> None:
+    assert translated("select 1 from a where b = ? and c like 'lock:%?' and d = ?") == (
+        "select 1 from a where b = %s and c like 'lock:%%?' and d = %s", None,
+    )  # fmt: skip
+
+
+def test_a_number_used_twice_hands_its_argument_over_twice() -> None:
+    assert translated("select ?2, ?1 from a where b = ?2") == ("select %s, %s from a where b = %s", (1, 0, 1))
+
+
+def test_lists_are_of_numbers_unless_they_say_otherwise() -> None:
+    assert "bigint[]" in translated("select j.value from json_each(?) j").text
+    assert "jsonb_array_elements_text(cast(%s as jsonb))" in translated(
+        "select j.value from json_each(?) /* text */ j"
+    ).text
+
+
+def test_an_insert_of_arguments_alone_is_copied() -> None:
+    assert copied("insert into a (b, c) values (?, ?)") == "copy a (b, c) from stdin"
+    assert copied("insert into a (b, c) values (?, 0)") is None
+    assert copied("insert into a (b, c) values (?, ?) on conflict do nothing") is None
+
+
+def test_a_change_row_by_row_is_one_statement_with_arrays() -> None:
+    assert at_once("update a set b = 'x', c = coalesce(c, ?), d = ? where e = ?", ("bigint", None, "text")) == (
+        "update a set b = 'x', c = coalesce(c, v.c0), d = null from unnest(cast(%s as bigint[]), cast(%s as text[])) "
+        "as v(c0, c2) where e = v.c2"
+    )
+    assert at_once("delete from a where b = ? and c <= ?", ("bigint", "text")) == (
+        "delete from a using unnest(cast(%s as bigint[]), cast(%s as text[])) as v(c0, c1) where b = v.c0 and c <= v.c1"
+    )
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "insert into a (b) values (?)",
+        "update a set b = ?1 where c = ?2",
+        "update a set b = (select x from d where e = ?) where c = ?",
+        "delete from a where b in (select x from d where e = ?) and c = ?",
+    ],
+)
+def test_what_is_of_another_shape_is_left_as_it_is(sql: str) -> None:
+    assert at_once(sql, ("bigint", "bigint")) is None
