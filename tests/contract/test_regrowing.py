@@ -94,6 +94,40 @@ def test_only_stages_marked_again_run_once_more(grove: Site) -> None:
     assert grove.state(parent) is State.COMPLETED
 
 
+def _finished_in(site: Site, last: str) -> tuple[int, int]:
+    """A parent that said in this stage that no more are needed, and its child."""
+    site.knows(kind("layered", "expand", stage("merge", again=True), "publish"))
+    parent, (child,) = site.family("layered", n=1)
+    site.pass_(site.run(child))
+    for name in ("merge", "publish"):
+        lease = site.run(parent)
+        site.record(lease, Outcome.FINISH if name == last else Outcome.OK, result=name)
+        if name == last:
+            break
+    assert site.state(parent) is State.COMPLETED
+    return parent, child
+
+
+def test_a_finished_parent_needs_no_stage_again_and_loses_no_result(site: Site) -> None:
+    parent, child = _finished_in(site, "publish")
+
+    site.rerun(child)
+
+    assert site.drain() == [(child, "work")]
+    assert site.state(parent) is State.COMPLETED
+    assert site.store.results(parent) == {"merge": "merge", "publish": "publish"}
+
+
+def test_a_stage_that_finished_runs_again_once_more_was_asked_for(site: Site) -> None:
+    parent, child = _finished_in(site, "merge")
+    site.rerun(parent, stage="publish")
+    assert site.drain() == [(parent, "publish")]
+
+    site.rerun(child)
+
+    assert site.drain() == [(child, "work"), (parent, "merge")]
+
+
 def test_a_parent_without_stages_for_it_completes_again_by_itself(site: Site) -> None:
     parent, born = site.family("one", n=2)
     site.drain()
@@ -239,6 +273,20 @@ def test_a_leaf_opened_while_the_report_runs_makes_one_report_more(site: Site) -
 
     assert site.state(batch) is State.WAITING
     assert site.drain() == [(born[0], "work"), (batch, "report")]
+    assert site.state(batch) is State.COMPLETED
+
+
+def test_a_report_that_finishes_its_job_is_the_last_one_whenever_a_leaf_is_opened(site: Site) -> None:
+    """As ``test_a_finished_parent_needs_no_stage_again_and_loses_no_result`` has it for one that had settled."""
+    batch, born = site.family("batch", n=1)
+    site.pass_(site.run(born[0]))
+    report = site.run(batch)
+
+    site.rerun(born[0])
+    site.record(report, Outcome.FINISH)
+
+    assert site.state(batch) is State.WAITING
+    assert site.drain() == [(born[0], "work")]
     assert site.state(batch) is State.COMPLETED
 
 

@@ -10,16 +10,17 @@ from typing import NamedTuple
 
 import orjson
 
+from spinney.model.failures import Cause, cause
 from spinney.model.jobs import Lease, Record, Want
 from spinney.model.outcomes import PASSED, Outcome
 from spinney.model.progress import next_stage
 from spinney.model.states import State
 from spinney.scheduling.verdict import Verdict, verdict
-from spinney.stores.sql import locks, placing, rows, staging
+from spinney.stores.sql import breaking, covering, failing, locks, pacing, placing, rows, shifting, staging
 from spinney.stores.sql.database import Tx
 from spinney.stores.sql.registry import Lane, Registry, effective_queue, ready_share
 from spinney.stores.sql.rows import Row
-from spinney.stores.sql.settling import Consequences
+from spinney.stores.sql.settling import Consequences, there
 
 MESSAGE_MAX = 2_000
 _SPECIAL = (
@@ -55,6 +56,8 @@ class Recorder:
         self.draw, self.now_us = draw, now_us
         self.refused: list[Record] = []
         self.kept: list[Lease] = []
+        self._causes: dict[str, Cause] = {}
+        """Of the jobs that this flush fails, by fingerprint."""
 
     def run(self, records: Sequence[Record], want: Want | None) -> None:
         """Write all of it; ``refused`` and ``kept`` say what the node must know."""
@@ -83,6 +86,9 @@ class Recorder:
             self._return_plain(returned)
         for record, lease in others:
             self._record(record, lease, want)
+        pacing.note(self.tx, plain, others, self.now_us)
+        if self._causes:
+            failing.remember(self.tx, self._causes.values(), self.now_us)
         self.consequences.drain()
 
     def _leases(self, records: Sequence[Record]) -> dict[int, HeldRow]:
@@ -100,10 +106,16 @@ class Recorder:
             return {r.job_id for r in records}
         ids = orjson.dumps([r.job_id for r in records]).decode()
         found: set[int] = set()
-        for there, sql in (
+        for some, sql in (
             (
                 needs,
                 "select distinct need_id from needs where need_id in (select j.value from json_each(?) j)",
+            ),
+            (
+                # What it needs may have been opened again since it was claimed: then it does not go back to where
+                # it stood, but waits.
+                needs and any(r[2] is Outcome.RETURNED for r in records),
+                "select distinct job_id from needs where job_id in (select j.value from json_each(?) j)",
             ),
             (locks, "select job_id from locks where job_id in (select j.value from json_each(?) j)"),
             (staged, "select parent_id from staging where parent_id in (select j.value from json_each(?) j)"),
@@ -113,7 +125,7 @@ class Recorder:
                 "(select 1 from children_left c where c.parent_id = j.value)",
             ),
         ):
-            if there:
+            if some:
                 found.update(job_id for (job_id,) in self.tx.all(sql, (ids,)))
         return found
 
@@ -141,6 +153,9 @@ class Recorder:
             "final_began_us = ?, final_ended_us = ?, final_result = ? where id = ?",
             [(r[3], now, h[2], r[1], h[5], r[3], r[4], r[5], r[0]) for r, h in records],
         )
+        if self.registry.streaks:
+            lanes = {self.registry.lanes[lane_id] for lane_id in {h[4] for _, h in records}}
+            breaking.passed(tx, {(lane.type, lane.stage) for lane in lanes} & self.registry.streaks)
         children = [(h[6], r[0]) for r, h in records if h[6] is not None]
         if children:
             tx.many("delete from children_left where parent_id = ? and bad = 0 and child_id = ?", children)
@@ -148,10 +163,12 @@ class Recorder:
                 self.consequences.parent_changed(parent_id)
 
     def _return_plain(self, records: list[tuple[Record, HeldRow]]) -> None:
-        """Handed back without having begun: to where they stood, uncounted."""
+        """Handed back without having begun: to where they stood, uncounted. What a hold covers by now is held."""
+        held = covering.covered(self.tx, self.registry.holds, [r[0] for r, _ in records])
         groups: dict[int, list[int]] = {}
         for r, h in records:
-            groups.setdefault(h[4], []).append(r[0])
+            if r[0] not in held:
+                groups.setdefault(h[4], []).append(r[0])
         for lane_id, ids in groups.items():
             queue = self.registry.queue(self.registry.lanes[lane_id].queue)
             share = "0" if queue.shared == "none" else "jobs.share"
@@ -165,15 +182,20 @@ class Recorder:
             "delete from leases where job_id in (select j.value from json_each(?) j)",
             (orjson.dumps([r[0] for r, _ in records]).decode(),),
         )
+        shifting.to_held(self.consequences, held, leased=True)
 
     # --- one by one -----------------------------------------------------------------------
 
     def _record(self, record: Record, lease: Held, want: Want | None) -> None:
         tx, c = self.tx, self.consequences
-        row = rows.find(tx, record.job_id)
+        tx.run("delete from leases where job_id = ?", (record.job_id,))
+        c.free_locks(record.job_id, record.fence)
+        row = there(tx, record.job_id)
+        if row is None:
+            staging.disown_children(tx, record.fence)
+            self.refused.append(record)
+            return
         lane = self.registry.lanes[lease.lane]
-        tx.run("delete from leases where job_id = ?", (row.id,))
-        c.free_locks(row.id, record.fence)
         if row.parent_id is not None:
             c.line_moved(row.root_id)
         began = record.started_us > 0
@@ -185,9 +207,13 @@ class Recorder:
                 (record.started_us, lease.node_id, row.id),
             )
         if record.outcome in PASSED:
+            if (lane.type, lane.stage) in self.registry.streaks:
+                breaking.passed(tx, [(lane.type, lane.stage)])
             wish = placing.wished(tx, row)
             if wish is not None and staging.disown_children(tx, record.fence):
-                # Its children would have to run for it to be done; they are not born any more.
+                # Its children would have to run for it to be done; they are not born any more. So the stage has
+                # not passed: a retry runs it again, and bears them.
+                self._supersede(row, record.fence)
                 c.settle(row, State.CANCELLED, reason=wish, leased=True)
                 return
             staging.publish_children(tx, self.registry, row.id, record.fence, self.now_us)
@@ -221,7 +247,8 @@ class Recorder:
             tx.run("update jobs set warnings = warnings + 1 where id = ?", (row.id,))
         spec = self.registry.types.get(row.type)
         stage = row.stage
-        self._supersede_early_report(row, record.fence)
+        if record.outcome is not Outcome.FINISH:
+            self._supersede_early_report(row, record.fence)
         if spec is not None:
             stage = next_stage(spec, rows.passed_stages(tx, row.id, [s.name for s in spec.stages]))
         tx.run(
@@ -245,11 +272,15 @@ class Recorder:
 
     def _supersede_early_report(self, row: Row, fence: int) -> None:
         """A stage marked ``again`` that ran while a child of an earlier stage was opened again has told
-        of things as they are no more: it runs once more when that child has settled."""
+        of things as they are no more: it runs once more when that child has settled. Not so after a ``finish``,
+        which says that no more is to run, whether it comes before the child is opened or after."""
         spec = self.registry.types.get(row.type)
         stage = spec.stage(row.stage or "") if spec else None
         if stage is not None and stage.again and self.consequences.older_children_open(row):
-            self.tx.run("update attempts set superseded = 1 where job_id = ? and fence = ?", (row.id, fence))
+            self._supersede(row, fence)
+
+    def _supersede(self, row: Row, fence: int) -> None:
+        self.tx.run("update attempts set superseded = 1 where job_id = ? and fence = ?", (row.id, fence))
 
     def _keeps(self, row: Row, record: Record, stage: str, lease: Held, want: Want | None) -> bool:
         """Whether the next stage may start at once in the same slot."""
@@ -263,6 +294,8 @@ class Recorder:
         if queue != row.queue or placing.wished(tx, row) is not None or self.consequences.is_serial(row):
             return False
         if placing.bad_child(tx, row.id) is not None and spec.children == "completed":
+            return False
+        if covering.first(tx, self.registry, row, queue) is not None:
             return False
         lane_id = self.registry.lane(tx, queue, row.type, stage)
         lane = self.registry.lanes[lane_id]
@@ -337,9 +370,20 @@ class Recorder:
             self._sleep_lane(lane, decided.delay_s)
         elif began:
             self._wake_lane(lane)
-        self._go(row, record, decided)
+        why = self._why(row, record, lane, decided)
+        if why is not None and spec is not None and decided.attempt_used:
+            breaking.failed(tx, self.registry, spec, row.id, why, self.now_us)
+        self._go(row, record, decided, why)
 
-    def _go(self, row: Row, record: Record, decided: Verdict) -> None:
+    def _why(self, row: Row, record: Record, lane: Lane, decided: Verdict) -> Cause | None:
+        """The cause of a failure, where somebody has to know it: who looks at failed jobs, or a breaker."""
+        spec = self.registry.types.get(row.type)
+        watched = decided.attempt_used and spec is not None and spec.breaker is not None
+        if decided.state not in (State.FAILED, State.ORPHANED) and not watched:
+            return None
+        return cause(row.type, lane.stage, record, poison=decided.poison, reason=decided.reason)
+
+    def _go(self, row: Row, record: Record, decided: Verdict, why: Cause | None) -> None:
         tx, c, now = self.tx, self.consequences, self.now_us
         reason = record.message or decided.reason
         if decided.state is State.PENDING or (decided.state is State.SCHEDULED and decided.delay_s <= 0):
@@ -361,7 +405,11 @@ class Recorder:
             if record.code is not None:
                 tx.run("update jobs set code = ? where id = ?", (record.code, row.id))
             told = f"{decided.reason}: {record.message}" if decided.reason and record.message else reason
-            c.settle(row, decided.state, reason=told, leased=True)
+            mark = None
+            if why is not None:
+                mark = why.fingerprint
+                self._causes[mark] = why
+            c.settle(row, decided.state, reason=told, fingerprint=mark, leased=True)
 
     # --- lanes that sleep -----------------------------------------------------------------
 
