@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
-SCHEMA_VERSION = "0002"
+SCHEMA_VERSION = "0003"
 
 
 class Tx:

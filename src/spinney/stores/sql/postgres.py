@@ -10,56 +10,28 @@ A row lock, so it works behind a pooler and goes with its holder: what stands st
 process, a lost network) is ended by the server after a while.
 """
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
-from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 import psycopg
-from psycopg.adapt import Dumper
-from psycopg.types.numeric import Int8Dumper
 from sqlalchemy import create_engine
-from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import NullPool
 
-from spinney.model.errors import StoreUnusable, UsageError
-from spinney.model.places import without_password
-from spinney.stores.sql.database import SCHEMA_VERSION, Database, Tx
+from spinney.stores.sql.database import Database, Tx
+from spinney.stores.sql.reaching import Way
 from spinney.stores.sql.translating import at_once, copied, translated
 
-DEFAULT_SCHEMA = "spinney"
-LEAST_VERSION = 140000
-_SCHEMA = re.compile(r"[a-z_][a-z0-9_]{0,62}")
-_CONNECT_S = 10
 MANY = 20
 """So many rows are worth a COPY, or one statement with arrays, instead of a statement for each."""
-_SETTINGS = {
-    "lock_timeout": "10s",
-    "statement_timeout": "60s",
-    "idle_in_transaction_session_timeout": "10s",
-    "client_min_messages": "warning",
-    "default_transaction_isolation": "read committed",
-    # Statements go from short lists to single rows: what compiling them would cost is never gained.
-    "jit": "off",
-}
-
-
-class _Flag(Dumper):
-    """Truth values are small numbers in this schema, as SQLite has them."""
-
-    oid = psycopg.adapters.types["int2"].oid
-
-    def dump(self, obj: bool) -> bytes:
-        return b"1" if obj else b"0"
 
 
 class PostgresDatabase(Database):
     """A schema of a PostgreSQL database."""
 
     def __init__(self, url: str) -> None:
-        self._conninfo, self.schema = parsed(url)
-        self.name = without_password(url)
+        self._way = Way(url)
+        self.name, self.schema = self._way.name, self._way.schema
         self._writer: psycopg.Connection[Any] | None = None
         self._reader: psycopg.Connection[Any] | None = None
 
@@ -67,7 +39,7 @@ class PostgresDatabase(Database):
 
     @contextmanager
     def write(self, *, durable: bool = True) -> Iterator[Tx]:
-        with self._explained():
+        with self._way.explained():
             self._writer = writer = self._opened(self._writer)
             begin = "begin" if durable else "begin; set local synchronous_commit = off"
             writer.execute(begin)
@@ -81,7 +53,7 @@ class PostgresDatabase(Database):
 
     @contextmanager
     def look(self) -> Iterator[Tx]:
-        with self._explained():
+        with self._way.explained():
             self._reader = reader = self._opened(self._reader)
             reader.execute("begin isolation level repeatable read read only")
             try:
@@ -90,7 +62,7 @@ class PostgresDatabase(Database):
                 _roll_back(reader)
 
     def data_version(self) -> int:
-        with self._explained():
+        with self._way.explained():
             self._reader = reader = self._opened(self._reader)
             found = reader.execute("select value from counters where name = 'turn'").fetchone()
         return int(found[0]) if found is not None else 0
@@ -111,9 +83,9 @@ class PostgresDatabase(Database):
         }
 
     def upgrade(self, run: Callable[[Any], None]) -> None:
-        engine = create_engine("postgresql+psycopg://", creator=self._connect, poolclass=NullPool)
+        engine = create_engine("postgresql+psycopg://", creator=self._way.connect, poolclass=NullPool)
         try:
-            with self._explained(), engine.begin() as connection:
+            with self._way.explained(), engine.begin() as connection:
                 # Two that make one store at the same time: the second waits, and finds it made.
                 connection.exec_driver_sql("select pg_advisory_xact_lock(hashtext(%s))", (f"spinney {self.schema}",))
                 if connection.exec_driver_sql("select to_regnamespace(%s)", (self.schema,)).scalar() is None:
@@ -133,74 +105,16 @@ class PostgresDatabase(Database):
 
     # --- connections ----------------------------------------------------------------------
 
-    def _connect(self) -> "psycopg.Connection[Any]":
-        connection = psycopg.connect(self._conninfo, autocommit=True, connect_timeout=_CONNECT_S)
-        if connection.info.server_version < LEAST_VERSION:
-            connection.close()
-            raise StoreUnusable(f"{self.name} is older than PostgreSQL 14; upgrade it, or name another store")
-        # One type for all numbers, so that a statement is prepared once.
-        connection.adapters.register_dumper(int, Int8Dumper)
-        connection.adapters.register_dumper(bool, _Flag)
-        for name, value in {**_SETTINGS, "search_path": f'"{self.schema}"'}.items():
-            connection.execute("select set_config(%s, %s, false)", (name, value))
-        return connection
-
     def _opened(self, connection: "psycopg.Connection[Any] | None") -> "psycopg.Connection[Any]":
         if connection is not None and not connection.closed:
             return connection
-        connection = self._connect()
+        connection = self._way.connect()
         try:
-            self._require_store(connection)
+            self._way.require_store(connection)
         except BaseException:
             connection.close()
             raise
         return connection
-
-    def _require_store(self, connection: "psycopg.Connection[Any]") -> None:
-        made = connection.execute("select to_regclass(%s)", (f'"{self.schema}".alembic_version',)).fetchone()
-        if made is None or made[0] is None:
-            raise StoreUnusable(
-                f"{self.name} holds no Spinney in its schema {self.schema!r}; make one with 'spinney init'"
-            )
-        found = connection.execute("select version_num from alembic_version").fetchone()
-        if found is None or found[0] != SCHEMA_VERSION:
-            has = found[0] if found else "none"
-            raise StoreUnusable(
-                f"{self.name} has schema {has}, this Spinney needs {SCHEMA_VERSION}; run 'spinney init'"
-            )
-
-    @contextmanager
-    def _explained(self) -> Iterator[None]:
-        """The driver's errors as one sentence that says what to do."""
-        try:
-            yield
-        except DBAPIError as error:
-            raise self._sentence(error.orig) from error
-        except psycopg.Error as error:
-            raise self._sentence(error) from error
-
-    def _sentence(self, error: BaseException | None) -> Exception:
-        if isinstance(error, psycopg.errors.DiskFull):
-            return StoreUnusable(
-                f"the disk of {self.name} is full; make room there, then go on: nothing was half-written"
-            )
-        if isinstance(error, psycopg.errors.LockNotAvailable | psycopg.errors.QueryCanceled):
-            return StoreUnusable(
-                f"{self.name} did not answer in time ({_said(error)}); look who keeps it (pg_stat_activity), then go on"
-            )
-        if isinstance(error, psycopg.errors.InsufficientPrivilege):
-            return StoreUnusable(
-                f"{self.name} refuses: {_said(error)}; have its owner run 'spinney init' or grant that"
-            )
-        if isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
-            return StoreUnusable(
-                f"{self.name} cannot be reached: {_said(error)}; start it, or name another store"
-            )
-        return error if isinstance(error, Exception) else StoreUnusable(f"{self.name}: {error}")
-
-
-def _said(error: BaseException) -> str:
-    return " ".join(str(error).split())
 
 
 def _tx(connection: "psycopg.Connection[Any]") -> Tx:
@@ -263,28 +177,3 @@ def _roll_back(connection: "psycopg.Connection[Any]") -> None:
             connection.execute("rollback")
     except psycopg.Error:
         connection.close()
-
-
-# --- URLs -------------------------------------------------------------------------------------
-
-
-def parsed(url: str) -> tuple[str, str]:
-    """(what the driver connects by, the schema). ``postgresql://user@host/database?schema=name``, the rest as libpq
-    has it. Raises UsageError."""
-    parts = urlsplit(url)
-    query = parse_qsl(parts.query, keep_blank_values=True)
-    schema = dict(query).get("schema", DEFAULT_SCHEMA)
-    if not _SCHEMA.fullmatch(schema) or schema.startswith("pg_"):
-        raise UsageError(
-            f"{schema!r} cannot be the schema of a store; use small letters, digits and underscores, as schema=spinney"
-        )
-    others = urlencode([(name, value) for name, value in query if name != "schema"])
-    conninfo = urlunsplit(parts._replace(query=others))
-    try:
-        psycopg.conninfo.conninfo_to_dict(conninfo)
-    except psycopg.ProgrammingError as error:
-        raise UsageError(
-            f"{without_password(url)!r} is no URL of a PostgreSQL database ({_said(error)}); write it as "
-            "postgresql://user@host/database"
-        ) from error
-    return conninfo, schema

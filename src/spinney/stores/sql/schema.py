@@ -50,6 +50,16 @@ types = Table("types", metadata, Column("name", _Text, primary_key=True), Column
 queues = Table(
     "queues", metadata, Column("name", _Text, primary_key=True), Column("spec", _Text, nullable=False)
 )
+queue_settings = Table(
+    "queue_settings",
+    metadata,
+    Column("name", _Text, primary_key=True),
+    Column("settings", _Text, nullable=False),
+    Column("by", _Text, nullable=False),
+    Column("at_us", _Id, nullable=False),
+)
+"""What operators set of a queue wins over what is declared; JSON of those fields of a QueueSpec alone."""
+
 shares = Table(
     "shares", metadata, Column("id", _Id, primary_key=True), Column("name", _Text, nullable=False, unique=True)
 )
@@ -320,7 +330,33 @@ nodes = Table(
     Column("seen_us", _Id, nullable=False),
     Column("version", _Text, nullable=False),
     Column("types", _Text, nullable=False),
+    Column("load", _Text),
+    Column("serves", _Text),
+    Column("trouble", _Text),
 )
+"""``load``: JSON of what it measures of its host. ``serves``: JSON of the queues it was started for or without; None:
+all. ``trouble``: why it works worse than it should, while it does."""
+
+node_settings = Table(
+    "node_settings",
+    metadata,
+    Column("name", _Text, primary_key=True),
+    Column("drained", _Flag, nullable=False),
+    Column("slots", Integer),
+    Column("by", _Text, nullable=False),
+    Column("reason", _Text),
+    Column("at_us", _Id, nullable=False),
+)
+"""What operators want of the nodes of a name, whichever incarnation comes: to claim nothing (``drained``), so many
+slots (None: as it was started)."""
+
+chores = Table(
+    "chores",
+    metadata,
+    Column("name", _Text, primary_key=True),
+    Column("node_id", _Id),
+)
+"""Which node does what one does for all (``housekeeping``): until it leaves, or is dead."""
 
 pace = Table(
     "pace",
