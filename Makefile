@@ -1,27 +1,30 @@
 # make demo [SOURCE=/folder] [CRASH=1]   deposits real files, shows the report
 # make test                              every test, linter and type check
-# make bench, make chaos                 figures; the long kill tests
-# make postgres                          the whole contract on PostgreSQL
+# make bench, make chaos                 figures; faults of every kind under load, and the table of what was lost
+# make sim [SEEDS=100000] [SEED=12345]   that many simulated lives of clusters; one of them again
+# make postgres                          the whole contract on PostgreSQL, directly and through a pooler
 
 PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+SEEDS  ?= 5000
+SEED   ?=
 SOURCE ?=
 CRASH  ?=
 export SOURCE CRASH
 
-.PHONY: help demo test lint types bench chaos postgres clean
+.PHONY: help demo test lint types bench chaos sim postgres clean
 .DELETE_ON_ERROR:
 
 help:
-	@sed -n '1,4s/^# //p' Makefile
+	@sed -n '1,5s/^# //p' Makefile
 
 demo: $(VENV)/.runtime
 	@$(BIN)/python -m spinney.apps.ingest.demo
 
-test: lint types
-	@$(BIN)/python -m pytest -n 2
+test: lint types $(VENV)/.servers
+	@$(BIN)/python -m pytest -n 3
 
 lint: $(VENV)/.tools
 	@$(BIN)/ruff check .
@@ -34,10 +37,14 @@ bench: $(VENV)/.tools
 	@$(BIN)/python -m benchmarks
 
 chaos: $(VENV)/.tools
-	@SPINNEY_LONG=1 $(BIN)/python -m pytest --timeout 3600 tests/chaos
+	@SPINNEY_LONG=1 $(BIN)/python -m pytest --timeout 3600 tests/chaos tests/node/test_database_away.py tests/stores/test_losing_answers.py
 
-postgres: $(VENV)/.tools
+sim: $(VENV)/.tools
+	@PYTHONPATH=tests $(BIN)/python -m simulation $(if $(SEED),--seed $(SEED),--seeds $(SEEDS))
+
+postgres: $(VENV)/.tools $(VENV)/.servers
 	@SPINNEY_POSTGRES=1 $(BIN)/python -m pytest -n 2 tests/contract -k postgresql
+	@SPINNEY_POSTGRES=pooled $(BIN)/python -m pytest -n 2 tests/contract -k pooled
 
 clean:
 	rm -rf $(VENV) demo-out build *.egg-info
@@ -61,3 +68,9 @@ $(VENV)/.tools: $(VENV)/.runtime
 	@echo "installing the test tools"
 	@$(PIP) -e '.[test]'
 	@touch $@
+
+# Servers that tests start for themselves. Without them those tests are skipped, and say why.
+$(VENV)/.servers: $(VENV)/.made tests/debian-packages
+	@echo "getting servers for tests from Debian's packages"
+	@tests/debian-packages $(VENV)/debian pgbouncer && touch $@ \
+	  || echo "cannot get them (is there apt, and a network?): tests that need them are skipped" >&2

@@ -11,16 +11,22 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks import claims, fairness, holds, latency, reading, throughput
+from benchmarks import claims, cluster, fairness, holds, latency, reading, throughput
 from benchmarks.place import fsync_ms
 
 CASES = {
     "bulk submit": throughput.bulk_submit,
     "drain": throughput.drain,
     "idle start": latency.idle_start,
+    "idle start, submitted elsewhere": latency.idle_start_elsewhere,
     "submit beside a drain": latency.submit_beside_drain,
     "behind a big batch": fairness.behind_a_big_batch,
     "claim": claims.flat_claims,
+    "two nodes": cluster.two_nodes,
+    "limit and shares": cluster.limit_and_shares,
+    "claim beside 5,000,000": cluster.flat_beside_finished,
+    "transaction held open": cluster.held_open,
+    "dead rows": cluster.dead_rows,
     "reading": reading.reading,
     "hold and release 100,000": holds.hold_and_release,
     "hold what is next": holds.hold_what_is_next,

@@ -20,23 +20,23 @@ ROUNDS = 400
 def flat_claims() -> Mapping[str, float]:
     """µs of one claim with its record, and how many times the first each other one is."""
     cases: dict[str, Callable[[Site], None]] = {
-        "1,000 pending": lambda s: _pending(s, 1_000),
-        "1,000,000 pending": lambda s: _pending(s, MILLION),
-        "1,000,000 finished": lambda s: (_finished(s, MILLION), _pending(s, 1_000))[0],
-        "100,000 shares": lambda s: _pending(s, 100_000, shares=100_000),
-        "1,000,000 waiting for a lock": lambda s: (_parked(s, "waiting", "lock:x"), _pending(s, 1_000))[0],
-        "1,000,000 held": lambda s: (_parked(s, "held", None), _pending(s, 1_000))[0],
-        "1,000,000 of unknown type": lambda s: (_unknown(s), _pending(s, 1_000))[0],
+        "1,000 pending": lambda s: pending(s, 1_000),
+        "1,000,000 pending": lambda s: pending(s, MILLION),
+        "1,000,000 finished": lambda s: (finished(s, MILLION), pending(s, 1_000))[0],
+        "100,000 shares": lambda s: pending(s, 100_000, shares=100_000),
+        "1,000,000 waiting for a lock": lambda s: (_parked(s, "waiting", "lock:x"), pending(s, 1_000))[0],
+        "1,000,000 held": lambda s: (_parked(s, "held", None), pending(s, 1_000))[0],
+        "1,000,000 of unknown type": lambda s: (_unknown(s), pending(s, 1_000))[0],
     }
     found: dict[str, float] = {}
     with site() as here:
         # The first statements of a process cost more than all later ones.
-        _pending(here, 1_000)
-        _claim_us(here)
+        pending(here, 1_000)
+        claim_us(here)
     for name, prepare in cases.items():
         with site() as here:
             prepare(here)
-            cost = _claim_us(here)
+            cost = claim_us(here)
         if not found:
             found[f"{name}: us"] = base = cost
         else:
@@ -44,7 +44,7 @@ def flat_claims() -> Mapping[str, float]:
     return found
 
 
-def _claim_us(here: Site) -> float:
+def claim_us(here: Site) -> float:
     node = here.store.join(
         NodeInfo(
             id=0, name="bench", boot_id="", host="", pid=0, slots=2, state="active", beat=0, started_us=0, seen_us=0,
@@ -66,7 +66,7 @@ def _claim_us(here: Site) -> float:
     return percentile(taken[10:], 0.5)
 
 
-def _pending(here: Site, count: int, shares: int = 1) -> None:
+def pending(here: Site, count: int, shares: int = 1) -> None:
     here.store.submit([Submission(type="noop", params=['{"text":"x"}'] * count)], now_us=1)
     if shares > 1:
         with here.store.database.write() as tx:
@@ -81,21 +81,21 @@ def _pending(here: Site, count: int, shares: int = 1) -> None:
 _MANY = "with recursive n(i) as (select 1 union all select i + 1 from n where i < ?) "
 
 
-def _rows(here: Site, state: str) -> int:
-    """A million rows of jobs; returns the first id."""
+def _rows(here: Site, state: str, count: int = MILLION) -> int:
+    """So many rows of jobs; returns the first id."""
     with here.store.database.write() as tx:
-        first = tx.take("job", MILLION)
+        first = tx.take("job", count)
         tx.run(
             _MANY + "insert into jobs (id, type, state, stage, queue, priority, share, lineage, root_id, params, "
             "created_us) select ? + i - 1, 'noop', ?, 'noop', 'default', 50, ?, printf('%012d', ? + i - 1), ? + i - 1, "
             "'{}', 1 from n",
-            (MILLION, first, state, first, first, first),
+            (count, first, state, first, first, first),
         )
     return first
 
 
-def _finished(here: Site, count: int) -> None:
-    first = _rows(here, "completed")
+def finished(here: Site, count: int) -> None:
+    first = _rows(here, "completed", count)
     with here.store.database.write() as tx:
         tx.run(
             _MANY + "insert into attempts (job_id, fence, stage, attempt, outcome, node_id, started_us, ended_us) "

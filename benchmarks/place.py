@@ -6,12 +6,14 @@ import subprocess
 import sys
 import tempfile
 import time
+import uuid
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
+import psycopg
 
 from benchmarks.jobs import app as declared
 from spinney import Spinney
@@ -27,6 +29,9 @@ class Site:
     folder: Path
     url: str
     store: SqlStore
+    server: str | None = None
+    """URL of the database server, when there is one, and the schema in it."""
+    schema: str = ""
 
     def app(self) -> Spinney:
         """A submitter's view: the same types, on this store."""
@@ -35,20 +40,31 @@ class Site:
         return made
 
     @contextmanager
-    def node(self, slots: int) -> Iterator[psutil.Process]:
+    def node(self, slots: int, name: str = "bench") -> Iterator[psutil.Process]:
         """A running node; yields its supervisor's process. Stopped and gone at the end."""
         command = [sys.executable, "-m", "spinney", "node", "benchmarks.jobs:app", "--store", self.url]
-        command += ["--slots", str(slots), "--name", "bench"]
+        command += ["--slots", str(slots), "--name", name]
         log = (self.folder / "node.log").open("ab")
         where = {"PYTHONPATH": f"{Path(__file__).parent.parent}:{os.environ.get('PYTHONPATH', '')}"}
         guard = subprocess.Popen(command, stderr=log, stdout=log, cwd=self.folder, env=os.environ | where)
         try:
-            until(lambda: any(n.state == "active" for n in self.store.nodes()), "the node to come up", guard)
+            until(lambda: name in self._working(), "the node to come up", guard)
             yield psutil.Process(guard.pid).children()[0]
         finally:
             guard.send_signal(signal.SIGTERM)
             guard.wait(PATIENCE_S)
             log.close()
+
+    def rate(self, after_id: int) -> float:
+        """Jobs a second of those behind this number, from the first start to the last settlement."""
+        with self.store.database.look() as tx:
+            ((count, first, last),) = tx.all(
+                "select count(*), min(started_us), max(settled_us) from jobs where id > ?", (after_id,)
+            )
+        return float(count / (last - first) * 1e6)
+
+    def _working(self) -> list[str]:
+        return [node.name for node in self.store.nodes() if node.state == "active"]
 
     def wait_settled(self) -> None:
         """Until nothing is left to run. Asked of the narrow tables: counting what has completed would
@@ -67,19 +83,29 @@ class Site:
 
 @contextmanager
 def site() -> Iterator[Site]:
-    """A fresh store on the disk that holds the temporary folder."""
-    with tempfile.TemporaryDirectory(prefix="spinney-bench-") as name:
+    """A fresh store: a file on the disk that holds the temporary folder, or a schema of its own in the database
+    that SPINNEY_BENCH_STORE names."""
+    server = os.environ.get("SPINNEY_BENCH_STORE")
+    with tempfile.TemporaryDirectory(prefix="spinney-bench-") as name, ExitStack() as gone_after:
         folder = Path(name)
-        url = os.environ.get("SPINNEY_BENCH_STORE") or f"sqlite:///{folder}/bench.db"
+        url = gone_after.enter_context(_schema(server)) if server else f"sqlite:///{folder}/bench.db"
         (folder / "spinney.toml").write_text('[spinney]\nfolders = "bench.folders"\n')
         init = [sys.executable, "-m", "spinney", "init", "--store", url]
         subprocess.run(init, check=True, stdout=subprocess.DEVNULL, cwd=folder)
         store = open_store(url)
         store.register([kind.spec for kind in declared.types.values()], [])
         try:
-            yield Site(folder=folder, url=url, store=store)
+            yield Site(folder=folder, url=url, store=store, server=server, schema=url.rpartition("schema=")[2])
         finally:
             store.close()
+
+
+@contextmanager
+def _schema(server: str) -> Iterator[str]:
+    name = f"bench_{uuid.uuid4().hex[:12]}"
+    yield f"{server}{'&' if '?' in server else '?'}schema={name}"
+    with psycopg.connect(server, autocommit=True) as connection:
+        connection.execute(f'drop schema if exists "{name}" cascade')
 
 
 def until(done, what: str, process: subprocess.Popen[bytes] | None = None) -> None:  # type: ignore[no-untyped-def]

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Mapping
 
-from benchmarks.place import Site, percentile, site
+from benchmarks.place import percentile, site
 
 JOBS = 100_000
 ROWS = [{"text": f"{n:036d}"} for n in range(JOBS)]
@@ -33,7 +33,7 @@ def drain() -> Mapping[str, float]:
         for round_ in (1, 2, 3):
             app.submit_many("noop", ROWS)
             here.wait_settled()
-            rates.append(_rate(here, 2000 + (round_ - 1) * JOBS))
+            rates.append(here.rate(2000 + (round_ - 1) * JOBS))
             memory.append(supervisor.memory_info().rss / 2**20)
         app.close()
     return {
@@ -42,10 +42,3 @@ def drain() -> Mapping[str, float]:
         "supervisor MB after 300k": memory[2],
     }
 
-
-def _rate(here: Site, after_id: int) -> float:
-    with here.store.database.look() as tx:
-        ((count, first, last),) = tx.all(
-            "select count(*), min(started_us), max(settled_us) from jobs where id > ?", (after_id,)
-        )
-    return float(count / (last - first) * 1e6)

@@ -15,6 +15,7 @@ from spinney import Job, Spinney, SpinneyError, load_app
 from spinney.model.errors import BadParameters, NoSuchJob, UnknownType, UsageError
 from spinney.model.jobs import Filter
 from spinney.model.states import State
+from spinney.model.types import QueueSpec
 
 
 @pytest.fixture
@@ -188,6 +189,51 @@ def test_without_a_store_the_sentence_says_how_to_make_one(tmp_path: Path) -> No
     app.job(name="work")(lambda: None)
     with pytest.raises(SpinneyError, match="spinney init"):
         app.submit("work")
+
+
+def test_a_queue_with_a_default_type_takes_parameters_alone(app: Spinney) -> None:
+    @app.job
+    def resize(picture: str, width: int = 200) -> None: ...
+
+    app.queue("pictures", type=resize, pinned=["oak"], barred=("elm",))
+    assert app.queues == [QueueSpec(name="pictures", type="resize", pinned=("oak",), barred=("elm",))]
+
+    job = app.job_info(app.submit_to("pictures", picture="a.jpg"))
+
+    assert (job.type, job.queue, job.params) == ("resize", "pictures", {"picture": "a.jpg"})
+    with pytest.raises(BadParameters):
+        app.submit_to("pictures", width=3)
+    with pytest.raises(UsageError, match="queue 'other' has no default job type; name the type, or give the queue one"):
+        app.submit_to("other", picture="b.jpg")
+
+
+def test_the_default_type_is_the_one_that_operators_set_whoever_has_its_code(app: Spinney) -> None:
+    from spinney.model.operators import Author, QueueChange
+    from spinney.model.types import StageSpec, TypeSpec
+    from spinney.stores.sql import open_store
+
+    @app.job
+    def resize(picture: str) -> None: ...
+
+    app.queue("pictures", type="resize")
+    app.submit_to("pictures", picture="a.jpg")
+    schema = {"type": "object", "properties": {"angle": {"type": "integer"}}, "required": ["angle"]}
+    store = open_store(app.settings.store)
+    store.register([TypeSpec(name="turn", stages=(StageSpec(name="turn"),), schema=schema)], [])
+    author = Author(by="ann", call="c", reason=None)
+    store.queueing.change("pictures", QueueChange(set={"type": "turn"}), author, now_us=1)
+    store.close()
+
+    job = app.job_info(app.submit_to("pictures", angle=90))
+
+    assert (job.type, job.queue, job.params) == ("turn", "pictures", {"angle": 90})
+    with pytest.raises(BadParameters, match="angle"):
+        app.submit_to("pictures", picture="b.jpg")
+
+
+def test_nodes_are_named_in_a_list() -> None:
+    with pytest.raises(UsageError, match=r"write pinned=\['oak'\]"):
+        Spinney().queue("q", pinned="oak")
 
 
 # --- loading -----------------------------------------------------------------------------------

@@ -42,8 +42,9 @@ from spinney.model import durations
 from spinney.model.errors import SpinneyError, UnknownType, UsageError
 from spinney.model.schedules import Schedule
 from spinney.model.states import SETTLED
-from spinney.model.types import QueueSpec
+from spinney.model.types import QueueSpec, TypeSpec
 from spinney.params.hints import did_you_mean, listed
+from spinney.params.values import to_text
 
 if TYPE_CHECKING:
     from spinney.model.jobs import Job as JobInfo
@@ -113,12 +114,31 @@ class Spinney:
         return made
 
     def queue(
-        self, name: str, *, limit: int | None = None, order: str = "default", sharing: str | None = None
+        self,
+        name: str,
+        *,
+        limit: int | None = None,
+        order: str = "default",
+        sharing: str | None = None,
+        type: JobType | str | None = None,  # noqa: A002 - the word that people know
+        pinned: Sequence[str] = (),
+        barred: Sequence[str] = (),
     ) -> str:
-        """Declare a queue; returns its name, for ``queue=`` of stages and options."""
+        """Declare a queue; returns its name, for ``queue=`` of stages and options.
+
+        ``type``: the job type of what is submitted by the queue's name alone (``submit_to``). ``pinned``: the names
+        of the nodes that alone may serve it; ``barred``: of those that may not. Operators may set these, and the
+        limit, otherwise at run time; then theirs counts.
+        """
         if any(q.name == name for q in self.queues):
             raise UsageError(f"the queue {name!r} is declared twice; keep one of the two")
-        self.queues.append(QueueSpec(name=name, limit=limit, order=order, sharing=sharing))
+        self.queues.append(
+            QueueSpec(
+                name=name, limit=limit, order=order, sharing=sharing,
+                type=type.name if isinstance(type, JobType) else type,
+                pinned=_names("pinned", pinned), barred=_names("barred", barred),
+            )
+        )  # fmt: skip
         return name
 
     def schedule(
@@ -174,6 +194,43 @@ class Spinney:
         """One job; returns its id. Raises BadParameters, and then nothing is stored."""
         return self.place(self._kind(kind), [params], None)[0]
 
+    def submit_to(self, queue: str, /, **params: Any) -> int:
+        """One job by the name of a queue and parameters alone, of the queue's default type; returns its id.
+
+        The type is the one in force in the store, which operators may change, so it need not be one of this
+        application. Raises UsageError when the queue has none, UnknownType, BadParameters.
+        """
+        with self._store() as (store, _):
+            spec = store.queueing.in_force(queue)
+            own = next((q for q in self.queues if q.name == queue), None)
+            if own is not None and spec.type is None and queue not in store.queues():
+                spec = own  # no node has come yet that would have declared it
+            kind = self.types.get(spec.default_type())
+            known = store.types() if kind is None else {}
+        if kind is not None:
+            return self.place(kind.options(queue=queue), [params], None)[0]
+        return self._place_foreign(spec, known, params)
+
+    def _place_foreign(self, queue: QueueSpec, known: Mapping[str, TypeSpec], params: Mapping[str, Any]) -> int:
+        """A job of a type that is another application's, checked by what that registered."""
+        from spinney.params.schema import checker
+
+        name = queue.default_type()
+        spec = known.get(name)
+        if spec is None:
+            raise UnknownType(
+                f"the default type {name!r} of queue {queue.name!r} is known neither to this application nor to the "
+                f"store; start a node whose application has it, or set another: "
+                f"spinney queue {queue.name} --type TYPE"
+            )
+        text = to_text(dict(params), f"a parameter of {name!r}")
+        checker(spec)(orjson.loads(text))
+        submission = Options(queue=queue.name).submission(name, [text])
+        with self._store() as (store, run_dir):
+            (job_id,) = store.submit([submission], now_us=self._clock()).ids
+            _wake(store, run_dir)
+        return job_id
+
     def submit_many(
         self,
         kind: JobType | Order | str,
@@ -195,7 +252,7 @@ class Spinney:
         with self._store() as (store, run_dir):
             self._introduce(store, kind.name)
             ids = list(store.submit([submission], now_us=self._clock()).ids)
-        _nudge(run_dir)
+            _wake(store, run_dir)
         return ids
 
     # --- asking ---------------------------------------------------------------------------
@@ -344,15 +401,20 @@ def _broken(module_name: str, error: BaseException) -> UsageError:
     )
 
 
+def _names(option: str, nodes: Sequence[str]) -> tuple[str, ...]:
+    if isinstance(nodes, str):  # which is a sequence of strings, too
+        raise UsageError(f"{option} is a list of node names; write {option}=[{nodes!r}]")
+    return tuple(nodes)
+
+
 def _seconds(length: float | str | timedelta | None) -> float | None:
     if isinstance(length, str):
         return durations.seconds(length)
     return length.total_seconds() if isinstance(length, timedelta) else length
 
 
-def _nudge(run_dir: str | None) -> None:
-    """Wake the nodes of this host: they look at once instead of at their next poll."""
-    from spinney.nudge import nudge_all
+def _wake(store: "Store", run_dir: str | None) -> None:
+    """Nodes look at once instead of at their next poll."""
+    from spinney.waking import wake_all
 
-    if run_dir is not None:
-        nudge_all(run_dir)
+    wake_all(store, run_dir)

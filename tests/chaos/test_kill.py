@@ -21,7 +21,7 @@ from spinney.node.instance import MARK
 
 __all__ = ["house"]
 
-ROUNDS = int(os.environ.get("SPINNEY_CHAOS_ROUNDS", "100" if os.environ.get("SPINNEY_LONG") else "3"))
+ROUNDS = int(os.environ.get("SPINNEY_CHAOS_ROUNDS", "100" if os.environ.get("SPINNEY_LONG") else "1"))
 SEED = int(os.environ.get("SPINNEY_CHAOS_SEED", str(random.randrange(10**6))))
 STAGES = ["first", "second", "third"]
 
@@ -80,7 +80,7 @@ def test_nothing_is_lost_or_run_twice(house: House, blow: Callable[[Node, random
         "stages",
         *(
             {"log": str(log), "seconds": draw.choice([0.0, 0.0, 0.01, 0.05]), "stubborn": str(stubborn)}
-            for _ in range(40 + 10 * (ROUNDS - 3))
+            for _ in range(20 + 10 * ROUNDS)
         ),
     )
     # When somebody is killed, again and again

@@ -15,6 +15,7 @@ import pytest
 
 from contract.everything import STANDS, Everything, filled
 from contract.words import ONE, Clock, Site
+from longer import long_alone
 from spinney.cli import bulk
 from spinney.cli.session import opened
 from spinney.stores.sql import open_store
@@ -361,7 +362,9 @@ KILLED: dict[str, tuple[list[str], int, str]] = {
 }
 
 
-@pytest.mark.parametrize("verb", KILLED)
+@pytest.mark.parametrize(
+    "verb", ["retry", pytest.param("rerun", marks=long_alone), pytest.param("delete", marks=long_alone)]
+)
 def test_killed_anywhere_and_given_again_each_job_is_done_once(bare: Shell, verb: str, until_true: Until) -> None:
     words, n, after = KILLED[verb]
     seed = random.randrange(10**6)

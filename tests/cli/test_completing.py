@@ -39,6 +39,7 @@ JOB = (
 )
 
 
+NODE = "(id, name, boot_id, host, pid, slots, state, beat, started_us, seen_us, version, types)"
 TYPE = "insert into types values (?, json_object('name', ?, 'stages', json_array()))"
 
 
@@ -82,12 +83,13 @@ def rich(shell: Shell) -> Shell:
     shell.ok("schedule", "add", "weekly", "double", "-p", "n=1", "--every", "1h", "--paused")
     shell.ok("hold", "--queue", "net", "--reason", "it is down")
     shell.ok("hold", "--type", "tell", "--reason", "it is loud")
-    node = "insert into nodes values (?, ?, '', '', 1, 1, ?, 0, 0, 0, '', '[]')"
+    node = f"insert into nodes {NODE} values (?, ?, '', '', 1, 1, ?, 0, 0, 0, '', '[]')"
     parked = "insert into parked (job_id, state, since_us, fingerprint) values (?, 'failed', 0, ?)"
     lock = "insert into locks values (?, ?, 1, 0)"
     change(
         shell.folder,
         (node, (1, "oak", "left")), (node, (2, "oak", "active")), (node, (3, "elm", "left")),
+        ("insert into homes (id, mark, host, path) values (1, 'm', 'thor', '/f')", ()),
         (lock, ("receiver:SG-1", 1)), (lock, ("receiver:SG-1", 2)), (lock, ("two words", 1)),
         (parked, (101, "00ff00ff00ff00ff")), (parked, (102, "00ff00ff00ff00ff")), (parked, (103, "abcd000000000000")),
     )  # fmt: skip
@@ -120,6 +122,7 @@ def test_names_of_the_store_are_offered(shell: Shell) -> None:
         ("list --node ", ["elm", "oak"]),
         ("node jobs:app --name o", ["oak"]),
         ("doctor --repair --dead ", ["oak"]),
+        ("rehome --host ", ["thor"]),
         ("schedule show ", ["nightly", "weekly"]),
         ("schedule pause ", ["nightly"]),
         ("schedule resume ", ["weekly"]),
@@ -251,7 +254,7 @@ def test_what_a_shell_would_evaluate_is_not_offered(rich: Shell, kind: str) -> N
             (TYPE, (bad, bad)),
             ("insert into queues values (?, '{}')", (bad,)),
             (JOB, (n, bad, bad)), ("insert into locks values (?, 7, 1, 0)", (bad,)),
-            ("insert into nodes values (?, ?, '', '', 1, 1, 'active', 0, 0, 0, '', '[]')", (n, bad)),
+            (f"insert into nodes {NODE} values (?, ?, '', '', 1, 1, 'active', 0, 0, 0, '', '[]')", (n, bad)),
             ("insert into schedules values (?, '{}', 0, null, null, '', 0)", (bad,)),
         )  # fmt: skip
     for line, good in (
@@ -566,7 +569,7 @@ def test_no_more_names_are_given_than_can_be_read(rich: Shell) -> None:
          "'c' || x, 's' || x from n", ()),
         (f"insert into locks {many} select 'l' || x, x, 1, 0 from n", ()),
         (f"insert into holds {many} select x, 'job', x, '', '', 0, null, 0, 0 from n", ()),
-        (f"insert into nodes {many} select x, 'n' || x, '', '', 1, 1, 'left', 0, 0, 0, '', '[]' from n", ()),
+        (f"insert into nodes {NODE} {many} select x, 'n' || x, '', '', 1, 1, 'left', 0, 0, 0, '', '[]' from n", ()),
         (f"insert into parked (job_id, state, since_us, fingerprint) {many} select x, 'failed', 0, x from n", ()),
         (f"insert into queues {many} select 'q' || x, '{{}}' from n", ()),
     )  # fmt: skip

@@ -8,19 +8,21 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import cache
 from pathlib import Path
+from unittest import mock
 
 import psycopg
 import pytest
 
-from servers import postgres_schema, postgres_url
+from servers import pooled, postgres_schema, postgres_url
 from spinney.stores.contract import Store
-from spinney.stores.sql import open_store
+from spinney.stores.sql import marks, open_store
 from spinney.stores.sql.schema import metadata
 
 from .words import USUAL, Clock, Site
 
 COUNTERS = (
-    "job", "fence", "lane", "share", "node", "registry", "hold", "lift", "lift_swept", "hold_sweep", "removed", "turn"
+    "job", "fence", "lane", "share", "node", "registry", "hold", "lift", "lift_swept", "hold_sweep", "removed", "home",
+    "fetch", "marks", "turn",
 )  # fmt: skip
 
 Opener = Callable[[], Store]
@@ -52,10 +54,29 @@ def _empty_sqlite() -> Path:
 def _postgresql() -> Iterator[Opener]:
     url = _schema_of_this_process()
     try:
-        with ExitStack() as opened:
+        # Marks as close as they can be, so that whatever could get below one does.
+        with ExitStack() as opened, mock.patch.object(marks, "EVERY", 1):
             yield _opener(url, opened)
     finally:
         _empty(url)
+
+
+@contextmanager
+def _pooled() -> Iterator[Opener]:
+    direct = _schema_of_this_process()
+    try:
+        with ExitStack() as opened:
+            yield _opener(_pooler_of_this_process(), opened)
+    finally:
+        _empty(direct)
+
+
+@cache
+def _pooler_of_this_process() -> str:
+    stack = ExitStack()
+    url = stack.enter_context(pooled(_schema_of_this_process()))
+    atexit.register(stack.close)
+    return url
 
 
 def _opener(url: str, opened: ExitStack) -> Opener:
@@ -91,22 +112,29 @@ def _empty(url: str) -> None:
 
 WITHOUT_BEING_ASKED = {"test_locks", "test_machine", "test_needs", "test_outcomes", "test_recovering"}
 """What ``make test`` runs on PostgreSQL, too; ``make postgres`` runs all of it there."""
+WITHOUT_BEING_ASKED_POOLED = {"test_submitting"}
+"""The same through a pooler; ``SPINNEY_POSTGRES=pooled`` runs all of it there."""
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if os.environ.get("SPINNEY_POSTGRES"):
-        return
+    asked = os.environ.get("SPINNEY_POSTGRES", "")
+    more = {"postgresql": WITHOUT_BEING_ASKED, "pooled": WITHOUT_BEING_ASKED_POOLED}
+    if asked:
+        del more["pooled" if asked == "pooled" else "postgresql"]
     here = Path(__file__).parent
     run: list[pytest.Item] = []
     left_out: list[pytest.Item] = []
     for item in items:
-        asked_for = item.path.parent != here or item.path.stem in WITHOUT_BEING_ASKED or "[postgresql" not in item.name
+        place = next((name for name in more if f"[{name}" in item.name), None)
+        asked_for = item.path.parent != here or place is None or item.path.stem in more[place]
         (run if asked_for else left_out).append(item)
     config.hook.pytest_deselected(items=left_out)
     items[:] = run
 
 
-PLACES: dict[str, Callable[[], AbstractContextManager[Opener]]] = {"sqlite": _sqlite, "postgresql": _postgresql}
+PLACES: dict[str, Callable[[], AbstractContextManager[Opener]]] = {
+    "sqlite": _sqlite, "postgresql": _postgresql, "pooled": _pooled,
+}  # fmt: skip
 
 sqlite_alone = pytest.mark.parametrize("open_another", ["sqlite"], indirect=True)
 """For what only a database in a file has."""

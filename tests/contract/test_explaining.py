@@ -3,14 +3,15 @@
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from spinney.model.errors import NoSuchJob
 from spinney.model.holds import Scope
 from spinney.model.jobs import Lease, SlotWant, Want
-from spinney.model.operators import Author, Explanation
+from spinney.model.operators import Author, Explanation, QueueChange
 from spinney.model.outcomes import Outcome
+from spinney.model.serving import Serves
 from spinney.model.states import State
 from spinney.model.types import Backoff, QueueSpec
 
@@ -53,6 +54,76 @@ def test_the_only_node_that_knows_the_type_drains(site: Site) -> None:
 
     assert found.cause == "draining"
     assert "node a" in found.sentence
+
+
+def test_the_only_node_that_knows_the_type_is_drained(site: Site) -> None:
+    site.node("elm", types=TYPES)
+    site.node("oak", types=("another",))
+    site.store.fleet.drain("elm", ANN, now_us=site.now)
+    job = site.submit_one()
+
+    found = explain(site, job)
+
+    assert (found.cause, found.command, found.facts["nodes"]) == ("drained", "spinney resume elm", ["elm"])
+    assert found.sentence == "node elm, which knows job type 'one', is drained by ann (because)"
+    site.store.fleet.resume("elm", ANN, now_us=site.now)
+    assert explain(site, job).cause == "next"
+
+
+def test_all_nodes_that_know_the_type_are_drained(site: Site) -> None:
+    for name in ("elm", "oak"):
+        site.node(name, types=TYPES)
+        site.store.fleet.drain(name, ANN, now_us=site.now)
+
+    found = explain(site, site.submit_one())
+
+    assert (found.cause, found.facts["nodes"]) == ("drained", ["elm", "oak"])
+    assert "all nodes that know job type 'one' are drained: elm, oak; elm by ann (because)" in found.sentence
+
+
+def test_a_drained_node_beside_one_that_was_killed(site: Site) -> None:
+    site.node("oak", types=TYPES)
+    site.clock.forward(150)
+    site.node("elm", types=TYPES)
+    site.store.fleet.drain("elm", ANN, now_us=site.now)
+
+    found = explain(site, site.submit_one())
+
+    assert (found.cause, found.facts["nodes"]) == ("silent", ["oak"])
+
+
+def test_slots_of_a_node_that_was_killed_are_not_free(site: Site) -> None:
+    site.node("oak", slots=9, types=TYPES)
+    site.clock.forward(150)
+    elm = site.node("elm", slots=1, types=TYPES)
+    site.submit_one()
+    site.claim(elm)
+
+    assert explain(site, site.submit_one()).cause == "slots"
+
+
+def test_slots_that_an_operator_took_away_are_not_free(site: Site) -> None:
+    elm = site.node("elm", slots=4, types=TYPES)
+    site.submit(n=2)
+    site.claim(elm, slots=2)
+    site.store.fleet.set_slots("elm", 2, ANN, now_us=site.now)
+
+    found = explain(site, site.submit_one())
+
+    assert found.cause == "slots"
+    assert "all 2 slots" in found.sentence
+
+
+def test_what_a_dead_node_had_is_being_taken_back(site: Site) -> None:
+    elm = site.node("elm", types=TYPES)
+    job = site.submit_one()
+    site.claim(elm)
+    site.store.update_node(elm.id, state="left", now_us=site.now)
+
+    found = explain(site, job)
+
+    assert found.cause == "recovering"
+    assert "node elm, which had it, is gone" in found.sentence
 
 
 def test_nothing_keeps_it(site: Site) -> None:
@@ -395,17 +466,23 @@ def test_the_most_urgent_cannot_be_made_more_urgent(site: Site) -> None:
 
 NEVER = frozenset({"hold", "own hold", "queue limit", "share", "lock", "needs", "children", "scheduled", "retry",
                    "lane asleep", "unknown type", "no node", "draining", "slots", "priority", "serial", "claimed",
-                   "running", "settled", "cancelling", "accepted", "released"})  # fmt: skip
+                   "running", "settled", "cancelling", "accepted", "released", "drained", "pinned", "barred",
+                   "not served"})  # fmt: skip
 
 ACT = st.sampled_from(
     ["submit", "urgent", "limited", "quota", "locked", "needs", "later", "tenacious", "claim", "pass", "fail", "hold",
-     "sweep", "lift", "forward", "lane"]
+     "sweep", "lift", "forward", "lane", "pin", "bar", "open", "drain",
+     "resume", "slots"]
 )  # fmt: skip
 
 
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("place", PLACES.values(), ids=PLACES)
-@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None, max_examples=60)
+# A failure is shown as it was found, at once.
+@settings(
+    suppress_health_check=[HealthCheck.too_slow], deadline=None, max_examples=40,
+    phases=[Phase.explicit, Phase.generate],
+)  # fmt: skip
 @given(acts=st.lists(ACT, min_size=1, max_size=25), choose=st.randoms(use_true_random=False))
 def test_what_is_next_is_claimed_and_what_waits_is_not(place: Any, acts: list[str], choose: Any) -> None:
     with place() as another:
@@ -419,14 +496,17 @@ def _compare(site: Site, acts: list[str], choose: Any) -> None:
     site.knows(
         kind("patient", stage("work", max_attempts=9, backoff=Backoff(base_s=9, jitter=0.0))),
         kind("twice", stage("work", locks=locked("receiver:{serno}"))),
-        queues=[QueueSpec(name="q", limit=1), QueueSpec(name="s", sharing="quota")],
+        queues=[QueueSpec(name="q", limit=1), QueueSpec(name="s", sharing="quota"), QueueSpec(name="default")],
     )
-    node = site.node("a", slots=3, types=types)
+    first = Serves(ignored=choose.choice([(), (), ("q",)]))
+    slots = choose.choice([1, 2])
+    both = [site.node("a", slots=3, types=types, serves=first), site.node("b", slots=slots, types=types)]
     jobs: list[int] = []
     held: list[Lease] = []
     for act in acts:
-        _do(act, site, node, jobs, held, choose)
+        _do(act, site, both, jobs, held, choose)
 
+    node = choose.choice(both)
     told = {job: explain(site, job) for job in jobs}
     lanes = {key: want for key, want in site.lanes().items() if key[0] in types}
     free = [SlotWant(slot, 1, 1e5, True) for slot in node.free()]
@@ -437,15 +517,16 @@ def _compare(site: Site, acts: list[str], choose: Any) -> None:
     for job, found in told.items():
         assert found.sentence
         if found.cause == "next":
-            assert job in claimed, found
+            assert job in claimed or node.name not in found.facts["nodes"], found
         elif found.cause in NEVER:
             assert job not in claimed, found
         else:
             assert found.cause == "turn", found
 
 
-def _do(act: str, site: Site, node: Any, jobs: list[int], held: list[Lease], choose: Any) -> None:
+def _do(act: str, site: Site, both: list[Any], jobs: list[int], held: list[Lease], choose: Any) -> None:
     store, now = site.store, site.now
+    node, queue = choose.choice(both), choose.choice(["q", "s", "default"])
     match act:
         case "submit":
             jobs += site.submit(n=choose.randint(1, 3), priority=choose.choice([None, 3, 70]))
@@ -482,7 +563,22 @@ def _do(act: str, site: Site, node: Any, jobs: list[int], held: list[Lease], cho
         case "lift":
             for hold in store.holds.all()[:2]:
                 store.holds.lift(hold.id, ANN, now_us=now)
+        case "pin":
+            pinned = choose.choice([node.name, node.name, "c"])
+            store.queueing.change(queue, QueueChange(pin=(pinned,)), ANN, now_us=now)
+        case "bar":
+            store.queueing.change(queue, QueueChange(bar=(node.name,)), ANN, now_us=now)
+        case "open":
+            store.queueing.change(queue, QueueChange(set={"pinned": (), "barred": ()}), ANN, now_us=now)
+        case "drain":
+            store.fleet.drain(node.name, ANN, now_us=now)
+        case "resume" if store.fleet.orders(node.name).drained:
+            store.fleet.resume(node.name, ANN, now_us=now)
+        case "slots":
+            # No more than it has here: a real node would make the others, and offer them.
+            store.fleet.set_slots(node.name, choose.choice([1, min(2, node.slots), None]), ANN, now_us=now)
         case "forward":
             site.clock.forward(8)
-            store.beat(node.id, now_us=site.now)
+            for each in both:
+                store.beat(each.id, now_us=site.now)
             store.sweep(now_us=site.now)

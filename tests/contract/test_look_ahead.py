@@ -27,6 +27,21 @@ def test_a_slot_gets_no_more_jobs_than_it_asks(site: Site) -> None:
     assert Counter(lease.slot for lease in leases) == {0: 5, 1: 5}
 
 
+def test_nothing_is_put_behind_a_stage_that_goes_on_in_its_slot_and_may_take_long(site: Site) -> None:
+    job = site.submit_one("three")
+    node = site.node("n", slots=1)
+    (lease,) = site.claim(node)
+    del node.busy[lease.fence]
+    site.submit(n=5)
+    lanes = {**site.lanes(run_us=10.0), ("three", "second"): LaneWant()}
+
+    answer = site.exchange(
+        [site.entry(lease, keep=True)], Want(node_id=node.id, slots=[SlotWant(0, 10, 1e5, True)], lanes=lanes)
+    )
+
+    assert [(kept.job_id, kept.stage) for kept in answer.leases] == [(job, "second")]
+
+
 def test_a_slot_gets_no_more_run_time_than_it_asks(site: Site) -> None:
     site.submit(n=50)
     node = site.node("n", slots=2)
@@ -139,3 +154,27 @@ def test_nothing_is_put_behind_a_job_that_may_take_long(site: Site) -> None:
     want = Want(node_id=site.here.id, slots=[SlotWant(0, 10, 1e5, True)], lanes=lanes)
 
     assert [lease.type for lease in site.exchange([], want).leases] == ["long"]
+
+
+def test_what_cannot_be_given_ahead_is_not_kept_waiting_by_what_can(site: Site) -> None:
+    """A slot that is filled again and again never comes free for it."""
+    site.knows(kind("slow", "work"))
+    site.submit(n=1_000)
+    node = site.node("n", slots=1)
+    lanes = {**site.lanes(run_us=1_000.0), ("slow", "work"): LaneWant()}
+    held = site.exchange([], Want(node_id=node.id, slots=[SlotWant(0, 10, 1e5, True)], lanes=lanes)).leases
+    slow = site.submit_one("slow")
+
+    ran = []
+    for _ in range(40):
+        site.clock.forward(0.01)
+        done, held = held[:5], held[5:]
+        ahead = SlotWant(0, 10 - len(held), 1e5, not held)
+        answer = site.exchange([site.entry(lease) for lease in done], Want(node_id=node.id, slots=[ahead], lanes=lanes))
+        held += answer.leases
+        ran += [lease.job_id for lease in answer.leases]
+        if slow in ran:
+            break
+
+    assert slow in ran, "a slot came free for it"
+    assert len(ran) >= 25, "and until then slots were filled ahead"

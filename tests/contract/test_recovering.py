@@ -191,3 +191,16 @@ def test_a_node_that_was_declared_dead_is_given_nothing(site: Site) -> None:
 
     assert site.claim(node) == []
     assert site.store.counts(Filter()) == {"pending": 3} or site.count() == {"pending": 3}
+
+
+def test_what_may_not_run_twice_is_orphaned_though_nobody_found_it_running(site: Site) -> None:
+    """It may have ended, and its node died before that was recorded."""
+    site.knows(kind("fragile", "work", on_lost="orphan"))
+    node = site.node("dead")
+    began, waited = site.submit("fragile", n=2)
+    leases = site.claim_by_job(node)
+    site.start(leases[began])
+
+    site.recover(node, running={})
+
+    assert site.states([began, waited]) == [State.ORPHANED, State.PENDING]

@@ -14,6 +14,21 @@ def patient(site: Site) -> Patient:
     return Patient(site.store, site.clock)
 
 
+@pytest.mark.parametrize(
+    "spec", ["{", "[]", "null", '{"limit": "many"}', '{"order": "lifo"}', '{"later": 1}', '{"pinned": "oak"}']
+)
+def test_so_is_what_operators_set_of_a_queue(patient: Patient, spec: str) -> None:
+    patient.knows(queues=[QueueSpec(name="q")])
+    patient.damage("insert into queue_settings (name, settings, by, at_us) values ('q', ?, 'ann', 1)", spec)
+    patient.forget()
+
+    with pytest.raises(StoreUnusable, match=r"'q' in the table queue_settings cannot be read .*, or delete"):
+        patient.submit_one(queue="q")
+    (found,) = [v for v in patient.examine() if "cannot be read" in v.sentence]
+    assert (found.rule, found.subject, found.repair) == ("declaration-unreadable", "queue setting q", None)
+    assert "set it again with 'spinney queue NAME'" in found.sentence
+
+
 @pytest.mark.parametrize("table", ["types", "queues"])
 @pytest.mark.parametrize("spec", ["{", "[]", "null", '{"name": "one", "later": 1}', '{"name": 7, "stages": 8}'])
 def test_it_is_named_with_what_to_do_and_the_doctor_says_it_once(patient: Patient, table: str, spec: str) -> None:

@@ -3,6 +3,9 @@
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
+import pytest
+
+from spinney.model.errors import NoSuchJob
 from spinney.model.jobs import Filter
 from spinney.stores.contract import Store
 
@@ -109,3 +112,12 @@ def test_a_long_list_of_children_vanishes_with_its_attempt(site: Site) -> None:
 
     assert site.ids() == [lease.job_id]
     assert site.claim() == []
+
+
+def test_a_verb_on_a_child_that_is_not_born_yet_names_it(site: Site) -> None:
+    lease = site.run(site.submit_one("parent"))
+    (child,) = site.spawn(lease, "one")
+
+    for verb in (site.cancel, site.rerun, site.retry, site.delete, site.release):
+        with pytest.raises(NoSuchJob, match=f"no job {child};"):
+            verb(child)

@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from spinney.model.homes import Root
 from spinney.model.jobs import (
     Exchange,
     Filter,
@@ -22,6 +23,7 @@ from spinney.model.jobs import (
     Want,
 )
 from spinney.model.outcomes import Outcome
+from spinney.model.serving import ALL, Serves
 from spinney.model.states import State
 from spinney.model.types import Backoff, LockSpec, QueueSpec, StageSpec, TypeSpec
 from spinney.stores.contract import Store, Touched
@@ -104,10 +106,13 @@ class Site:
             self._here = self.node("here", slots=64)
         return self._here
 
-    def node(self, name: str, slots: int = 4, types: tuple[str, ...] = ()) -> Node:
+    def node(
+        self, name: str, slots: int = 4, types: tuple[str, ...] = (), serves: Serves = ALL, root: Root | None = None,
+        **more: Any,
+    ) -> Node:  # fmt: skip
         info = NodeInfo(
-            id=0, name=name, boot_id="boot-1", host="host", pid=1, slots=slots, state="active",
-            beat=0, started_us=self.now, seen_us=self.now, version="0", types=types,
+            **{"boot_id": "boot-1", "host": "host"} | more, id=0, name=name, pid=1, slots=slots, state="active",
+            beat=0, started_us=self.now, seen_us=self.now, version="0", types=types, serves=serves, root=root,
         )
         made = Node(self.store.join(info, now_us=self.now), name, slots)
         self._nodes[made.id] = made

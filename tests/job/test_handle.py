@@ -14,7 +14,7 @@ from spinney import Spinney
 from spinney.job import Assignment, Cancelled, Child, Job, LockTaken
 from spinney.job.options import Options, from_json, to_json
 from spinney.model import places
-from spinney.model.errors import BadName, BadParameters, UnknownType, UsageError
+from spinney.model.errors import BadName, BadParameters, Refused, UnknownType, UsageError
 from spinney.model.outcomes import Outcome
 from spinney.model.states import State
 from spinney.testing import Bench
@@ -75,6 +75,19 @@ def test_folders_are_made_when_first_asked_for(tmp_path: Path) -> None:
     assert job.folder.is_dir()
     assert job.parent is not None
     assert job.parent.folder == tmp_path / "00/00/00/000000000007"
+
+
+def test_where_folders_are_local_no_folder_is_made_for_a_job_that_is_elsewhere(tmp_path: Path) -> None:
+    (tmp_path / places.HOME_MARK).touch()
+    job = handle(Recorder(), root=tmp_path)
+    assert job.parent is not None
+    with pytest.raises(Refused, match=r"the folder of job 7 is not on this host.*job\.data"):
+        _ = job.parent.folder
+    assert not (tmp_path / "00").exists()
+    (tmp_path / "00/00/00/000000000007").mkdir(parents=True)
+    assert job.parent.folder == tmp_path / "00/00/00/000000000007"
+    own = handle(Recorder(), root=tmp_path, parent_id=None, root_id=9)
+    assert own.root.folder == own.folder
 
 
 def test_the_path_of_a_folder_is_spread() -> None:

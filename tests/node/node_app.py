@@ -174,7 +174,7 @@ def hoards(mebibytes: int, seconds: float = 0.0) -> int:
     return os.getpid()
 
 
-@app.job
+@app.job(poison_after=100)
 def talks(job: Job) -> list[int]:
     job.data["seen"] = 1
     job.data.append("list", "a")
@@ -183,8 +183,44 @@ def talks(job: Job) -> list[int]:
 
 
 @app.job
+def asks_when_told(job: Job, file: str, note_in: str) -> None:
+    note(note_in, os.getpid())
+    while not Path(file).exists():
+        time.sleep(0.005)
+    note(note_in, "asks")
+    job.progress(0.5, "half")
+    job.data["seen"] = 1
+    job.data.append("list", "a")
+
+
+@app.job
 def family(job: Job, children: int) -> None:
     job.spawn_many(noop, [{"n": n} for n in range(children)])
+
+
+@app.job
+def meet(job: Job, place: str, n: int, log: str) -> None:
+    job.spawn_many(meets, [{"place": place, "n": n, "log": log}] * n)
+
+
+@app.job
+def meets(job: Job, place: str, n: int, log: str) -> None:
+    """Waits until all ``n`` of its siblings run at once."""
+    Path(place, f"met-{job.id}").touch()
+    note(log, os.getpid())
+    while len(list(Path(place).glob("met-*"))) < n:
+        time.sleep(0.005)
+
+
+@app.job
+def crowded(job: Job, place: str) -> int:
+    """How many of its kind were at work when it was."""
+    mark = Path(place, f"crowd-{job.id}")
+    mark.touch()
+    time.sleep(0.02)
+    met = len(list(Path(place).glob("crowd-*")))
+    mark.unlink()
+    return met
 
 
 @app.job(locks=["place:{place}"])

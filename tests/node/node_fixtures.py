@@ -75,6 +75,22 @@ class Node:
     def workers(self) -> list[int]:
         return _children(self.supervisor())
 
+    def processes(self) -> list[int]:
+        """The guard and all below it, the guard first."""
+        found = [self.pid]
+        for pid in found:
+            found += _children(pid)
+        return found
+
+    def pause(self) -> list[int]:
+        """Stop the whole node as it stands, as a frozen machine would; returns its processes."""
+        stopped: list[int] = []
+        while left := [pid for pid in self.processes() if pid not in stopped]:
+            for pid in left:
+                os.kill(pid, signal.SIGSTOP)
+            stopped += left
+        return stopped
+
     def term(self) -> None:
         self.process.send_signal(signal.SIGTERM)
 
@@ -96,11 +112,11 @@ class Node:
 class House:
     """A store, a folder root, and the nodes that a test starts on them."""
 
-    def __init__(self, place: Path, url: str | None = None) -> None:
+    def __init__(self, place: Path, url: str | None = None, *, local_folders: bool = False) -> None:
         self.place = place
         self.url = url or f"sqlite:///{place / 'spinney.db'}"
         self.store: Store = open_store(self.url)
-        self.store.create()
+        self.store.create(local_folders=local_folders)
         self.folders = place / "folders"
         self.folders.mkdir()
         folders.write_token(self.folders, self.store.facts()["folder_token"])
@@ -111,20 +127,41 @@ class House:
     def run_dir(self) -> Path:
         return NodeSettings(store=self.url, app="a:b", folders="x").run_path()
 
-    def start(self, *, name: str = "oak", app: str = "node_app:app", **settings: Any) -> Node:
-        """Start a node; it may not have joined yet."""
+    def start(
+        self,
+        *,
+        name: str = "oak",
+        app: str = "node_app:app",
+        host: str | None = None,
+        env: Mapping[str, str] | None = None,
+        log: Path | None = None,
+        **settings: Any,
+    ) -> Node:
+        """Start a node; it may not have joined yet. ``host``: one that takes itself to be on another host of that
+        name, with a run-time directory of its own. ``env``: more of its environment. ``log``: where it logs to,
+        for one that logs more than a pipe takes."""
+        elsewhere = {} if host is None else self._elsewhere(host)
+        if host is not None:
+            settings = {"run_dir": str(self.place / f"run-{host}")} | settings
         chosen: dict[str, Any] = {"slots": 2, "beat_s": 0.2, "lease_period_s": 2.0, "tick_s": 0.02} | settings
-        told = NodeSettings(store=self.url, app=app, name=name, folders=str(self.folders), **chosen)
+        told = NodeSettings(store=self.url, app=app, name=name, **{"folders": str(self.folders)} | chosen)
         key, _, value = self.mark.partition("=")
         process = subprocess.Popen(
             [sys.executable, "-c", _RUN, told.to_json()],
             cwd=HERE,
-            env=os.environ | {key: value},
-            stderr=subprocess.PIPE,
+            env=os.environ | {key: value} | elsewhere | (env or {}),
+            stderr=subprocess.PIPE if log is None else log.open("ab"),
             text=True,
         )
         self.nodes.append(Node(process, self, name))
         return self.nodes[-1]
+
+    def _elsewhere(self, host: str) -> dict[str, str]:
+        """The environment in which Python is told another name of its host."""
+        folder = self.place / f"host-{host}"
+        folder.mkdir(exist_ok=True)
+        (folder / "sitecustomize.py").write_text(f"import socket\nsocket.gethostname = lambda: {host!r}\n")
+        return {"PYTHONPATH": os.pathsep.join((str(folder), os.environ.get("PYTHONPATH", "")))}
 
     def node(self, **settings: Any) -> Node:
         """Start a node and wait until it has joined."""

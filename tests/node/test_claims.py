@@ -12,6 +12,7 @@ from spinney.node.desk import Desk, messages
 from spinney.node.executors.child import Exit
 from spinney.node.executors.page import Running
 from spinney.node.lanes import MIN_RUN_US, Lane, Lanes
+from spinney.node.orders import resize, trim
 from spinney.node.slots import Ahead, Slot, backlogged
 
 AHEAD = Ahead(run_us=100_000.0, jobs=600, list_size=200)
@@ -80,39 +81,36 @@ def filled(held: int, expected_us: float, *, a_lane: Lane | None = None) -> Slot
     return slot
 
 
-def test_a_free_slot_is_given_one_job_or_a_whole_list() -> None:
-    one = AHEAD.want(Slot(3), 0.0, whole=False)
-    many = AHEAD.want(Slot(3), 0.0, whole=True)
-    assert one is not None
-    assert many is not None
-    assert (one.slot, one.jobs, one.free) == (3, 1, True)
-    assert (many.jobs, many.budget_us) == (600, 100_000)
+def test_a_free_slot_asks_for_all_that_it_may_be_given() -> None:
+    want = AHEAD.want(Slot(3), 0.0)
+    assert want is not None
+    assert (want.slot, want.jobs, want.budget_us, want.free) == (3, 600, 100_000, True)
 
 
 def test_a_slot_asks_again_when_half_its_time_is_used_up() -> None:
-    assert AHEAD.want(filled(15, 75_000), 10.0, whole=True) is None
-    want = AHEAD.want(filled(8, 40_000), 10.0, whole=True)
+    assert AHEAD.want(filled(15, 75_000), 10.0) is None
+    want = AHEAD.want(filled(8, 40_000), 10.0)
     assert want is not None
     assert (want.jobs, want.budget_us, want.free) == (592, 60_000, False)
 
 
 def test_a_slot_of_tiny_jobs_asks_again_when_a_list_is_used_up() -> None:
-    assert AHEAD.want(filled(401, 4_010), 10.0, whole=True) is None
-    want = AHEAD.want(filled(400, 4_000), 10.0, whole=True)
+    assert AHEAD.want(filled(401, 4_010), 10.0) is None
+    want = AHEAD.want(filled(400, 4_000), 10.0)
     assert want is not None
     assert want.jobs == 200
 
 
 def test_nothing_is_put_behind_what_takes_long() -> None:
-    assert AHEAD.want(filled(1, 5_000), 10.05, whole=True) is not None
-    assert AHEAD.want(filled(1, 5_000), 10.2, whole=True) is None
+    assert AHEAD.want(filled(1, 5_000), 10.05) is not None
+    assert AHEAD.want(filled(1, 5_000), 10.2) is None
 
 
 def test_nothing_is_put_behind_what_is_not_looked_ahead() -> None:
     slot = filled(1, 0.0, a_lane=lane(isolation=Isolation.ASYNC))
-    assert AHEAD.want(slot, 10.0, whole=True) is None
+    assert AHEAD.want(slot, 10.0) is None
     slot.emptied()
-    assert AHEAD.want(slot, 10.0, whole=True) is not None
+    assert AHEAD.want(slot, 10.0) is not None
 
 
 def test_only_a_backlog_worth_it_is_recalled_and_not_again_at_once() -> None:
@@ -156,6 +154,9 @@ class FakeCrew:
 
     def offers(self) -> int:
         return 0
+
+    def serves(self, a_lane: Lane) -> bool:
+        return self.may_start or a_lane.warm or a_lane.many
 
     def worker_for(self, slot: Slot, a_lane: Lane) -> Worker | None:
         return self.many if a_lane.many else slot.worker
@@ -274,6 +275,20 @@ async def test_running_is_marked_first_where_a_second_run_is_forbidden() -> None
     assert scene.sent(0)
 
 
+@pytest.mark.parametrize(
+    ("on_lost", "unreported", "outcome"),
+    [("orphan", 1, Outcome.LOST), ("orphan", 0, Outcome.RETURNED), ("requeue", 1, Outcome.RETURNED)],
+)
+async def test_what_may_not_run_twice_is_lost_when_its_worker_may_have_ended_it_unsaid(
+    on_lost: str, unreported: int, outcome: Outcome
+) -> None:
+    scene = Scene(spec("t", on_lost=on_lost))
+    await scene.desk.take([lease(1)])
+    how = Exit(code=None, signal="SIGKILL", running=(), forced=False, unreported=unreported)
+    scene.desk.exited(scene.worker(0), how)
+    assert [(r.outcome, r.started_us > 0) for r in scene.recorded] == [(outcome, outcome is Outcome.LOST)]
+
+
 async def test_newcomers_call_backlogs_back_only_when_no_slot_is_free() -> None:
     scene = Scene(spec())
     await scene.desk.take([lease(n) for n in range(10)])
@@ -311,3 +326,64 @@ def test_messages_are_cut_to_lists_in_order() -> None:
     found = list(messages(groups, 3))
     assert [sum(len(rows) for _, _, rows in message) for message in found] == [3, 3, 2]
     assert [row[0] for message in found for _, _, rows in message for row in rows] == list(range(8))
+
+
+# --- slots that come and go --------------------------------------------------------------------
+
+
+async def test_a_slot_too_many_is_given_nothing_and_is_gone_when_it_is_empty() -> None:
+    scene = Scene(spec("t"), slots=3)
+    await scene.desk.take([lease(1, 0), lease(2, 2)])
+
+    resize(scene.slots, 1)
+    trim(scene.slots)
+
+    want = scene.desk.want()
+    assert want is not None
+    assert {s.slot for s in want.slots} <= {0}, "those that leave ask for nothing"
+    await scene.desk.take([lease(3, 1)])
+    assert scene.recorded == [Record(3, 103, Outcome.RETURNED, 0, 0)], "what was on its way goes back"
+    scene.desk.done(scene.worker(2), [[102, 1000, 3000]])
+    assert scene.recorded[-1].keep is False, "and none goes on with a next stage"
+    for slot in scene.slots[1:]:
+        slot.worker = None  # it has ended
+    trim(scene.slots)
+    assert [slot.number for slot in scene.slots] == [0]
+    await scene.desk.take([lease(4, 2)])
+    assert scene.recorded[-1] == Record(4, 104, Outcome.RETURNED, 0, 0)
+
+
+async def test_slots_that_were_leaving_stay_when_they_are_wanted_again() -> None:
+    scene = Scene(spec("t"), slots=3)
+    resize(scene.slots, 1)
+    resize(scene.slots, 4)
+    trim(scene.slots)
+    want = scene.desk.want()
+    assert want is not None
+    assert [slot.number for slot in scene.slots] == [0, 1, 2, 3]
+    assert {s.slot for s in want.slots} >= {0, 1, 2}
+
+
+async def test_a_drained_node_wants_nothing_and_hands_back_what_comes() -> None:
+    scene = Scene(spec("t"))
+    scene.desk.resting = True
+    assert scene.desk.want() is None
+    await scene.desk.take([lease(1)])
+    assert scene.recorded == [Record(1, 101, Outcome.RETURNED, 0, 0)]
+    scene.desk.resting = False
+    assert scene.desk.want() is not None
+
+
+def test_while_no_worker_can_start_nothing_is_claimed_that_needs_one() -> None:
+    # Else it would be handed back at once, and claimed again, as fast as the store can
+    scene = Scene(spec(), spec("cold", isolation=Isolation.COLD), spec("many", isolation=Isolation.THREAD))
+
+    def wanted() -> list[str]:
+        want = scene.desk.want()
+        assert want is not None
+        return sorted(type_ for type_, _ in want.lanes)
+
+    scene.crew.may_start = False
+    assert wanted() == ["many", "t"], "the one for threads is there"
+    scene.crew.may_start = True
+    assert wanted() == ["cold", "many", "t"]

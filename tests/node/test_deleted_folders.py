@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from spinney.model.jobs import Submission
+from spinney.model.jobs import NodeInfo, Submission
 from spinney.model.types import StageSpec, TypeSpec
 from spinney.node import folders, housekeeping
 from spinney.node.deleted_folders import DeletedFolders
@@ -69,17 +69,22 @@ async def test_housekeeping_comes_to_those_behind_folders_that_cannot_be_removed
         StoreThread("writer", lambda: open_store(place.url)) as writer,
         StoreThread("reader", lambda: open_store(place.url)) as reader,
     ):
-        keeping = Housekeeping(
-            writer, reader, node_id=1, here=Here(host="h", boot_id="b", run_dir=place.root), folder_root=place.root,
-            lease_period_s=60.0, now_us=lambda: 4, on_claimable=lambda: None, on_round=look,
+        info = NodeInfo(
+            id=0, name="oak", boot_id="b", host="h", pid=1, slots=1, state="active", beat=0, started_us=1, seen_us=1,
+            version="1", types=(),
         )  # fmt: skip
-        task = asyncio.create_task(keeping.run())
+        node_id = place.store.join(info, now_us=4)
+        keeping = Housekeeping(
+            writer, reader, node_id=node_id, here=Here(host="h", boot_id="b", run_dir=place.root),
+            folder_root=place.root, lease_period_s=60.0, now_us=lambda: 4, on_claimable=lambda: None, on_round=look,
+        )  # fmt: skip
+        tasks = [asyncio.create_task(keeping.run()), asyncio.create_task(keeping.tidy())]
         with suppress(TimeoutError):
             async with asyncio.timeout(30):
                 await through.wait()
-        task.cancel()
-        with suppress(asyncio.CancelledError):
-            await task
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
     assert place.left() == IN_THE_WAY
     assert not any(folders.path(place.root, job_id).exists() for job_id in FREE)

@@ -11,7 +11,8 @@ from types import SimpleNamespace
 import pytest
 
 from spinney.model.errors import StoreUnusable
-from spinney.model.jobs import Submission
+from spinney.model.homes import Root
+from spinney.model.jobs import NodeInfo, Submission
 from spinney.model.operators import Author, Violation
 from spinney.model.places import job_folder
 from spinney.model.types import StageSpec, TypeSpec
@@ -165,6 +166,31 @@ def test_a_damage_is_told_exactly_and_mended(place: Place, name: str) -> None:
     assert (entry.by, entry.verb) == ("ann", "repair")
     assert place.repair(found[0]) is False, "it looks again"
     assert len(place.store.audit.entries()) == before + 1
+
+
+@case("folder-left-behind")
+def _(place: Place) -> tuple[str, Callable[[], bool]]:
+    """Job 1 has gone on in another home."""
+    database = place.store.database  # type: ignore[attr-defined]
+    with database.write() as tx:
+        tx.run("insert into meta (name, value) values ('folders', 'local')")
+        tx.take("registry")
+    node = NodeInfo(
+        id=0, name="oak", boot_id="b", host="thor", pid=1, slots=1, state="left", beat=0, started_us=1, seen_us=1,
+        version="1", types=(), root=Root(mark="another", path="/elsewhere"),
+    )  # fmt: skip
+    node_id = place.store.join(node, now_us=4)
+    place.store.update_node(node_id, state="left", now_us=5)
+    with database.write() as tx:
+        tx.run("update jobs set node_id = ? where id = 1", (node_id,))
+    folders.mark(place.root, make=True)
+    (place.folder(1) / "result").write_text("precious")
+
+    def aside() -> bool:
+        (kept,) = (place.root / ORPHANS).iterdir()
+        return not place.folder(1).exists() and (kept / "result").read_text() == "precious"
+
+    return f"folder {job_folder(1)}", aside
 
 
 TOLD: dict[str, Callable[[Place, pytest.MonkeyPatch], str]] = {}

@@ -1,5 +1,8 @@
 """Job folders are spread, made, removed, and repaired after a crash."""
 
+import pathlib
+import subprocess
+
 import pytest
 from executor_fixtures import open_fds
 
@@ -127,3 +130,22 @@ def test_nothing_is_left_open(root):
         folders.make(root, job_id)
         folders.remove(root, job_id)
     assert open_fds() == before
+
+
+def test_a_disk_without_room_and_a_root_that_is_gone_are_told(tmp_path: pathlib.Path) -> None:
+    assert folders.lacking(tmp_path) is None
+    gone = tmp_path / "gone"
+    assert str(folders.lacking(gone)).startswith(f"the folder root {gone} cannot be reached: No such file")
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m", "none", disk], capture_output=True, text=True)
+    if mounted.returncode:
+        pytest.skip(f"no small disk can be mounted here: {mounted.stderr.strip()}")
+    try:
+        assert folders.lacking(disk) is None
+        (disk / "filler").write_bytes(b"\0" * 3_500_000)
+        assert folders.lacking(disk) == (
+            f"the disk of the folder root {disk} is full; make room there, 'spinney keep' says how"
+        )
+    finally:
+        subprocess.run(["umount", disk], check=True)

@@ -4,7 +4,8 @@ import logging
 import threading
 
 from spinney.model.errors import StoreUnusable
-from spinney.node.deadline import Deadline
+from spinney.model.fleet import Load
+from spinney.node.deadline import Deadline, boot_ns
 from spinney.node.heartbeat import Heartbeat
 
 
@@ -14,9 +15,11 @@ class FullDisk:
     def __init__(self) -> None:
         self.room = threading.Event()
         self.beats = 0
+        self.told: tuple[Load | None, str | None] = (None, None)
         self.changed = threading.Condition()
 
-    def beat(self, node_id: int, *, now_us: int) -> bool:
+    def beat(self, node_id: int, *, load: Load | None, trouble: str | None, now_us: int) -> bool:
+        self.told = (load, trouble)
         with self.changed:
             self.beats += 1
             self.changed.notify_all()
@@ -55,3 +58,39 @@ def test_why_beats_fail_is_logged_now_and_then_and_not_each_time(caplog) -> None
         store.until(store.beats + 3)
     assert len(caplog.records) == 2
     assert deadline.holds
+
+
+def test_each_beat_tells_the_load_of_the_host_and_what_troubles_the_node() -> None:
+    store = FullDisk()
+    store.room.set()
+    troubles = ["the clock is wrong"]
+    heartbeat = Heartbeat(
+        lambda: store, 1, deadline=Deadline.make(), lease_period_s=3600.0, beat_s=0.001,
+        now_us=lambda: 0, on_dead=lambda why: None, trouble=lambda: troubles[-1] or None,
+    )  # fmt: skip
+    with heartbeat:
+        store.until(1)
+        load, trouble = store.told
+        assert load is not None
+        assert load.cpus >= 1
+        assert 0 < load.memory_free_bytes <= load.memory_bytes
+        assert trouble == "the clock is wrong"
+        troubles.append("")
+        store.until(store.beats + 2)
+        assert store.told[1] is None
+
+
+def test_a_node_that_comes_too_late_beats_no_more() -> None:
+    # Given a machine that has stood still for longer than a lease
+    store, deadline, dead = FullDisk(), Deadline.make(), threading.Event()
+    store.room.set()
+    deadline.renew(boot_ns() - 1)
+    heartbeat = Heartbeat(
+        lambda: store, 1, deadline=deadline, lease_period_s=3600.0, beat_s=0.001,
+        now_us=lambda: 0, on_dead=lambda why: dead.set(),
+    )  # fmt: skip
+    with heartbeat:
+        # When its heart goes on before its guard does
+        assert dead.wait(20)
+    # Then it does not look alive once more to whoever is taking its leases away
+    assert store.beats == 0

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from spinney.model.errors import StoreUnusable
-from spinney.model.jobs import Exchange, Lease, Record, SlotWant, Want
+from spinney.model.errors import FateUnknown, StoreUnusable
+from spinney.model.jobs import Account, Exchange, Lease, Record, SlotWant, Want
 from spinney.model.outcomes import Outcome
 from spinney.node.recorder import Recorder
 from spinney.node.store_thread import StoreThread, StoreThreadEnded
@@ -26,6 +26,8 @@ class FakeStore:
         self.trouble = 0
         self.closed = False
         self.leases: list[Lease] = []
+        self.asked_about: list[list[int]] = []
+        self.accounts = Account(leased=[], recorded=frozenset())
 
     def exchange(self, records: Sequence[Record], want: Want | None, *, now_us: int) -> Exchange:
         self.wants.append(want)
@@ -35,6 +37,13 @@ class FakeStore:
         self.batches.append([r.job_id for r in records])
         leases, self.leases = self.leases, []
         return Exchange(leases=leases, refused=[r for r in records if r.job_id == 99])
+
+    def account(self, node_id: int, records: Sequence[Record]) -> Account:
+        self.asked_about.append([r.fence for r in records])
+        if self.trouble:
+            self.trouble -= 1
+            raise StoreUnusable("the disk is full; make room")
+        return self.accounts
 
     def close(self) -> None:
         self.closed = True
@@ -55,6 +64,9 @@ class FakeDesk:
     def answered(self, want: Want | None, answer: Exchange) -> None:
         self.answers += 1
 
+    def known(self) -> tuple[int, set[int]]:
+        return 1, {50}
+
 
 class Scene:
     def __init__(self) -> None:
@@ -68,7 +80,7 @@ class Scene:
 
 async def running(scene: Scene, work: Callable[[Recorder], Any], batch: int = 600) -> None:
     async with StoreThread("test", lambda: scene.store) as db:  # type: ignore[arg-type, return-value]
-        recorder = Recorder(db, scene.desk, batch=batch, now_us=lambda: 1, pause=scene.pause)
+        recorder = Recorder(db, scene.desk, batch=batch, now_us=lambda: 1, pause=scene.pause, draw=lambda: 0.5)
         loop = asyncio.ensure_future(recorder.run())
         try:
             async with asyncio.timeout(10):
@@ -99,6 +111,31 @@ async def test_nothing_is_asked_when_nothing_is_due_or_wanted() -> None:
 
     await running(scene, work)
     assert scene.store.batches == []
+
+
+async def test_when_a_commit_is_in_doubt_only_what_was_not_taken_goes_out_again_and_unheard_leases_go_back() -> None:
+    # Given an exchange of which the answer was lost, and then a store that is away for two more tries
+    scene = Scene()
+
+    def lost(records: Sequence[Record], want: Want | None, *, now_us: int) -> Exchange:
+        del scene.store.exchange  # type: ignore[attr-defined]
+        scene.store.trouble = 2
+        raise FateUnknown("lost in the commit")
+
+    # ... that has the first record and the second's lease; of the third, which had not begun, there is nothing;
+    # the fourth's attempt was taken from it; 50 is known, of 60 the node has never heard
+    scene.store.exchange = lost  # type: ignore[method-assign]
+    scene.store.accounts = Account(leased=[(2, 2), (5, 50), (6, 60)], recorded=frozenset({1}))
+
+    async def work(recorder: Recorder) -> None:
+        recorder.add([record(1), record(2), Record(3, 3, Outcome.RETURNED, 0, 0), record(4)])
+        await recorder.flushed()
+        await recorder.flushed()
+        assert recorder.recorded == 5
+
+    await running(scene, work)
+    assert scene.store.asked_about == [[1, 2, 3, 4]] * 3
+    assert scene.store.batches == [[2, 4], [6]]
 
 
 async def test_a_free_slot_gets_leases_at_once() -> None:

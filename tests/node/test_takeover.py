@@ -17,6 +17,8 @@ from spinney.model.states import State
 from spinney.node import instance as instances
 from spinney.node.instance import MARK, Instance
 from spinney.node.recovery import Here, Watch, instance_of
+from spinney.node.takeover import enter
+from spinney.stores.sql import open_store
 
 __all__ = ["house"]
 
@@ -24,6 +26,39 @@ NODE = NodeInfo(
     id=1, name="oak", boot_id="b", host="h", pid=4, slots=1, state="active", beat=7, started_us=5,
     seen_us=0, version="1", types=(),
 )  # fmt: skip
+
+
+def test_what_a_lost_answer_left_of_a_start_does_not_stay(tmp_path: Path) -> None:
+    # Given a node that joined, and did not hear of it
+    store = open_store(f"sqlite:///{tmp_path / 'spinney.db'}")
+    store.create()
+    other = enter(store, replace(NODE, name="ash"), now_us()).id
+    enter(store, NODE, now_us())
+    # When it joins once more
+    node_id = enter(store, NODE, now_us()).id
+    # Then nothing is there that anybody could take for dead, and kill what bears its mark
+    assert [node.id for node in store.nodes()] == [other, node_id]
+    store.close()
+
+
+def test_a_node_that_is_declared_dead_while_it_starts_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Given a node whose machine stands still just when it has joined
+    store = open_store(f"sqlite:///{tmp_path / 'spinney.db'}")
+    store.create()
+    join = store.join
+
+    def join_and_stand_still(node: NodeInfo, *, now_us: int) -> int:
+        node_id = join(node, now_us=now_us)
+        store.recover(node_id, None, now_us=now_us)
+        return node_id
+
+    monkeypatch.setattr(store, "join", join_and_stand_still)
+    # When it goes on
+    with pytest.raises(NodeRefused, match="start it again"):
+        enter(store, NODE, now_us())
+    store.close()
 
 
 def test_a_second_node_of_a_living_name_is_refused(house: House) -> None:

@@ -70,6 +70,7 @@ def test_another_schema_is_refused(tmp_path: Path) -> None:
     open_store(f"sqlite:///{tmp_path}/x.db").create()
     connection = sqlite3.connect(tmp_path / "x.db")
     connection.execute("update alembic_version set version_num = '9999'")
+    connection.execute("update meta set value = '9999' where name = 'works_with'")
     connection.commit()
     connection.close()
 

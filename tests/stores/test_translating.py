@@ -2,7 +2,7 @@
 
 import pytest
 
-from spinney.stores.sql.translating import at_once, copied, translated
+from spinney.stores.sql.translating import Column, array, at_once, copied, translated
 
 
 def test_marks_and_percent_signs_become_the_drivers() -> None:
@@ -28,14 +28,32 @@ def test_an_insert_of_arguments_alone_is_copied() -> None:
     assert copied("insert into a (b, c) values (?, ?) on conflict do nothing") is None
 
 
+NUMBERS, TEXTS = Column("bigint", single=False), Column("text", single=False)
+ONE_NUMBER, ONE_TEXT = Column("bigint", single=True), Column("text", single=True)
+
+
 def test_a_change_row_by_row_is_one_statement_with_arrays() -> None:
-    assert at_once("update a set b = 'x', c = coalesce(c, ?), d = ? where e = ?", ("bigint", None, "text")) == (
+    assert at_once("update a set b = 'x', c = coalesce(c, ?), d = ? where e = ?", (NUMBERS, None, TEXTS)) == (
         "update a set b = 'x', c = coalesce(c, v.c0), d = null from unnest(cast(%s as bigint[]), cast(%s as text[])) "
-        "as v(c0, c2) where e = v.c2"
-    )
-    assert at_once("delete from a where b = ? and c <= ?", ("bigint", "text")) == (
-        "delete from a using unnest(cast(%s as bigint[]), cast(%s as text[])) as v(c0, c1) where b = v.c0 and c <= v.c1"
-    )
+        "as v(c0, c2) where e = v.c2", (0, 2),
+    )  # fmt: skip
+    assert at_once("delete from a where b = ? and c <= ?", (NUMBERS, TEXTS)) == (
+        "delete from a using unnest(cast(%s as bigint[]), cast(%s as text[])) as v(c0, c1) "
+        "where b = v.c0 and c <= v.c1", (0, 1),
+    )  # fmt: skip
+
+
+def test_what_is_set_to_the_same_in_all_rows_travels_once() -> None:
+    assert at_once("update a set b = ?, c = ? where d = ? and e = ?", (ONE_NUMBER, NUMBERS, NUMBERS, ONE_TEXT)) == (
+        "update a set b = cast(%s as bigint), c = v.c1 from unnest(cast(%s as bigint[]), cast(%s as bigint[]), "
+        "cast(%s as text[])) as v(c1, c2, c3) where d = v.c2 and e = v.c3", (0, 1, 2, 3),
+    )  # fmt: skip
+    assert at_once("update a set b = ? where c = ?", (ONE_NUMBER, None)) is None
+
+
+def test_arrays_are_written_as_the_server_reads_them() -> None:
+    assert array([1, None, True, -7]) == "{1,null,1,-7}"
+    assert array(['a"b\\c', None, "", "null", "{,}"]) == '{"a\\"b\\\\c",null,"","null","{,}"}'
 
 
 @pytest.mark.parametrize(
@@ -48,4 +66,4 @@ def test_a_change_row_by_row_is_one_statement_with_arrays() -> None:
     ],
 )
 def test_what_is_of_another_shape_is_left_as_it_is(sql: str) -> None:
-    assert at_once(sql, ("bigint", "bigint")) is None
+    assert at_once(sql, (NUMBERS, NUMBERS)) is None

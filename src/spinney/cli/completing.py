@@ -33,6 +33,16 @@ def periods(incomplete: str) -> list[str]:
     return _fitting(("forever", "declared"), incomplete)
 
 
+def limits(incomplete: str) -> list[str]:
+    """Those of ``queue`` that are words."""
+    return _fitting(("none", "declared"), incomplete)
+
+
+def of_any_node(incomplete: str) -> list[str]:
+    """What ``queue --nodes`` takes."""
+    return _fitting(("any", "declared"), incomplete)
+
+
 def stages(ctx: typer.Context, incomplete: str) -> list[str]:
     """The stages of the type that was named, else of all."""
     return _known(ctx, incomplete, "stage", type=_given(ctx, "type_"))
@@ -62,6 +72,7 @@ collections = _of("collection")
 submitters = _of("submitter")
 nodes = _of("node")
 nodes_there = _of("node that has not left")
+hosts = _of("host with folders")
 schedules = _of("schedule")
 active_schedules = _of("schedule that goes on")
 paused_schedules = _of("schedule that rests")

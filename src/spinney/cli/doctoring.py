@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from spinney.control.control import Control
     from spinney.control.doctoring import Treated
     from spinney.model.operators import Violation
+    from spinney.stores.contract import Store
     from spinney.stores.operators import Examiner
 
 SHOWN = 20
@@ -67,6 +68,8 @@ def doctor(
             healthy = _repair(asked, dead, store, yes=yes, json=json)
         else:
             healthy = _tell(asked.examine(), json=json).all_ == 0
+        if not json:
+            _tell_way(control.store)
     if not healthy:
         raise typer.Exit(1)
 
@@ -84,6 +87,13 @@ class _Asked:
 
     def repair(self) -> "Iterator[Treated]":
         return self.control.doctor.repair(self._only, deep=self._deep, others=self._others)
+
+
+def _tell_way(store: "Store") -> None:
+    """What is not wrong, but slower than it could be."""
+    wake_ups = store.facts().get("wake_ups", "")
+    if wake_ups.startswith("pooled"):
+        typer.echo(f"{wake_ups}; nodes that are given the database's own address hear at once")
 
 
 # --- telling ----------------------------------------------------------------------------------

@@ -3,14 +3,13 @@
 import sys
 import time
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from spinney.cli.arguments import JobArgument, StoreOption
-from spinney.cli.session import opened, where
-from spinney.model import places
+from spinney.cli.job_files import JobFiles, job_files
+from spinney.cli.session import opened
 from spinney.model.errors import UsageError
 from spinney.model.jobs import Attempt
 from spinney.model.states import SETTLED
@@ -19,7 +18,8 @@ if TYPE_CHECKING:
     from spinney.stores.contract import Store
 
 LOOK_S = 0.2
-CHUNK_BYTES = 1 << 20
+OWN = ".spinney"
+"""The folder in a job's folder where its output is."""
 
 
 def add_to(app: typer.Typer) -> None:
@@ -38,9 +38,8 @@ def logs(
 ) -> None:
     """Print what a job's attempts wrote, oldest first."""
     names = [name for name, only in (("stdout", stdout), ("stderr", stderr)) if only] or ["stdout", "stderr"]
-    place = where(store).folders / places.job_folder(job) / ".spinney"
     with opened(store) as s:
-        reader = _Reader(place, names, titles=attempt is None)
+        reader = _Reader(job_files(s, job, store), names, titles=attempt is None)
         while True:
             settled = s.job(job).state in SETTLED
             reader.print_new(_attempts(s, job, attempt))
@@ -64,9 +63,11 @@ def _attempts(store: "Store", job: int, wanted: int | None) -> list[Attempt]:
 class _Reader:
     """Prints files from where it stopped the last time."""
 
-    def __init__(self, place: Path, streams: list[str], *, titles: bool) -> None:
-        self._place, self._streams, self._titles = place, streams, titles
+    def __init__(self, files: JobFiles, streams: list[str], *, titles: bool) -> None:
+        self._files, self._streams, self._titles = files, streams, titles
         self._at: dict[str, int] = {}
+        self._through: set[str] = set()
+        """Files of attempts that had ended before they were read to their end."""
         self._title = ""
         self.printed = False
 
@@ -74,19 +75,18 @@ class _Reader:
         for attempt in attempts:
             for stream in self._streams:
                 name = f"{attempt.stage}.{attempt.fence}.{stream}"
+                if name in self._through:
+                    continue
                 for chunk in self._new(name):
                     self._print(f"== {attempt.stage}, attempt {attempt.fence}, {stream} ==\n", chunk)
+                if attempt.ended_us is not None:
+                    self._through.add(name)
         sys.stdout.flush()
 
     def _new(self, name: str) -> Iterator[bytes]:
-        try:
-            with (self._place / name).open("rb") as file:
-                file.seek(self._at.get(name, 0))
-                while chunk := file.read(CHUNK_BYTES):
-                    yield chunk
-                self._at[name] = file.tell()
-        except FileNotFoundError:
-            return
+        for chunk in self._files.content(f"{OWN}/{name}", start=self._at.get(name, 0), must=False):
+            self._at[name] = self._at.get(name, 0) + len(chunk)
+            yield chunk
 
     def _print(self, title: str, chunk: bytes) -> None:
         if self._titles and title != self._title:

@@ -48,7 +48,7 @@ def list_jobs(
             return
         found = s.jobs(fits, after=after or 0, limit=limit, newest=not oldest)
         _require_known(s, fits, len(found))
-        tell = teller(s.nodes())
+        tell = teller(s, found)
     if json:
         showing.lines(found)
         return
@@ -67,7 +67,7 @@ def show(job: JobArgument, json: JsonOption = False, store: StoreOption = None) 
         found, history = s.job(job), s.attempts(job)
         data, results = dict(s.get_data(job)), dict(s.results(job))
         children = dict(s.counts(Filter(parent_id=job)))
-        note = teller(s.nodes())(found)
+        note = teller(s, [found])(found)
         holds = [] if found.state in SETTLED else s.holds.covering(job)
     if json:
         showing.as_json({"job": found, "note": note, "holds": holds, "allowed": _allowed(found), "results": results,
@@ -96,7 +96,7 @@ def tree(
     """Show a job and all below it."""
     with opened(store) as s:
         found = s.tree(job, limit=limit + 1)
-        tell = teller(s.nodes())
+        tell = teller(s, found)
     shown = found[:limit]
     if json:
         showing.lines(shown)

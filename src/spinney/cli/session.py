@@ -37,14 +37,14 @@ def opened(store: str | None) -> Iterator["Store"]:
 def hand(store: str | None, by: str | None = None) -> Iterator["Control"]:
     """The operator's verbs on that store, in somebody's name."""
     from spinney.control import Control
-    from spinney.nudge import nudge_all
+    from spinney.waking import wake_all
 
     run_dir = where(store).run_dir
     with opened(store) as found:
         yield Control(
             store=found,
             clock=now_us,
-            nudge=lambda: nudge_all(run_dir) if run_dir else None,
+            nudge=lambda: wake_all(found, run_dir),
             by=whoever(by),
         )
 

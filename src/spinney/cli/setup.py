@@ -21,23 +21,79 @@ def add_to(app: typer.Typer) -> None:
     app.command()(node)
 
 
-def init(json: JsonOption = False, store: StoreOption = None) -> None:
-    """Make the store and its folder root, or bring an existing store up to date."""
+def init(
+    finish: Annotated[
+        bool, typer.Option("--finish", help="Finish an upgrade, when the last node of an older version has left.")
+    ] = False,
+    grant: Annotated[
+        list[str] | None,
+        typer.Option("--grant", metavar="ROLE", help="Let this role of the database work with the store; may be "
+                     "repeated.", show_default=False),
+    ] = None,
+    sql: Annotated[
+        bool, typer.Option("--sql", help="Print what would be done in the database, for a DBA; do nothing.")
+    ] = False,
+    folders_only: Annotated[
+        bool, typer.Option("--folders-only", help="Make only the folder root, for a store that somebody else has made.")
+    ] = False,
+    local_folders: Annotated[
+        bool,
+        typer.Option("--local-folders", help="For a new store: each host has a folder root of its own, and a job that "
+                     "has begun goes on only where its folder is."),
+    ] = False,
+    json: JsonOption = False,
+    store: StoreOption = None,
+) -> None:
+    """Make the store and its folder root, or bring an existing store up to date.
+
+    Nodes of the version before work on meanwhile. What would disturb them waits for --finish.
+    """
     from spinney.node import folders
 
     here = where(store)
+    if finish:
+        _finish(store, json=json)
+        return
+    if sql:
+        with opened(store) as s:
+            typer.echo(s.script(grant or ()), nl=False)
+        return
     with opened(store) as s:
         _require_own_folders(s, here)
-        s.create()
-        facts = dict(s.facts())
-    folders.write_token(here.folders, facts["folder_token"])
-    facts |= {"store": without_password(here.store), "folders": str(here.folders)}
+        if not folders_only:
+            s.create(local_folders=local_folders)
+        if grant:
+            s.grant(grant)
+        facts = {**s.facts(), **_unfinished(s)}
+    if facts.get("folders") == "local":
+        told = "local: each node makes its own, where its spinney.toml or --folders says"
+    else:
+        folders.write_token(here.folders, facts["folder_token"])
+        told = str(here.folders)
+    facts |= {"store": without_password(here.store), "folders": told}
     if json:
         showing.as_json(facts)
         return
     out = showing.console()
     for name in ("store", "folders", *sorted(facts.keys() - {"store", "folders"})):
         out.print(f"{name.replace('_', ' '):<16} {showing.safe(facts[name])}")
+
+
+def _unfinished(store: "Store") -> dict[str, str]:
+    left = store.unfinished()
+    told = f"{', '.join(left)}; when the last node of an older version has left, run 'spinney init --finish'"
+    return {"unfinished": told} if left else {}
+
+
+def _finish(store: str | None, *, json: bool) -> None:
+    with opened(store) as s:
+        done = s.finish()
+    if json:
+        showing.as_json({"finished": list(done)})
+    elif done:
+        typer.echo(f"the upgrade is finished ({', '.join(done)}); older versions of Spinney are refused from now on")
+    else:
+        typer.echo("there is nothing to finish")
 
 
 def _require_own_folders(store: "Store", here: Settings) -> None:
@@ -79,6 +135,16 @@ def node(
     slots: Annotated[
         int | None, typer.Option(help="How many attempts run at once; else one a CPU.", show_default=False)
     ] = None,
+    active: Annotated[
+        list[str] | None,
+        typer.Option("--active", metavar="QUEUE", help="Serve this queue, and no other that is not named so.",
+                     show_default=False, autocompletion=completing.queues),
+    ] = None,
+    ignore: Annotated[
+        list[str] | None,
+        typer.Option("--ignore", metavar="QUEUE", help="Serve all queues but this; may be repeated.",
+                     show_default=False, autocompletion=completing.queues),
+    ] = None,
     replace: Annotated[bool, typer.Option("--replace", help="Let a running node of this name drain.")] = False,
     lease: Annotated[
         float | None, typer.Option(metavar="SECONDS", help="Its lease period; else 15 s.", show_default=False)
@@ -90,6 +156,11 @@ def node(
     run_dir: Annotated[
         Path | None, typer.Option(help="Locks and sockets of this host's nodes; else beside the database file.")
     ] = None,
+    folders: Annotated[
+        str | None,
+        typer.Option("--folders", metavar="DIR", help="Its folder root; else as spinney.toml says, or beside the "
+                     "database file.", show_default=False),
+    ] = None,
     log_level: Annotated[str, typer.Option(help="debug, info, warning or error.")] = "info",
     store: StoreOption = None,
 ) -> None:
@@ -97,13 +168,14 @@ def node(
     from spinney.node.run import run_node
     from spinney.node.settings import NodeSettings
 
-    here = where(store)
+    here = where(store, folders)
     application = app or here.app
     if application is None:
         raise UsageError("no application is named; write 'spinney node module:app', or set app in spinney.toml")
     given = {
         "name": name, "slots": slots, "lease_period_s": lease, "drain_limit_s": drain,
         "run_dir": None if run_dir is None else str(run_dir.absolute()),
+        "active": tuple(active) if active else None, "ignored": tuple(ignore) if ignore else None,
     }  # fmt: skip
     settings = NodeSettings(
         store=here.store,

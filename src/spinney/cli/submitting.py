@@ -45,7 +45,9 @@ def submit(
                      "lines say type, params and any option."),
     ] = None,
     queue: Annotated[
-        str | None, typer.Option(help="The queue, if not the type's.", autocompletion=completing.queues)
+        str | None,
+        typer.Option(help="The queue, if not the type's; without TYPE, its default type counts.",
+                     autocompletion=completing.queues),
     ] = None,
     priority: Annotated[int | None, typer.Option(help="0 (first) to 99 (last).")] = None,
     collection: Annotated[
@@ -94,8 +96,13 @@ def _submit(
             raise UsageError("--jobs brings the parameters of every job; leave out --param and --json")
         with _read(jobs) as lines:
             return control.submit_lines(lines, type_=type_, options=options)
+    if type_ is None and options.queue is not None:
+        type_ = control.queues.default_type(options.queue)
     if type_ is None:
-        raise UsageError("name a job type, as in 'spinney submit TYPE', or give --jobs FILE with types in its lines")
+        raise UsageError(
+            "name a job type, as in 'spinney submit TYPE', or a queue that has a default type, as in 'spinney submit "
+            "--queue QUEUE', or give --jobs FILE with types in its lines"
+        )
     return control.submit(type_, [given_params(control, type_, param or [], json)], options)
 
 

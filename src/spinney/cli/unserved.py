@@ -1,22 +1,37 @@
 """Why a pending job does not start, when no node is there that could run it."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection
+from typing import TYPE_CHECKING
 
 from spinney.cli import showing
-from spinney.model.jobs import Job, NodeInfo
+from spinney.model.jobs import Job
+from spinney.model.serving import may_serve
 from spinney.model.states import State
 
+if TYPE_CHECKING:
+    from spinney.stores.contract import Store
 
-def teller(nodes: Iterable[NodeInfo]) -> Callable[[Job], str]:
-    """What tells of each job what there is to say, with what these nodes can run in view."""
-    served = {name for node in nodes if node.state == "active" for name in node.types}
+
+def teller(store: "Store", jobs: Collection[Job]) -> Callable[[Job], str]:
+    """What tells of each of these jobs what there is to say, with what the nodes can run in view."""
+    active = [node for node in store.nodes() if node.state == "active"]
+    served = {name for node in active for name in node.types}
+    queues = {name: store.queueing.in_force(name) for name in {j.queue for j in jobs if j.state is State.PENDING}}
 
     def tell(job: Job) -> str:
         said = showing.saying(job)
-        if said or job.state is not State.PENDING or job.type in served:
+        if said or job.state is not State.PENDING:
             return said
         if not served:
             return "no node is running; start one with 'spinney node'"
-        return f"no running node knows the type {job.type!r}; start one whose application has it"
+        if job.type not in served:
+            return f"no running node knows the type {job.type!r}; start one whose application has it"
+        knowing = [node for node in active if job.type in node.types]
+        able = [node for node in knowing if may_serve(queues[job.queue], node.name, node.serves)]
+        if not able:
+            return f"no running node may serve queue {job.queue}; 'spinney explain {job.id}' says why"
+        if not any(node.claims for node in able):
+            return f"node {able[0].name} is drained; 'spinney resume {able[0].name}' lets it go on"
+        return said
 
     return tell

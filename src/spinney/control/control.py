@@ -5,15 +5,19 @@ from typing import Any
 
 from spinney.control.bulk import Bulk
 from spinney.control.doctoring import Doctor
+from spinney.control.fleet import Fleet
 from spinney.control.hand import Hand
 from spinney.control.holding import Holds
 from spinney.control.lines import known_type, submissions
 from spinney.control.locking import Locks
+from spinney.control.queueing import Queues
+from spinney.control.rehoming import Homes
 from spinney.control.removing import remove_folders
 from spinney.control.retaining import Retention
 from spinney.control.scheduling import Schedules
 from spinney.job.options import Options
 from spinney.model.jobs import Submission
+from spinney.model.types import DEFAULT_QUEUE
 from spinney.params.schema import checker
 from spinney.params.values import to_text
 from spinney.stores.contract import Submitted, Touched
@@ -35,14 +39,29 @@ class Control(Hand):
         return Doctor(store=self.store, clock=self.clock, nudge=self.nudge, by=self.by)
 
     @property
+    def fleet(self) -> Fleet:
+        """Nodes, to be drained, resumed, given more or fewer slots."""
+        return Fleet(store=self.store, clock=self.clock, nudge=self.nudge, by=self.by)
+
+    @property
     def holds(self) -> Holds:
         """Stops with a reason, on everything that they cover."""
         return Holds(store=self.store, clock=self.clock, nudge=self.nudge, by=self.by)
 
     @property
+    def homes(self) -> Homes:
+        """Job folders on hosts that are gone, let go of."""
+        return Homes(store=self.store, clock=self.clock, nudge=self.nudge, by=self.by)
+
+    @property
     def locks(self) -> Locks:
         """Locks, taken away from who is gone."""
         return Locks(store=self.store, clock=self.clock, nudge=self.nudge, by=self.by)
+
+    @property
+    def queues(self) -> Queues:
+        """Limits, default types, pins and bars, set at run time."""
+        return Queues(store=self.store, clock=self.clock, nudge=self.nudge, by=self.by)
 
     @property
     def retention(self) -> Retention:
@@ -58,16 +77,20 @@ class Control(Hand):
 
     def submit(
         self,
-        type_: str,
+        type_: str | None,
         rows: Iterable[Mapping[str, Any]],
         options: Options = _NO_OPTIONS,
         *,
         keys: Iterable[str] | None = None,
     ) -> Submitted:
-        """A job for each dict of parameters, all or none.
+        """A job for each dict of parameters, all or none. Without a type: of the default type of the queue that the
+        options name.
 
-        Raises UnknownType, BadParameters (naming the parameter), DuplicateKey, NoSuchJob (a need).
+        Raises UsageError (no type, and none by the queue), UnknownType, BadParameters (naming the parameter),
+        DuplicateKey, NoSuchJob (a need).
         """
+        if type_ is None:
+            type_ = self.queues.default_type(options.queue or DEFAULT_QUEUE)
         check = checker(known_type(self.store.types(), type_))
         texts = []
         for row in rows:
@@ -82,11 +105,12 @@ class Control(Hand):
 
         With ``type_`` a line is the job's parameters. Without, it is an object with ``type``,
         ``params`` and any of the options, which win over ``options``; ``at`` is an ISO 8601 text, and
-        in ``needs`` a number ``-k`` means the job of the k-th line (empty ones not counted).
+        in ``needs`` a number ``-k`` means the job of the k-th line (empty ones not counted). One that names a queue
+        may leave out the type: then it is of the queue's default type.
 
         Raises what ``submit`` raises, with the number of the line.
         """
-        return self._submit(submissions(lines, self.store.types(), type_, options))
+        return self._submit(submissions(lines, self.store.types(), type_, options, self.queues.default_type))
 
     def _submit(self, submissions: list[Submission]) -> Submitted:
         if not submissions:

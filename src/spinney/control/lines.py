@@ -1,8 +1,9 @@
 """Orders for jobs as lines of JSON."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime
+from functools import cache
 from itertools import groupby
 from typing import Any, NamedTuple
 
@@ -18,13 +19,16 @@ from spinney.params.schema import Check, checker
 
 
 def submissions(
-    lines: Iterable[str | bytes], types: Mapping[str, TypeSpec], type_: str | None, options: Options
+    lines: Iterable[str | bytes], types: Mapping[str, TypeSpec], type_: str | None, options: Options,
+    default_type: Callable[[str], str],
 ) -> list[Submission]:
     """Submissions for the jobs of these lines, in order; lines that differ in parameters alone share one.
 
+    ``default_type`` tells the type of a queue, for lines that name no other; it raises UsageError.
+
     Raises UsageError (and its kin) with the number of the line.
     """
-    orders = _orders(lines, _Reader(types, type_, options))
+    orders = _orders(lines, _Reader(types, type_, options, default_type))
     return [_submission(list(same)) for _, same in groupby(orders, key=_alike)]
 
 
@@ -52,22 +56,34 @@ class _Line(NamedTuple):
 class _Reader:
     """Turns parsed lines into orders. Lines that say the same share one set of options."""
 
-    def __init__(self, types: Mapping[str, TypeSpec], type_: str | None, options: Options) -> None:
+    def __init__(
+        self, types: Mapping[str, TypeSpec], type_: str | None, options: Options, default_type: Callable[[str], str]
+    ) -> None:
         self._types, self._type, self._options = types, type_, options
+        self._default_type = cache(default_type)
         self._checks: dict[str, Check] = {}
         self._known: dict[bytes, Options] = {}
 
     def read(self, value: Any) -> _Line:
         if self._type is not None:
             return self._line(self._type, value, self._options, None, ())
-        if not isinstance(value, dict) or not isinstance(value.get("type"), str):
+        if not isinstance(value, dict) or not isinstance(value.get("type", ""), str):
             raise UsageError('write {"type": "…", "params": {…}}, or name one type for all lines')
         rest = {k: v for k, v in value.items() if k not in ("type", "params", "key", "needs")}
         options = self._changed(rest) if rest else self._options
         key = value.get("key")
         if key is not None:
             names.label("key", key)
-        return self._line(value["type"], value.get("params", {}), options, key, _needs(value.get("needs", [])))
+        type_ = value.get("type") or self._of_queue(options.queue)
+        return self._line(type_, value.get("params", {}), options, key, _needs(value.get("needs", [])))
+
+    def _of_queue(self, queue: str | None) -> str:
+        if queue is None:
+            raise UsageError(
+                'write {"type": "…", "params": {…}}, or {"queue": "…", "params": {…}} for a queue with a default '
+                "type, or name one type for all lines"
+            )
+        return self._default_type(queue)
 
     def _line(
         self, type_: str, params: Any, options: Options, key: str | None, needs: tuple[int, ...]

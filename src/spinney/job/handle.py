@@ -126,12 +126,15 @@ class Job:
     def parent(self) -> Relative | None:
         """The job that spawned this one; None for a job at the top."""
         parent_id = self._assignment.parent_id
-        return None if parent_id is None else Relative(parent_id, self._port, self._assignment.folder_root)
+        return None if parent_id is None else self._relative(parent_id)
 
     @property
     def root(self) -> Relative:
         """The job at the top of the tree: this one when it has no parent."""
-        return Relative(self._assignment.root_id, self._port, self._assignment.folder_root)
+        return self._relative(self._assignment.root_id)
+
+    def _relative(self, job_id: int) -> Relative:
+        return Relative(job_id, self._port, self._assignment.folder_root, asker=self.id)
 
     # --- what it keeps --------------------------------------------------------------------
 

@@ -85,6 +85,15 @@ class StoreUnusable(SpinneyError):
     """The store cannot be used as it is; the message names the cause and the mend."""
 
 
+class StoreAway(StoreUnusable):
+    """The store does not answer now, or has no room; what was asked has not been done and may be asked again."""
+
+
+class FateUnknown(StoreAway):
+    """The connection was lost while the store was committing: what was asked may have been done or not. Look before
+    you ask again."""
+
+
 class AuditBroken(SpinneyError):
     """The audit has been changed: the message names the first entry that does not fit. Keep the file as it
     is, and compare it with a backup."""

@@ -9,7 +9,10 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from spinney.model import lineage
+from spinney.model.fleet import Load
+from spinney.model.homes import Root
 from spinney.model.outcomes import Outcome
+from spinney.model.serving import ALL, Serves
 from spinney.model.states import State
 
 JOB_ID_MAX = 10**lineage.WIDTH - 1
@@ -141,6 +144,18 @@ class Exchange:
     """The earliest time at which a sleeping lane or a scheduled job becomes due, if any."""
     last_hold: int = 0
     """The number of the last hold that was laid: when it moves, leases given before may be covered by now."""
+    left: bool = False
+    """Something that this caller made claimable, now or since its last exchange, is left for other nodes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Account:
+    """What the store has of a node that does not know whether its last exchange was committed."""
+
+    leased: Sequence[tuple[int, int]]
+    """(job, fence) of every lease that the node owns."""
+    recorded: frozenset[int]
+    """The fences, of the records asked about, whose attempts are in the history."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -250,6 +265,7 @@ class NodeInfo:
     host: str
     pid: int
     slots: int
+    """In force for its name: those it was started with, unless an operator has set others."""
     state: str
     """``active``, ``draining`` or ``left``."""
     beat: int
@@ -258,4 +274,26 @@ class NodeInfo:
     seen_us: int
     version: str
     types: tuple[str, ...]
+    serves: Serves = ALL
+    """The queues that it was started for, or without."""
     leases: int = 0
+    drained: bool = False
+    """An operator lets its name take nothing new."""
+    load: Load | None = None
+    """What it measured of its host at its last beat."""
+    trouble: str | None = None
+    """Why it works worse than it should, while it does."""
+    home: int = 0
+    """Where its jobs have their folders, in a store whose folders are local (``spinney.model.homes``)."""
+    root: Root | None = None
+    """Its folder root, told when it joins."""
+
+    @property
+    def claims(self) -> bool:
+        """Whether it may be given anything new."""
+        return self.state == "active" and not self.drained
+
+    @property
+    def standing(self) -> str:
+        """Its state, with what operators want of it: ``active``, ``drained``, ``draining`` or ``left``."""
+        return "drained" if self.drained and self.state == "active" else self.state

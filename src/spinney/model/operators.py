@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import Any
 
 from spinney.model.states import SETTLED, State
+from spinney.model.types import QueueSpec
 
 
 class Verb(StrEnum):
@@ -104,8 +105,9 @@ class Explanation:
     cause: str
     """A word for programs: ``hold``, ``own hold``, ``vanished stage``, ``released``, ``queue limit``, ``share``,
     ``lock``, ``needs``, ``children``, ``serial``, ``scheduled``, ``retry``, ``lane asleep``, ``unknown type``,
-    ``no node``, ``silent``, ``draining``, ``slots``, ``priority``, ``turn``, ``next``, ``claimed``, ``running``,
-    ``cancelling``, ``settled``, ``accepted``."""
+    ``pinned``, ``barred``, ``not served``, ``no node``, ``silent``, ``draining``, ``drained``, ``recovering``,
+    ``slots``, ``priority``, ``turn``, ``next``, ``claimed``, ``running``, ``cancelling``, ``settled``,
+    ``accepted``."""
     sentence: str
     start_us: int | None = None
     """When it is expected to start, if that can be known."""
@@ -172,6 +174,49 @@ class Keeping:
     """The operator who set it; empty: the type declares it."""
     in_force: bool = True
     """False: an operator has set something else for it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueChange:
+    """What an operator wants otherwise with a queue. What is not named stays; in this order:"""
+
+    declared: tuple[str, ...] = ()
+    """These fields (``limit``, ``type``, ``pinned``, ``barred``) go back to what is declared."""
+    set: Mapping[str, Any] = field(default_factory=dict)
+    """These fields become so: a limit of None is no limit, which is not the same as the declared one."""
+    unpin: tuple[str, ...] = ()
+    pin: tuple[str, ...] = ()
+    """Nodes that alone may serve it, beside those that are pinned already."""
+    unbar: tuple[str, ...] = ()
+    bar: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueInfo:
+    """How a queue is set and who serves it, as of one snapshot."""
+
+    queue: str
+    in_force: QueueSpec
+    declared: QueueSpec | None
+    """None: no application declares it."""
+    settings: Mapping[str, Any]
+    """What operators set, by field: it is in force instead of what is declared."""
+    by: str | None
+    """Who set something last, if anything is set."""
+    at_us: int | None
+    pending: int
+    running: int
+    """Occupied slots."""
+    active: int
+    """How many nodes take something new, whether they may serve it or not."""
+    nodes: tuple[str, ...]
+    """Those of them that may serve it."""
+    types: tuple[str, ...]
+    """Its default type, and those of its jobs that are pending or have a slot."""
+    unknown: tuple[str, ...]
+    """Those of these types that no such node knows: they are left alone."""
+    unserved: tuple[str, ...]
+    """Those that such nodes know, but none that may serve the queue."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,6 +7,9 @@ from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 from spinney.model.errors import UsageError
 
+HOME_MARK = ".spinney-home"
+"""The file in a folder root that tells it from the others of a store whose folders are local."""
+
 
 def job_folder(job_id: int) -> str:
     """The folder of a job, relative to the folder root: ``00/00/12/000000001270`` for job 1270.
@@ -61,6 +64,8 @@ def is_postgres(store: str) -> bool:
 
 def without_password(url: str) -> str:
     """A URL as it may be shown and logged."""
+    if url.startswith("sqlite:"):
+        return url  # all of it is the path of a file
     parts = urlsplit(url)
     user, at, host = parts.netloc.rpartition("@")
     query = urlencode([(n, v) for n, v in parse_qsl(parts.query, keep_blank_values=True) if n != "password"])

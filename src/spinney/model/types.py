@@ -219,9 +219,20 @@ class QueueSpec:
     """``default`` (earliest lineage first), ``fifo`` or ``lifo``."""
     sharing: str | None = None
     """``shares``, ``quota`` or ``none``; None: ``none`` for fifo and lifo, else ``shares``."""
+    type: str | None = None
+    """The job type of what is submitted by the queue's name and parameters alone; None: such a submission is
+    refused."""
+    pinned: tuple[str, ...] = ()
+    """Names of the nodes that alone may serve it; empty: any. Wins over ``barred``."""
+    barred: tuple[str, ...] = ()
+    """Names of nodes that may not serve it."""
 
     def __post_init__(self) -> None:
         names.name("queue", self.name)
+        if self.type is not None:
+            names.name("job type", self.type)
+        _check_nodes(f"queue {self.name!r}", "pinned", self.pinned)
+        _check_nodes(f"queue {self.name!r}", "barred", self.barred)
         if self.limit is not None:
             _check_count(f"queue {self.name!r}", "limit", self.limit, least=0)
         if self.order not in ("default", "fifo", "lifo"):
@@ -234,6 +245,37 @@ class QueueSpec:
         """The sharing in force."""
         return self.sharing or ("shares" if self.order == "default" else "none")
 
+    def admits(self, node: str) -> bool:
+        """Whether a node of this name may serve it, as far as the queue is asked."""
+        return node in self.pinned if self.pinned else node not in self.barred
+
+    def default_type(self) -> str:
+        """The job type of what is submitted by the queue's name alone. Raises UsageError when it has none."""
+        if self.type is None:
+            raise UsageError(
+                f"queue {self.name!r} has no default job type; name the type, or give the queue one with "
+                f"'spinney queue {self.name} --type TYPE'"
+            )
+        return self.type
+
+    def to_json(self) -> dict[str, Any]:
+        """A value that ``from_json`` turns back into an equal spec. Only what is said is in it, so that nodes of a
+        version that does not know a field yet are disturbed only by queues that use it."""
+        said = {field: getattr(self, field) for field in ("type", "pinned", "barred")}
+        always = {"name": self.name, "limit": self.limit, "order": self.order, "sharing": self.sharing}
+        return always | {field: value for field, value in said.items() if value}
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> "QueueSpec":
+        """The spec of a value made by ``to_json``, or of some of its fields. Raises for fields that it does not
+        know: what a newer version says of a queue must not be passed over."""
+        given: dict[str, Any] = {f: tuple(found) if isinstance(found, list) else found for f, found in value.items()}
+        return cls(**given)
+
+
+SETTABLE = frozenset({"limit", "type", "pinned", "barred"})
+"""The fields of a QueueSpec that operators set at run time. Order and sharing are in the keys of what stands there."""
+
 
 def _check_count(where: str, option: str, value: object, least: int = 1) -> None:
     if type(value) is not int or not least <= value <= COUNT_MAX:
@@ -243,6 +285,15 @@ def _check_count(where: str, option: str, value: object, least: int = 1) -> None
 def _check_flag(where: str, option: str, value: object) -> None:
     if not isinstance(value, bool):
         raise UsageError(f"{where}: {option} must be True or False, not {value!r}")
+
+
+def _check_nodes(where: str, option: str, nodes: object) -> None:
+    if not isinstance(nodes, tuple):
+        raise UsageError(f'{where}: {option} must be a tuple of node names such as ("oak",), not {nodes!r}')
+    for node in nodes:
+        names.name("node", node)
+    if len(set(nodes)) < len(nodes):
+        raise UsageError(f"{where}: {option} names a node twice, in {', '.join(nodes)}; name each once")
 
 
 def _check_keep(where: str, keep: object) -> None:

@@ -8,9 +8,9 @@ hands out, records and recovers, and never runs user code either. User code runs
 **The way of a lease.** ``recorder`` makes one exchange with the store at a time: all records that
 are due, and a want. ``desk`` says what is wanted and puts the leases into workers' sockets, as
 lists; rows come back, become records, and go out with the next exchange. ``requests`` serves what
-running attempts ask. ``limits`` ends what is overdue or wished away. ``housekeeping`` does what
-somebody must do now and then, ``retaining`` removes jobs whose time is over. Each of the two store
-threads (``store_thread``) and the heartbeat has a connection of its own.
+running attempts ask. ``limits`` ends what is overdue or wished away. ``orders`` does what operators want of
+the node. ``housekeeping`` does what one node does for all, ``retaining`` removes jobs whose time is over.
+Each of the two store threads (``store_thread``) and the heartbeat has a connection of its own.
 
 **Who says that a node lives.** ``heartbeat`` moves the node's counter in the store; each beat that
 was taken renews the ``deadline`` that the guard watches. Observers count a lease period of their own

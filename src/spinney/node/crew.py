@@ -19,7 +19,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any, Protocol
 
-from spinney.model.errors import SpinneyError, UsageError
+from spinney.model.errors import FateUnknown, SpinneyError, UsageError
 from spinney.model.jobs import Record
 from spinney.model.outcomes import Outcome
 from spinney.node.executors.child import Child, Events, Exit, Hello
@@ -32,13 +32,16 @@ log = logging.getLogger(__name__)
 
 START_PAUSE_S = 1.0
 """No worker is started for so long after one could not start."""
+_SLACK_S = 0.01
+"""A timer may ring that much early by another clock."""
 
 
 class Worker:
     """A child and what it has been given."""
 
     __slots__ = (
-        "child", "endings", "greeted", "held", "idle_at", "marked", "name", "ran", "retiring", "slot", "unwritten",
+        "child", "doubts", "endings", "greeted", "held", "idle_at", "marked", "name", "ran", "retiring", "slot",
+        "unwritten",
     )  # fmt: skip
 
     def __init__(self, name: str, slot: Slot | None) -> None:
@@ -51,6 +54,8 @@ class Worker:
         """By fence: attempts that have ended, whose output is not in its files yet."""
         self.endings: dict[int, tuple[Outcome, str]] = {}
         """By fence: attempts that are being ended, and what is to be recorded of them."""
+        self.doubts: dict[int, str] = {}
+        """By fence: attempts that were told that nobody knows whether what they asked for was done, and why."""
         self.marked: set[int] = set()
         """Fences that the store shows as running."""
         self.greeted = False
@@ -176,6 +181,15 @@ class Crew(Events):
         worker = slot.worker
         return None if worker is None or worker.retiring else worker
 
+    def serves(self, lane: Lane) -> bool:
+        """Whether its jobs can be run in a slot with a warm worker just now: some need a worker of their own."""
+        return lane.warm or self.may_start or (lane.many and self._many is not None and not self._many.retiring)
+
+    def _pause_starts(self) -> None:
+        self._no_start_before = self._monotonic() + START_PAUSE_S
+        # Only then lanes that need a start are asked for again, and nothing else may say that it is time.
+        self._loop.call_later(START_PAUSE_S + _SLACK_S, lambda: self.desk.available())
+
     def warm_up(self, slot: Slot) -> None:
         """Start the slot's warm worker."""
         slot.worker = self._start(f"slot{slot.number}", slot)
@@ -190,7 +204,7 @@ class Crew(Events):
             child.start()
         except OSError as error:
             log.error("cannot start a worker: %s; trying again in %g s", error, START_PAUSE_S)
-            self._no_start_before = self._monotonic() + START_PAUSE_S
+            self._pause_starts()
             return None
         worker.child = child
         self._workers[child] = worker
@@ -211,6 +225,7 @@ class Crew(Events):
     def tick(self, slots: Sequence[Slot]) -> None:
         """Look after the workers; to be called every so often."""
         now = self._monotonic()
+        slots = [slot for slot in slots if not slot.leaving]
         busy = all(slot.held for slot in slots if slot.worker is not None)
         starting = sum(not w.child.ready for w in self._workers.values())
         self._offers = max(0, self._rules.starting_at_once - starting) if busy else 0
@@ -296,11 +311,15 @@ class Crew(Events):
         self._spawn(self._answer(child, number, fence, verb, args))
 
     async def _answer(self, child: Child, number: int, fence: int, verb: str, args: dict[str, Any]) -> None:
-        task = self._workers[child].held.get(fence)
+        worker = self._workers[child]
+        task = worker.held.get(fence)
         try:
             value = await self._requests.serve(task.lease if task else None, fence, verb, args)
         except SpinneyError as error:
             log.info("refused %s of attempt %d: %s", verb, fence, error)
+            if isinstance(error, FateUnknown):
+                # Not the stage's fault: if it ends by this, its attempt is an interrupted one and uses up none.
+                worker.doubts = {f: why for f, why in worker.doubts.items() if f in worker.held} | {fence: str(error)}
             child.refuse(number, error)
         except Exception as error:
             # What one stage asks may not end the node.
@@ -318,7 +337,7 @@ class Crew(Events):
         worker = self._workers[child]
         worker.retiring = True
         if not child.ready:
-            self._no_start_before = self._monotonic() + START_PAUSE_S
+            self._pause_starts()
         if not (worker.greeted or how.forced):  # else why is known: it has said so, or it was told to end
             why = f"worker {worker.name} did not become ready: {how}; its log is {child.log_file}"
             self._on_hello(Hello(pid=child.pid, error=why))

@@ -23,8 +23,9 @@ class DeletedFolders:
     """``step`` goes on with the round. The log has the first folder that stays for a cause, and how many stay when
     that changes: what is so in each round is not said in each."""
 
-    def __init__(self, writer: StoreThread, reader: StoreThread, root: Path) -> None:
-        self._writer, self._reader, self._root = writer, reader, root
+    def __init__(self, writer: StoreThread, reader: StoreThread, root: Path, *, home: int = 0) -> None:
+        """``home``: what the store calls this root, where folders are local; others' jobs are left to their nodes."""
+        self._writer, self._reader, self._root, self._home = writer, reader, root, home
         self._after = 0
         self._stay = self._told_stay = 0
         """How many stayed in this round, and how many were told last."""
@@ -34,11 +35,11 @@ class DeletedFolders:
 
     async def step(self) -> None:
         """The next few folders. Raises StoreUnusable when the store is."""
-        after = self._after
-        listed = await self._reader.call(lambda store: store.deleted_folders(AT_ONCE, after=after))
+        after, home = self._after, self._home
+        listed = await self._reader.call(lambda store: store.deleted_folders(AT_ONCE, after=after, home=home or None))
         removed = await asyncio.to_thread(self._removed, listed)
         if removed:
-            await self._writer.call(lambda store: store.folder_gone(removed))
+            await self._writer.call(lambda store: store.folder_gone(removed, home=home))
         if len(listed) == AT_ONCE:
             self._after = listed[-1]
         else:

@@ -6,10 +6,10 @@ job, with plain tuples and dict lookups. Everything unusual leaves it at the fir
 
 import logging
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
-from spinney.model.jobs import Exchange, Lease, Record, SlotWant, Want
+from spinney.model.jobs import Exchange, LaneWant, Lease, Record, SlotWant, Want
 from spinney.model.outcomes import PASSED, Outcome
 from spinney.node.crew import Crew, Worker
 from spinney.node.executors.child import Exit, Group
@@ -22,6 +22,8 @@ RECALL_LEAST_US = 10_000.0
 """Shorter backlogs are not recalled: they are gone before anybody could gain by it."""
 RECALL_PAUSE_S = 0.05
 """No slot's backlog is recalled more often, so that a stream of newcomers makes no storm."""
+
+_UNSAID = "its worker died before it could say how it ended"
 
 _OK = Outcome.OK
 _record = Record._make
@@ -41,26 +43,29 @@ class Desk:
     def __init__(
         self,
         *,
-        slots: Sequence[Slot],
+        slots: list[Slot],
         crew: Crew,
         ahead: Ahead,
         mark_started: "MarkStarted",
         on_wake: Callable[[int], None],
         on_hold: Callable[[int], None],
+        on_left: Callable[[], None] = lambda: None,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         """``on_wake`` hears when something becomes due by itself (µs since 1970), ``on_hold`` the number of
-        the last hold that was laid, again and again."""
+        the last hold that was laid, again and again, ``on_left`` that there is work here for other nodes."""
         self.slots, self.crew = slots, crew
         self.lanes = Lanes(())
         self.sink: Sink
         """Set before anything runs."""
         self.draining = False
+        self.resting = False
+        """An operator has drained it: nothing new is wanted until it is resumed."""
         self.dry = False
         """Nothing was claimable when last asked, and nothing has happened since."""
         self._node_id, self._ahead = 0, ahead
         self._mark_started, self._monotonic = mark_started, monotonic
-        self._on_wake, self._on_hold = on_wake, on_hold
+        self._on_wake, self._on_hold, self._on_left = on_wake, on_hold, on_left
 
     def enter(self, node_id: int, lanes: Lanes) -> None:
         """The node has joined: from now on work is wanted."""
@@ -71,23 +76,42 @@ class Desk:
         """How many leases the node holds that are not recorded yet."""
         return sum(len(w.held) + len(w.unwritten) for w in self.crew.workers)
 
+    def tasks(self) -> list[Task]:
+        """What workers have, as far as another thread can see it."""
+        return [task for worker in self.crew.workers for task in list(worker.held.values())]
+
+    def known(self) -> tuple[int, set[int]]:
+        """The node, and the fences of all leases that it holds."""
+        workers = self.crew.workers
+        return self._node_id, {fence for worker in workers for fence in (*worker.held, *worker.unwritten)}
+
     # --- wanting --------------------------------------------------------------------------
 
     def want(self) -> Want | None:
         """What could be taken on now. With no slots in it: nothing, but stages may be kept."""
-        if self.draining or not self._node_id:
+        if self.draining or self.resting or not self._node_id:
             return None
-        return Want(node_id=self._node_id, slots=self._wanted_slots(), lanes=self.lanes.wants())
+        return Want(node_id=self._node_id, slots=self._wanted_slots(), lanes=self._wanted_lanes())
+
+    def _wanted_lanes(self) -> Mapping[tuple[str, str], LaneWant]:
+        """While no worker can start, what needs one of its own is not asked for: it would be handed back at once,
+        and asked for again, as fast as the store can."""
+        wants = self.lanes.wants()
+        if self.crew.may_start:
+            return wants
+        return {key: want for key, want in wants.items() if self.crew.serves(self.lanes.lane(key))}
 
     def _wanted_slots(self) -> list[SlotWant]:
-        now, whole = self._monotonic(), self.lanes.all_ahead()
+        now = self._monotonic()
         wanted = []
         offers = self.crew.offers()
         # Slots without a warm worker serve threads, coroutines and cold starts as well as any.
         any_cold = self.lanes.any_cold and self.crew.may_start
         for slot in self.slots:
+            if slot.leaving:
+                continue
             if slot.warm:
-                if want := self._ahead.want(slot, now, whole=whole):
+                if want := self._ahead.want(slot, now):
                     wanted.append(want)
             elif slot.held == 0 and slot.worker is None and offers:
                 offers -= 1
@@ -101,6 +125,8 @@ class Desk:
         if answer.wake_us is not None:
             self._on_wake(answer.wake_us)
         self._on_hold(answer.last_hold)
+        if answer.left:
+            self._on_left()
         if want is None:
             return
         idle = any(s.free and s.warm for s in want.slots)
@@ -186,8 +212,10 @@ class Desk:
 
     def _place(self, lease: Lease, now: float) -> tuple[Lane, Slot, Worker] | None:
         """Where a lease runs; None when it cannot run here now."""
+        if self.draining or self.resting or lease.slot >= len(self.slots):
+            return None
         slot, lane = self.slots[lease.slot], self.lanes.get(lease.type, lease.stage)
-        if self.draining or lane is None or (slot.held and (slot.closed or not lane.warm)):
+        if lane is None or slot.leaving or (slot.held and (slot.closed or not lane.warm)):
             return None
         worker = self.crew.worker_for(slot, lane)
         if worker is None:
@@ -204,7 +232,7 @@ class Desk:
     def done(self, worker: Worker, rows: Sequence[Row]) -> None:
         """Attempts have ended in a worker."""
         pop = worker.held.pop
-        keep = not (self.draining or worker.retiring)
+        keep = not (self.draining or self.resting or worker.retiring or self.slots[-1].leaving)
         records = []
         touched: Lane | None = None
         slot: Slot | None = None
@@ -249,6 +277,8 @@ class Desk:
         message = said.get("message")
         if outcome not in PASSED and (ended := worker.endings.get(fence)) is not None:
             outcome, message = ended
+        elif outcome not in PASSED and fence in worker.doubts:
+            outcome, message = Outcome.LOST, worker.doubts[fence]
         record = Record(
             task.lease.job_id, fence, outcome, started_us, ended_us, said.get("result"), message,
             said.get("error"), said.get("retryable", True), said.get("code"), said.get("delay_s"),
@@ -272,6 +302,10 @@ class Desk:
         records = []
         for fence, task in worker.held.items():
             line = running.get(fence)
+            if line is None and how.unreported and task.lane.orphan:
+                # It may be one of those, and its type forbids a silent second run.
+                records.append(Record(task.lease.job_id, fence, Outcome.LOST, now_us, now_us, message=_UNSAID))
+                continue
             if line is None:
                 records.append(Record(task.lease.job_id, fence, Outcome.RETURNED, 0, 0))
                 continue

@@ -74,9 +74,11 @@ class FolderCheck:
     # --- looking --------------------------------------------------------------------------
 
     def _all(self, now_us: int) -> Iterator[Violation]:
-        token = self._store.facts()["folder_token"]
+        facts = self._store.facts()
+        if facts.get("folders") == "local" and not (self._root / folders.TOKEN).exists():
+            return  # no node has been at work here
         try:
-            folders.check_token(self._root, token)
+            folders.check_token(self._root, facts["folder_token"])
         except StoreUnusable as error:
             yield _violation("folder-root", f"folder root {self._root}", str(error), path="")
             return
@@ -139,6 +141,8 @@ class FolderCheck:
         if not job_ids:
             return
         known = self._store.doctor.standing(job_ids)
+        mark = folders.mark(self._root, make=False)
+        elsewhere = set() if mark is None else set(self._store.homes.elsewhere(job_ids, mark))
         for job_id in job_ids:
             folder = folders.path(self._root, job_id)
             if not _there(folder):
@@ -150,6 +154,9 @@ class FolderCheck:
             if state is None or state == State.DELETED:
                 if since_us is None or since_us < now_us - LATE_US:
                     yield self._of_deleted(job_id)
+                continue
+            if job_id in elsewhere:
+                yield self._left_behind(job_id)
                 continue
             yield from self._open_to_others(folder)
             yield from self._own(job_id, folder / folders.OWN)
@@ -217,6 +224,15 @@ class FolderCheck:
             "removes the folder", path=where, job=job_id,
         )  # fmt: skip
 
+    def _left_behind(self, job_id: int) -> Violation:
+        where = job_folder(job_id)
+        return _violation(
+            "folder-left-behind", f"folder {where}",
+            f"there is a folder of job {job_id} here, but the job has gone on elsewhere, since somebody let go of this "
+            f"one or its attempt here was never heard of",
+            f"sets it aside in {ORPHANS}; nothing is deleted", path=where, job=job_id,
+        )  # fmt: skip
+
     def _misplaced(self, path: Path) -> Violation:
         where = self._relative(path)
         return _violation(
@@ -270,6 +286,7 @@ class FolderCheck:
         return {
             "trash-left": self._empty_trash,
             "folder-orphan": self._set_aside,
+            "folder-left-behind": self._set_aside,
             "folder-of-deleted-job": self._remove,
             "folder-open-to-others": self._close,
         }
@@ -309,6 +326,7 @@ _ABOUT = {
     "folder-disk-full": "There is room on the disk of the folders.",
     "trash-left": "What was to be deleted is deleted.",
     "folder-orphan": "A job's folder has its job.",
+    "folder-left-behind": "Where folders are local, a job's folder is where the job goes on.",
     "folder-of-deleted-job": "A deleted job has no folder.",
     "folder-misplaced": "A job's folder is where the job looks for it.",
     "folder-no-directory": "What stands where a folder should be is one.",

@@ -5,22 +5,27 @@ level, ten million jobs without a flat directory. A folder is made when somebody
 vanishes by one rename into ``.trash``: a crash leaves either the whole folder or something in
 ``.trash``, which ``empty_trash`` clears at the next start.
 
-Every node of a store must see the same root: ``init`` writes a token into it, a node compares.
+Every node of a store must see the same root: ``init`` writes a token into it, a node compares. Where folders are
+local, each node has a root on its own host: it writes the token itself, and a mark, by which the root is known.
 """
 
+import contextlib
 import os
 import shutil
 import stat
 from pathlib import Path
 
 from spinney.model.errors import StoreUnusable
-from spinney.model.places import job_folder
+from spinney.model.places import HOME_MARK, job_folder
 
 OWN = ".spinney"
 """Where the engine keeps its own files (output, parameters) inside a job's folder."""
 TRASH = ".trash"
 TOKEN = ".spinney-token"  # noqa: S105 - the name of a file
+MARK = HOME_MARK
 
+LEAST_ROOM_BYTES = 1024**2
+"""With less the disk counts as full."""
 _DIRECTORY_MODE = 0o700
 
 
@@ -46,6 +51,19 @@ def make(root: Path, job_id: int) -> Path:
             f"see that {root} exists, is writable and has room"
         ) from error
     return folder
+
+
+def lacking(root: Path) -> str | None:
+    """What keeps jobs from writing below this root, as part of a sentence; None: nothing that could be seen."""
+    try:
+        disk = os.statvfs(root)
+    except OSError as error:
+        return f"the folder root {root} cannot be reached: {error.strerror or error}; mount it again"
+    if disk.f_bavail * disk.f_frsize < LEAST_ROOM_BYTES:
+        return f"the disk of the folder root {root} is full; make room there, 'spinney keep' says how"
+    if disk.f_files and not disk.f_favail:
+        return f"the disk of the folder root {root} has no room for more files; remove some, 'spinney keep' says how"
+    return None
 
 
 def remove(root: Path, job_id: int) -> None:
@@ -104,6 +122,29 @@ def write_token(root: Path, token: str) -> None:
         ) from error
 
 
+def mark(root: Path, *, make: bool) -> str | None:
+    """The mark of this root; None: it has none, and none is to be made. Nodes that start at the same time agree on
+    one. Raises StoreUnusable."""
+    file = root / MARK
+    try:
+        found = _read(file)
+        if found is None and make:
+            draft = root / f"{MARK}.{os.getpid()}.{os.urandom(4).hex()}"
+            draft.write_text(os.urandom(16).hex() + "\n")
+            _sync_file(draft)
+            with contextlib.suppress(FileExistsError):
+                os.link(draft, file)  # as a rename, but it replaces no other's
+            draft.unlink()
+            _sync_directory(root)
+            found = _read(file)
+    except OSError as error:
+        raise StoreUnusable(
+            f"cannot mark the folder root {root}: {error.strerror or error}; name a folder on a local disk that can be "
+            f"written"
+        ) from error
+    return found
+
+
 def check_token(root: Path, token: str) -> None:
     """Raise StoreUnusable unless this root is the one that the store's ``init`` marked."""
     try:
@@ -126,8 +167,12 @@ def check_token(root: Path, token: str) -> None:
 
 
 def _read_token(root: Path) -> str | None:
+    return _read(root / TOKEN)
+
+
+def _read(file: Path) -> str | None:
     try:
-        return (root / TOKEN).read_text().strip()
+        return file.read_text().strip()
     except FileNotFoundError:
         return None
 

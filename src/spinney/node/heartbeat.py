@@ -17,7 +17,10 @@ from types import TracebackType
 from typing import Self
 
 from spinney.model.errors import SpinneyError
+from spinney.model.fleet import Load
 from spinney.node.deadline import Deadline, boot_ns
+from spinney.node.load import measured
+from spinney.node.pauses import Pauses
 from spinney.stores.contract import Store
 
 log = logging.getLogger(__name__)
@@ -47,7 +50,11 @@ class Heartbeat:
         beat_s: float,
         now_us: Callable[[], int],
         on_dead: Callable[[str], None],
+        load: Callable[[], Load | None] = measured,
+        trouble: Callable[[], str | None] = lambda: None,
     ) -> None:
+        """``load`` and ``trouble``: what is told with each beat; asked in its thread."""
+        self._load, self._trouble = load, trouble
         self._open_store, self._node_id, self._deadline = open_store, node_id, deadline
         self._lease_period_s = lease_period_s
         self._beat_s, self._now_us, self._on_dead = beat_s, now_us, on_dead
@@ -70,8 +77,10 @@ class Heartbeat:
         try:
             store = self._open_store()
             try:
+                again = Pauses(self._beat_s, self._beat_s)
                 while not self._leave.is_set() and self._beat(store):
-                    self._leave.wait(self._beat_s)
+                    # All nodes of a database that comes back must not come at once.
+                    self._leave.wait(again.next_s() if self._say_again_ns else self._beat_s)
             finally:
                 store.close()
         except Exception as error:  # noqa: BLE001 - a heart that stops for any reason stops the node
@@ -79,8 +88,15 @@ class Heartbeat:
 
     def _beat(self, store: Store) -> bool:
         began_ns = boot_ns()
+        if self._deadline.passed(began_ns):
+            # The guard has not looked yet: the machine has stood still. A beat now would keep alive a node that
+            # somebody may just have found dead, and whose leases he is about to take away.
+            self._on_dead("this node has not beaten in time; its work goes on elsewhere")
+            return False
         try:
-            alive = store.beat(self._node_id, now_us=self._now_us())
+            alive = store.beat(
+                self._node_id, load=self._load(), trouble=self._trouble(), now_us=self._now_us()
+            )
         except (SpinneyError, OSError) as error:
             self._failed(error)
             return True

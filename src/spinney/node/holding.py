@@ -7,7 +7,7 @@ a nudge, from the answer to an exchange, and behind both from the poll. A lease 
 worker is not there to be asked back, so the node looks again until every lease concerned has begun or is gone.
 
 **Sweeping.** Whoever lays or lifts a hold sweeps; what he leaves behind, because he was killed or because it
-ended by itself, is swept here, by one node at a time, with pauses in which others write.
+ended by itself, is swept by the node that keeps house, with pauses in which others write.
 """
 
 import asyncio
@@ -18,6 +18,7 @@ from typing import Protocol
 from spinney.model.errors import StoreUnusable
 from spinney.model.holds import REST
 from spinney.node.crew import Worker
+from spinney.node.pauses import Pauses
 from spinney.node.store_thread import StoreThread
 from spinney.stores.contract import Store
 
@@ -49,10 +50,12 @@ class Holding:
         node_id: int,
         now_us: Callable[[], int],
         on_claimable: Callable[[], None],
+        keeps_house: Callable[[], bool] = lambda: True,
     ) -> None:
-        """``on_claimable`` is called when something may have become claimable."""
+        """``on_claimable`` is called when something may have become claimable. ``keeps_house``: whether this node
+        does what one node does for all."""
         self._writer, self._reader, self._crew, self._node_id = writer, reader, crew, node_id
-        self._now_us, self._on_claimable = now_us, on_claimable
+        self._now_us, self._on_claimable, self._keeps_house = now_us, on_claimable, keeps_house
         self._look, self._poked = asyncio.Event(), asyncio.Event()
         self._heard_of = 0
         """The last hold that an exchange told of."""
@@ -88,10 +91,9 @@ class Holding:
         while True:
             await self._look.wait()
             self._look.clear()
-            pause_s = AGAIN_S
-            while not await self._all_back():
-                await asyncio.sleep(pause_s)
-                pause_s = min(AGAIN_MAX_S, 1.5 * pause_s)
+            pauses = Pauses(AGAIN_S, AGAIN_MAX_S)
+            while not await self._all_back():  # noqa: ASYNC110 - what ends it happens in the store
+                await asyncio.sleep(pauses.next_s())
 
     async def _all_back(self) -> bool:
         """Ask for what is covered and has not begun; whether there is no more of it."""
@@ -99,7 +101,7 @@ class Holding:
         try:
             last, fences = await self._reader.call(lambda store: store.holds.leased_under(node_id, after))
         except StoreUnusable as error:
-            log.error("cannot look for holds: %s", error)
+            log.debug("cannot look for holds: %s", error)
             return False
         left = self._recall(fences)
         if not left:
@@ -121,12 +123,16 @@ class Holding:
 
     async def sweep(self) -> None:
         """Whenever something is left to be swept, for ever."""
+        pauses = Pauses(EVERY_S, 4 * EVERY_S)
         while True:
             self._poked.clear()
             try:
                 await self._sweep()
             except StoreUnusable as error:
-                log.error("the sweep of holds waits: %s", error)
+                log.debug("the sweep of holds waits: %s", error)
+                await asyncio.sleep(pauses.next_s())
+                continue
+            pauses.over()
             try:
                 async with asyncio.timeout(EVERY_S):
                     await self._poked.wait()
@@ -134,7 +140,7 @@ class Holding:
                 continue
 
     async def _sweep(self) -> None:
-        more = True
+        more = self._keeps_house()
         while more:
             more, took_s = await self._writer.call(self._step)
             if more:

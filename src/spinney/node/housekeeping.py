@@ -1,18 +1,32 @@
-"""What somebody has to do now and then: any node may, twice or never for a while.
+"""What one node does for all: promotion of what is due, recovery of dead nodes, tidying up.
 
-Schedules that are due (``Store.schedules``); scheduled jobs that are due, submissions and trees that were
-left half-way (``Store.sweep``); dead nodes; folders of deleted jobs; the trash that a crash left.
+**Who.** One node keeps house; the store says which (``Store.keep_house``). Every node asks once a second, and when
+somebody has committed something; whoever finds that nobody does (the one that did drains, has left, or was declared
+dead) does so from then on. That a keeper is dead every node finds out by itself, as of any other node: at once where
+its lock proves it, else after a lease period of its own clock. Two who both believe that they keep house do things
+twice, and no harm: schedules have one job a nominal time, sweeps and recoveries look again in their transactions.
+No claim waits for a keeper: what is pending can be claimed whether there is one or not.
+
+**What.** Schedules and scheduled jobs that are due, submissions and trees that were left half-way (``run``); dead
+nodes (``watch``); folders of deleted jobs, the trash that a crash left (``tidy``). Each is a task of its own, so that
+nothing is late because a big folder is being removed. Whoever asks ``keeps`` does the same with what is his
+(``holding``, ``retaining``).
+
+**When.** The times at which something becomes due by itself travel with every answer of the store, so that the
+keeper wakes for them; the others wake, too, and ask for work.
 """
 
 import asyncio
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from spinney.model.errors import SpinneyError, StoreUnusable
+from spinney.model.jobs import NodeInfo
 from spinney.node import folders
 from spinney.node.deleted_folders import DeletedFolders
+from spinney.node.pauses import Pauses
 from spinney.node.recovery import Here, Watch, take_back
 from spinney.node.store_thread import StoreThread
 
@@ -24,7 +38,7 @@ _TICKS_AT_ONCE = 50
 
 
 class Housekeeping:
-    """``run`` is its task; ``poke`` and ``due`` bring the next round forward."""
+    """``run``, ``watch`` and ``tidy`` are its tasks; ``poke`` and ``due`` bring the next round forward."""
 
     def __init__(
         self,
@@ -38,20 +52,37 @@ class Housekeeping:
         now_us: Callable[[], int],
         on_claimable: Callable[[], None],
         on_round: Callable[[], None],
+        on_promoted: Callable[[], None] = lambda: None,
+        home: int = 0,
     ) -> None:
         """``on_claimable`` is called when something may have become claimable, ``on_round`` whenever it is time
-        to look what is due."""
+        to look what is due, ``on_promoted`` when something has become claimable that is not this node's alone."""
         self._writer, self._reader = writer, reader
         self._node_id, self._here, self._root = node_id, here, folder_root
         self._now_us, self._on_claimable, self._on_round = now_us, on_claimable, on_round
+        self._on_promoted = on_promoted
         self._watch = Watch(lease_period_s)
-        self._deleted = DeletedFolders(writer, reader, folder_root)
-        self._poked = asyncio.Event()
+        self._home = home
+        self._deleted = DeletedFolders(writer, reader, folder_root, home=home)
+        self._keeper: int | None = None
+        self._poked, self._taken = asyncio.Event(), asyncio.Event()
+        self._due = True
+        """It is time for a round, not only for a look at who keeps house."""
         self._alarm: asyncio.TimerHandle | None = None
         self._alarm_us = self._rung_us = 0
 
+    @property
+    def keeps(self) -> bool:
+        """Whether this node keeps house, as far as it knows."""
+        return self._keeper == self._node_id
+
     def poke(self) -> None:
         """Look now."""
+        self._due = True
+        self._poked.set()
+
+    def changed(self) -> None:
+        """Somebody has committed something: who keeps house may have changed, and what becomes due next."""
         self._poked.set()
 
     def due(self, wake_us: int) -> None:
@@ -68,27 +99,54 @@ class Housekeeping:
         self._alarm, self._rung_us = None, self._alarm_us
         self.poke()
 
+    # --- who ------------------------------------------------------------------------------
+
+    async def _ask(self, dead: int | None = None) -> None:
+        """Who keeps house now? This node, if nobody else does."""
+        node_id, now_us = self._node_id, self._now_us()
+        house = await self._reader.call(lambda store: store.keep_house(node_id, dead=dead, now_us=now_us))
+        before, self._keeper = self._keeper, house.keeper
+        if house.wake_us is not None:
+            self.due(house.wake_us)
+        if self.keeps and before != self._node_id:
+            log.info("this node keeps house from now on")
+            self._taken.set()
+            self.poke()  # whatever nobody has done meanwhile
+
+    # --- promotion ------------------------------------------------------------------------
+
     async def run(self) -> None:
         """Rounds, for ever."""
-        await asyncio.to_thread(folders.empty_trash, self._root)
-        nodes_at = 0.0
+        round_at, pauses = 0.0, Pauses(EVERY_S, 4 * EVERY_S)
         while True:
             self._poked.clear()
-            self._on_round()
             try:
-                await self._tick()
-                await self._sweep()
-                if time.monotonic() >= nodes_at:
-                    nodes_at = time.monotonic() + EVERY_S
-                    await self._bury_nodes()
-                    await self._deleted.step()
+                if self._due or time.monotonic() >= round_at:
+                    rung, self._due = self._due, False
+                    round_at = time.monotonic() + EVERY_S
+                    self._on_round()
+                    await self._round(rung=rung)
+                else:
+                    await self._ask()
             except StoreUnusable as error:
-                log.error("housekeeping waits: %s", error)
+                log.debug("housekeeping waits: %s", error)  # what troubles the node is told elsewhere
+                self._due = True
+                await asyncio.sleep(pauses.next_s())
+                continue
+            pauses.over()
             try:
-                async with asyncio.timeout(EVERY_S):
+                async with asyncio.timeout(max(0.0, round_at - time.monotonic())):
                     await self._poked.wait()
             except TimeoutError:
                 continue
+
+    async def _round(self, *, rung: bool) -> None:
+        await self._ask()
+        if self.keeps:
+            await self._tick()
+            await self._sweep()
+        elif rung:
+            self._on_claimable()  # a lane that slept is claimed from without anybody's promotion
 
     async def _tick(self) -> None:
         """Make the jobs of schedules that are due. The time of the next one comes with the sweep's answer."""
@@ -101,7 +159,7 @@ class Housekeeping:
             except SpinneyError as error:
                 log.error("%s", error)  # of one schedule; there may be others behind it
                 continue
-            self._on_claimable()
+            self._promoted()
         self.poke()
 
     async def _sweep(self) -> None:
@@ -111,14 +169,63 @@ class Housekeeping:
             more = swept.more
             if swept.wake_us is not None:
                 self.due(swept.wake_us)
+            if swept.due:
+                self._promoted()
             # Asked even when nothing became due here: a lane that slept is not counted as due.
             self._on_claimable()
 
-    async def _bury_nodes(self) -> None:
+    def _promoted(self) -> None:
+        self._on_claimable()
+        self._on_promoted()
+
+    # --- recovery -------------------------------------------------------------------------
+
+    async def watch(self) -> None:
+        """Look after the other nodes, for ever."""
+        pauses = Pauses(EVERY_S, 4 * EVERY_S)
+        while True:
+            try:
+                await self._look_at_nodes()
+            except StoreUnusable as error:
+                log.debug("cannot look at the other nodes: %s", error)
+                await asyncio.sleep(pauses.next_s())
+            else:
+                pauses.over()
+                await asyncio.sleep(EVERY_S)
+
+    async def _look_at_nodes(self) -> None:
         known = await self._reader.call(lambda store: store.nodes())
         others = [node for node in known if node.id != self._node_id]
-        dead = {node.id for node in self._watch.look(others, time.monotonic())}
-        for node in others:
-            if node.id in dead or self._here.proven_gone(node):
+        late = {node.id for node in self._watch.look(others, time.monotonic())}
+        proven = {node.id for node in others if self._here.proven_gone(node)}
+        gone = [node for node in others if node.id in late | proven]
+        if self._keeper in late | proven:
+            await self._ask(dead=self._keeper)
+        alive = [node for node in known if node.id not in late | proven]
+        for node in gone:
+            if self.keeps or (node.id in proven and self._stands_in(alive)):
                 await take_back(self._writer, self._here, node, self._now_us)
-                self._on_claimable()
+                self._promoted()
+
+    def _stands_in(self, alive: Sequence[NodeInfo]) -> bool:
+        """Whether this node takes back what is proven gone on its host, because the keeper is elsewhere, where
+        nothing is proven and nothing can be killed: of a host's nodes the one that joined first."""
+        local = [node for node in alive if self._here.local(node)]
+        return not any(node.id == self._keeper for node in local) and min(n.id for n in local) == self._node_id
+
+    # --- tidying up -----------------------------------------------------------------------
+
+    async def tidy(self) -> None:
+        """Remove what is left of what is deleted, for ever. Where folders are local, each node does so in its own
+        home, whoever keeps house: two of one root do it twice, and no harm."""
+        while True:
+            if not self._home:
+                await self._taken.wait()
+                self._taken.clear()
+            await asyncio.to_thread(folders.empty_trash, self._root)
+            while self.keeps or self._home:
+                try:
+                    await self._deleted.step()
+                except StoreUnusable as error:
+                    log.debug("removing folders waits: %s", error)
+                await asyncio.sleep(EVERY_S)

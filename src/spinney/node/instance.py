@@ -86,6 +86,20 @@ def gone(run_dir: Path, instance: Instance) -> bool:
         os.close(fd)
 
 
+def guarded(run_dir: Path, instance: Instance) -> bool:
+    """Whether the process with the instance's number has the instance's lock open, so that it is its guard, seen
+    from here. In another container the same number is another process."""
+    try:
+        lock = instance.lock_path(run_dir).stat()
+        for fd in Path(f"/proc/{instance.pid}/fd").iterdir():
+            with contextlib.suppress(OSError):  # it may be closed by now
+                if os.path.samestat(fd.stat(), lock):
+                    return True
+    except OSError:
+        return False
+    return False
+
+
 def pages_dir(run_dir: Path, instance: Instance) -> Path:
     """Where the pages of an instance's workers lie."""
     return run_dir / f"pages-{instance}"

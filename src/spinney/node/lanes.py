@@ -64,12 +64,12 @@ class Lanes:
     def get(self, type_: str, stage: str) -> Lane | None:
         return self._lanes.get((type_, stage))
 
+    def lane(self, key: tuple[str, str]) -> Lane:
+        """One of those in ``wants``."""
+        return self._lanes[key]
+
     def wants(self) -> Mapping[tuple[str, str], LaneWant]:
         """How the node would serve each lane now."""
         for key, lane in self._lanes.items():
             self._wants[key] = lane.want
         return self._wants
-
-    def all_ahead(self) -> bool:
-        """Whether whatever is given to a slot, more may be given behind it."""
-        return all(lane.want.run_us is not None for lane in self._lanes.values())

@@ -4,29 +4,33 @@ Whenever records are due or a slot can take work, exactly one exchange is made w
 that is due in one transaction, and the next claim with it. No timer and no linger: one job alone is
 recorded at once, and while the writer is busy what becomes due gathers for the next transaction.
 
-A record is kept here until the store has taken it. When the database is in trouble (locked by a
+A record is kept here until the store has taken it. When the database is in trouble (gone, locked by a
 foreign program, the disk full) the same exchange is tried again, with growing pauses, for as long
 as the node lives.
+
+**When a connection is lost in the commit**, nobody here knows whether the records were taken, and leases may have been
+granted of which the answer never came. So before anything else is exchanged the store is asked for an account
+(``Store.account``): what is in the history is done, and a lease of which the node knows nothing goes back.
 """
 
 import asyncio
 import logging
+import random
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from itertools import islice
 from typing import Protocol
 
-from spinney.model.errors import SpinneyError, StoreUnusable
+from spinney.model.errors import FateUnknown, SpinneyError, StoreUnusable
 from spinney.model.jobs import Exchange, Lease, Record, Want
 from spinney.model.outcomes import Outcome
+from spinney.node.pauses import Pauses
 from spinney.node.store_thread import StoreThread
 from spinney.stores.contract import Store
 
 log = logging.getLogger(__name__)
 
-_PAUSE_S = 0.05
-_PAUSE_MAX_S = 2.0
 _CANNOT = "what the stage ended with cannot be recorded"
 
 
@@ -42,6 +46,9 @@ class Desk(Protocol):
     def answered(self, want: Want | None, answer: Exchange) -> None:
         """An exchange has been made, its leases are handed out."""
 
+    def known(self) -> tuple[int, set[int]]:
+        """The node, and the fences of all leases of which it knows."""
+
 
 class Recorder:
     """Collects records and exchanges them for work. Lives in the event loop; ``run`` is its task."""
@@ -54,13 +61,16 @@ class Recorder:
         batch: int,
         now_us: Callable[[], int],
         pause: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        draw: Callable[[], float] = random.random,
     ) -> None:
         self._db, self._desk, self._batch = db, desk, batch
-        self._now_us, self._pause = now_us, pause
+        self._now_us, self._pause, self._draw = now_us, pause, draw
         self._due: deque[Record] = deque()
         self._wake = asyncio.Event()
         self._asked = False
         self._taken = asyncio.Event()
+        self._in_doubt = False
+        """Whether the last exchange was committed."""
         self.recorded = 0
         """How many records the store has taken."""
 
@@ -73,6 +83,14 @@ class Recorder:
         """Something may have become claimable, or a slot can take more."""
         self._asked = True
         self._wake.set()
+
+    def due(self) -> list[Record]:
+        """Those that are not in the store yet, as far as another thread can see them."""
+        return list(self._due)
+
+    def held_back(self) -> int:
+        """How many records are not in the store yet."""
+        return len(self._due)
 
     async def flushed(self) -> None:
         """Wait until everything that has been added by now is recorded."""
@@ -110,17 +128,19 @@ class Recorder:
         self._desk.answered(want, answer)
 
     async def _exchange(self, records: list[Record], want: Want | None) -> Exchange:
-        pause_s = _PAUSE_S
+        pauses = Pauses(draw=self._draw)
         while True:
             exchange = partial(_exchange, records=records, want=want, now_us=self._now_us())
             try:
+                if self._in_doubt:
+                    records = await self._accounted(records)
+                    continue
                 return await self._db.call(exchange)
             except StoreUnusable as error:
                 # The want is dropped: by the time the store answers again its slots may be gone.
-                log.error("cannot record yet, %d records held back: %s", len(records), error)
                 want = None
-                await self._pause(pause_s)
-                pause_s = min(2 * pause_s, _PAUSE_MAX_S)
+                self._in_doubt = self._in_doubt or isinstance(error, FateUnknown)
+                await self._pause(pauses.next_s())
             except SpinneyError:
                 raise
             except Exception as error:
@@ -128,6 +148,26 @@ class Recorder:
                     raise
                 log.exception("%d records cannot be recorded together", len(records))
                 return await self._one_by_one(records, error)
+
+    async def _accounted(self, records: list[Record]) -> list[Record]:
+        """Those that the store has not taken yet. Leases of which the node has not heard are handed back."""
+        node_id, known = self._desk.known()
+        asked = list(records)
+        found = await self._db.call(lambda store: store.account(node_id, asked))
+        self._in_doubt = False
+        known.update(record.fence for record in self._due)
+        unheard = [(job_id, fence) for job_id, fence in found.leased if fence not in known]
+        leased = {fence for _, fence in found.leased}
+        # What had not begun leaves nothing in the history but that its lease is gone.
+        left = [
+            r for r in asked if r.fence not in found.recorded and (r.fence in leased or r.started_us > 0)
+        ]
+        log.warning(
+            "a connection was lost in a commit: of %d records %d had been taken, %d leases go back",
+            len(asked), len(asked) - len(left), len(unheard),
+        )  # fmt: skip
+        self.add([Record(job_id, fence, Outcome.RETURNED, 0, 0) for job_id, fence in unheard])
+        return left
 
     async def _one_by_one(self, records: list[Record], error: Exception) -> Exchange:
         """Something in one of them is more than the store can take (a delay of a million years): that

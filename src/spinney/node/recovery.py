@@ -40,6 +40,10 @@ class Here:
     def proven_gone(self, node: NodeInfo) -> bool:
         return self.local(node) and instances.gone(self.run_dir, instance_of(node))
 
+    def within_reach(self, node: NodeInfo) -> bool:
+        """Whether the process of its number is its guard: on another host, or in another container, it is not."""
+        return self.local(node) and instances.guarded(self.run_dir, instance_of(node))
+
 
 def instance_of(node: NodeInfo) -> Instance:
     return Instance(name=node.name, pid=node.pid, started_us=node.started_us)

@@ -4,14 +4,18 @@ Workers hold no database connection. A request comes with the fence of its attem
 knows the job behind it, adds both, and sends the answer or the error back.
 """
 
+import contextlib
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 from spinney.job import options
-from spinney.model.errors import Refused, StaleFence, UnknownType, UsageError
+from spinney.model.errors import Refused, StaleFence, StoreAway, UnknownType, UsageError
 from spinney.model.jobs import Job, Lease
 from spinney.node.store_thread import StoreThread
+from spinney.stores.contract import Store
+
+T = TypeVar("T")
 
 PROGRESS_EVERY_S = 0.2
 """Progress of one attempt is written at most so often; what comes between is dropped."""
@@ -32,11 +36,14 @@ class Requests:
         *,
         now_us: Callable[[], int],
         on_born: Callable[[], None],
+        insist_s: float = 15.0,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        """``on_born`` is called when a spawn has made jobs that may be claimable at once."""
+        """``on_born`` is called when a spawn has made jobs that may be claimable at once. ``insist_s``: so long an
+        attempt waits for a database that is away, rather than fail for it."""
         self._writer, self._reader = writer, reader
         self._now_us, self._on_born, self._monotonic = now_us, on_born, monotonic
+        self._insist_s = insist_s
         self._progress_at: dict[int, float] = {}
         self._verbs: Mapping[str, Callable[[Lease, Mapping[str, Any]], Awaitable[Any]]] = {
             "get_data": self._get_data,
@@ -68,37 +75,33 @@ class Requests:
 
     async def _get_data(self, lease: Lease, args: Mapping[str, Any]) -> Any:
         target = _relative(lease, args["target"])
-        return dict(await self._reader.call(lambda store: store.get_data(target)))
+        return dict(await self._read(lambda store: store.get_data(target)))
 
     async def _results(self, lease: Lease, args: Mapping[str, Any]) -> Any:
-        return dict(await self._reader.call(lambda store: store.results(lease.job_id)))
+        return dict(await self._read(lambda store: store.results(lease.job_id)))
 
     async def _type_schema(self, lease: Lease, args: Mapping[str, Any]) -> Any:
         name: str = args["type"]
-        known = await self._reader.call(lambda store: store.types())
+        known = await self._read(lambda store: store.types())
         if name not in known:
             raise UnknownType(f"no job type {name!r} is known; start a node that has it, or mend the name")
         return dict(known[name].schema)
 
     async def _children(self, lease: Lease, args: Mapping[str, Any]) -> Any:
         after, limit = int(args["after"]), int(args["limit"])
-        found = await self._reader.call(
-            lambda store: store.children(lease.job_id, after=after, limit=limit)
-        )
+        found = await self._read(lambda store: store.children(lease.job_id, after=after, limit=limit))
         return [_row(job) for job in found]
 
     # --- writes ---------------------------------------------------------------------------
 
     async def _put_data(self, lease: Lease, args: Mapping[str, Any]) -> Any:
         target, name, value = _relative(lease, args["target"]), args["name"], args["value"]
-        await self._writer.call(
-            lambda store: store.put_data(lease.job_id, lease.fence, name, value, target)
-        )
+        await self._write(lambda store: store.put_data(lease.job_id, lease.fence, name, value, target))
 
     async def _append_data(self, lease: Lease, args: Mapping[str, Any]) -> Any:
         target, name, value = _relative(lease, args["target"]), args["name"], args["value"]
-        return await self._writer.call(
-            lambda store: store.append_data(lease.job_id, lease.fence, name, value, target)
+        return await self._write(
+            lambda store: store.append_data(lease.job_id, lease.fence, name, value, target), twice=False
         )
 
     async def _spawn(self, lease: Lease, args: Mapping[str, Any]) -> Any:
@@ -106,16 +109,17 @@ class Requests:
         if sum(len(s.params) for s in wanted) > _SPAWN_MAX:
             raise UsageError(f"one request may spawn up to {_SPAWN_MAX} jobs; send more requests")
         now_us = self._now_us()
-        born = await self._writer.call(
-            lambda store: store.spawn(lease.job_id, lease.fence, wanted, now_us=now_us)
+        keyed = any(s.keys for s in wanted)
+        born = await self._write(
+            lambda store: store.spawn(lease.job_id, lease.fence, wanted, now_us=now_us), twice=keyed
         )
-        if any(s.keys for s in wanted):
+        if keyed:
             self._on_born()
         return list(born.ids)
 
     async def _take_lock(self, lease: Lease, args: Mapping[str, Any]) -> Any:
         name, until, now_us = args["name"], args["until"], self._now_us()
-        return await self._writer.call(
+        return await self._write(
             lambda store: store.take_lock(lease.job_id, lease.fence, name, until, now_us=now_us)
         )
 
@@ -126,9 +130,19 @@ class Requests:
         if len(self._progress_at) > _PROGRESS_MAX:
             self._progress_at.clear()
         self._progress_at[lease.fence] = now
-        await self._writer.call(
-            lambda store: store.progress(lease.job_id, lease.fence, fraction, message)
-        )
+        # For show: no attempt waits for that.
+        with contextlib.suppress(StoreAway):
+            await self._writer.call(lambda store: store.progress(lease.job_id, lease.fence, fraction, message))
+
+    # --- a database that is away ----------------------------------------------------------
+
+    async def _read(self, verb: Callable[[Store], T]) -> T:
+        return await self._reader.insist(verb, for_s=self._insist_s)
+
+    async def _write(self, verb: Callable[[Store], T], *, twice: bool = True) -> T:
+        """``twice=False``: what would be there twice when it is asked for again after all. Then the attempt is told
+        when nobody can say whether it was done, and counts as interrupted if it ends by that: the stage runs again."""
+        return await self._writer.insist(verb, for_s=self._insist_s, twice=twice)
 
 
 def _relative(lease: Lease, target: int) -> int:

@@ -1,9 +1,9 @@
 """Removing jobs whose time is over, at leisure.
 
-Once in a while the node walks over all jobs. A step is some milliseconds of the writers' time at most, and
-between two of them the walk rests nine times as long, so that nobody who claims notices. While the node drains
-nothing is begun. The folders of what a step removed go before the next; where that is cut off, or a folder
-resists, ``housekeeping`` goes on with it, as with those of all deleted jobs.
+Once in a while the node that keeps house walks over all jobs. A step is some milliseconds of the writers' time at
+most, and between two of them the walk rests nine times as long, so that nobody who claims notices. While it drains,
+or when another keeps house, nothing is begun. The folders of what a step removed go before the next; where that is
+cut off, or a folder resists, ``housekeeping`` goes on with it, as with those of all deleted jobs.
 
 The steps go through the thread that reads: an exchange never stands behind one.
 """

@@ -11,7 +11,9 @@ from typing import Any
 
 from spinney.model import names
 from spinney.model.errors import UsageError
-from spinney.model.places import run_dir
+from spinney.model.places import is_postgres, run_dir
+from spinney.model.serving import Serves
+from spinney.stores.contract import POLL_S
 
 _APP = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 _LEVELS = ("debug", "info", "warning", "error")
@@ -36,6 +38,10 @@ class NodeSettings:
     name: str = field(default_factory=_host_name)
     slots: int = field(default_factory=_cpus)
     """How many attempts run here at once, over all queues."""
+    active: tuple[str, ...] = ()
+    """The queues that it serves; empty: all, or all but those ignored."""
+    ignored: tuple[str, ...] = ()
+    """Queues that it does not serve."""
     folders: str
     """The folder root: where jobs have their folders."""
     run_dir: str | None = None
@@ -46,20 +52,20 @@ class NodeSettings:
     """A node that has not beaten for so long is dead; its guard has killed everything before."""
     beat_s: float = 1.0
     """Seconds between heartbeats."""
-    poll_s: float = 0.2
-    """Seconds between looks at the store behind the nudges."""
+    poll_s: float = POLL_S
+    """Seconds between looks at the store behind the wake-ups."""
     tick_s: float = 0.1
     """Seconds between looks at what runs: time limits, wishes, memory."""
     drain_limit_s: float = 60.0
     """What still runs so long after a drain began is ended and handed back."""
     lookahead_s: float = 0.1
     """How far ahead a slot is given work, by measured run times."""
-    lookahead_jobs: int = 400
-    """The most that is given ahead to one slot."""
+    lookahead_jobs: int = 0
+    """The most that is given ahead to one slot; 0: 400, or 800 where an exchange waits for a server."""
     list_size: int = 200
     """The most jobs that travel to a worker in one message."""
-    batch_records: int = 600
-    """The most records that one transaction takes."""
+    batch_records: int = 0
+    """The most records that one transaction takes; 0: 600, or 1,000 where it waits for a server."""
     recycle_after_jobs: int = 1_000_000
     """A worker that ran so many attempts is replaced."""
     worker_memory_bytes: int = 2 * 1024**3
@@ -74,6 +80,10 @@ class NodeSettings:
 
     def __post_init__(self) -> None:
         names.name("node", self.name)
+        _ = self.serves
+        for setting, (in_a_file, on_a_server) in _BY_STORE.items():
+            if getattr(self, setting) == 0:
+                object.__setattr__(self, setting, on_a_server if is_postgres(self.store) else in_a_file)
         if not _APP.fullmatch(self.app):
             raise UsageError(
                 f"{self.app!r} names no application; write it as module:attribute, for example jobs:app"
@@ -101,6 +111,22 @@ class NodeSettings:
             if isinstance(value, float) and not math.isfinite(value):
                 raise UsageError(f"{setting.name} is {value}; give a finite number")
 
+    @property
+    def patience_s(self) -> float:
+        """No transaction with a server takes longer: a third of what the guard allows without a beat, and more than
+        any of them needs on a busy host."""
+        return min(10.0, max(2.0, self.lease_period_s / 4))
+
+    @property
+    def beat_patience_s(self) -> float:
+        """The same for a beat, of which several must be tried before the guard's time is up."""
+        return min(5.0, max(0.5, self.lease_period_s / 6))
+
+    @property
+    def serves(self) -> Serves:
+        """The queues that it is started for, or without. Raises UsageError when both are said."""
+        return Serves(active=self.active, ignored=self.ignored)
+
     def run_path(self) -> Path:
         """The run-time directory: as set, else beside the database file."""
         if self.run_dir is not None:
@@ -119,11 +145,14 @@ class NodeSettings:
     @classmethod
     def from_json(cls, text: str) -> "NodeSettings":
         value: dict[str, Any] = json.loads(text)
-        return cls(**value)
+        lists: dict[str, Any] = {name: tuple(value[name]) for name in ("active", "ignored") if name in value}
+        return cls(**{**value, **lists})
 
 
 _AT_LEAST_ONE = (
     "slots", "lookahead_jobs", "list_size", "batch_records", "recycle_after_jobs",
     "worker_memory_bytes", "output_bytes",
 )  # fmt: skip
+_BY_STORE = {"lookahead_jobs": (400, 800), "batch_records": (600, 1_000)}
+"""In a file, smaller exchanges let others write sooner; with a server each costs round trips (docs/benchmarks.md)."""
 _POSITIVE = ("lease_period_s", "beat_s", "poll_s", "tick_s", "lookahead_s", "retention_s", "idle_end_s")

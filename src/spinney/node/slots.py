@@ -24,7 +24,7 @@ class Task(NamedTuple):
 class Slot:
     """A place for one attempt at a time, with those waiting behind it."""
 
-    __slots__ = ("closed", "expected_us", "held", "moved_at", "number", "recalled_at", "worker")
+    __slots__ = ("closed", "expected_us", "held", "leaving", "moved_at", "number", "recalled_at", "worker")
 
     def __init__(self, number: int) -> None:
         self.number = number
@@ -34,6 +34,8 @@ class Slot:
         """Leases in it: one runs, the others stand behind it in its worker."""
         self.expected_us = 0.0
         """Expected run time of what it holds."""
+        self.leaving = False
+        """It is one too many: it is given nothing, and is gone when it is empty."""
         self.closed = False
         """It holds something behind which nothing may stand."""
         self.moved_at = 0.0
@@ -45,6 +47,11 @@ class Slot:
     def warm(self) -> bool:
         """Whether its worker can take work at once."""
         return self.worker is not None and self.worker.usable
+
+    @property
+    def empty(self) -> bool:
+        """Whether nothing is left of it but its number."""
+        return self.held == 0 and self.worker is None
 
     def put(self, lane: "Lane", now: float) -> None:
         """It is being given jobs of this lane."""
@@ -65,16 +72,16 @@ class Ahead:
     jobs: int
     list_size: int
 
-    def want(self, slot: Slot, now: float, *, whole: bool) -> SlotWant | None:
+    def want(self, slot: Slot, now: float) -> SlotWant | None:
         """What a slot with a warm worker may be given now; None: nothing.
 
-        A free one gets a first job, and the others with it when all lanes allow it (``whole``). One
-        that holds work asks again when half of its time and a list's worth of jobs are used up: so
+        A free one gets a first job, and others with it when that one is known to be short (the claim sees
+        to it). One that holds work asks again when half of its time and a list's worth of jobs are used up: so
         its worker never starves, and requests stay lists. What stands behind an attempt that takes
         longer than the look-ahead would wait for nothing, so that slot is given nothing.
         """
         if slot.held == 0:
-            return SlotWant(slot.number, self.jobs if whole else 1, self.run_us, True)
+            return SlotWant(slot.number, self.jobs, self.run_us, True)
         if slot.closed or now - slot.moved_at > self.run_us / 1e6:
             return None
         jobs, budget_us = self.jobs - slot.held, self.run_us - slot.expected_us

@@ -8,11 +8,14 @@ that nothing waits for it for ever: the supervisor ends and the guard clears up.
 import asyncio
 import queue
 import threading
+import time
 from collections.abc import Callable
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from spinney.model.errors import SpinneyError
+from spinney.model.errors import FateUnknown, SpinneyError, StoreAway, StoreUnusable
+from spinney.node.pauses import Pauses
+from spinney.node.trouble import Trouble
 from spinney.stores.contract import Store
 
 T = TypeVar("T")
@@ -25,8 +28,10 @@ class StoreThreadEnded(SpinneyError):
 class StoreThread:
     """``async with StoreThread(name, open_store) as db: await db.call(lambda store: ...)``."""
 
-    def __init__(self, name: str, open_store: Callable[[], Store]) -> None:
+    def __init__(self, name: str, open_store: Callable[[], Store], trouble: Trouble | None = None) -> None:
+        """``trouble`` hears what calls come to."""
         self._name, self._open_store = name, open_store
+        self._trouble = trouble or Trouble()
         self._calls: queue.SimpleQueue[tuple[Callable[[Store], Any], asyncio.Future[Any]] | None]
         self._calls = queue.SimpleQueue()
         self._dead: StoreThreadEnded | None = None
@@ -51,7 +56,29 @@ class StoreThread:
             raise self._dead
         answer: asyncio.Future[T] = self._loop.create_future()
         self._calls.put((verb, answer))
-        return await answer
+        try:
+            value = await answer
+        except StoreUnusable as error:
+            self._trouble.failed(self._name, error)
+            raise
+        self._trouble.worked(self._name)
+        return value
+
+    async def insist(self, verb: Callable[[Store], T], *, for_s: float, twice: bool = True) -> T:
+        """``call``, again and again while the store is away, but for no longer than that.
+
+        ``twice=False``: not again when it may have been done."""
+        give_up, pauses = time.monotonic() + for_s, Pauses()
+        while True:
+            try:
+                return await self.call(verb)
+            except StoreAway as error:
+                if isinstance(error, FateUnknown) and not twice:
+                    raise
+                pause_s = pauses.next_s()
+                if time.monotonic() + pause_s > give_up:
+                    raise
+                await asyncio.sleep(pause_s)
 
     def _serve(self, opened: asyncio.Future[None]) -> None:
         try:

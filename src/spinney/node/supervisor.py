@@ -11,6 +11,7 @@ What cannot be handed back because the database does not answer is taken back by
 """
 
 import asyncio
+import contextlib
 import importlib.metadata
 import logging
 import os
@@ -18,14 +19,15 @@ import signal
 import socket
 import time
 import uuid
-from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from spinney import nudge
+from spinney import nudge, waking
 from spinney.model.errors import StoreUnusable, UsageError
-from spinney.model.jobs import NodeInfo
+from spinney.model.homes import Root
+from spinney.model.jobs import Lease, NodeInfo, Record
 from spinney.model.operators import Author
 from spinney.model.schedules import DECLARER, Schedule
 from spinney.node import folders, instance
@@ -33,13 +35,17 @@ from spinney.node.crew import Crew, Rules
 from spinney.node.deadline import Deadline, boot_ns
 from spinney.node.desk import Desk, handed_back
 from spinney.node.executors.child import Child, Hello
+from spinney.node.fetching import Fetching
 from spinney.node.heartbeat import Heartbeat, good_until_ns
 from spinney.node.holding import Holding
 from spinney.node.housekeeping import Housekeeping
 from spinney.node.instance import Instance
 from spinney.node.lanes import Lanes
 from spinney.node.limits import Limits
+from spinney.node.listening import Listening
+from spinney.node.orders import Orders, trim
 from spinney.node.output import Pump
+from spinney.node.pauses import Pauses
 from spinney.node.recorder import Recorder
 from spinney.node.recovery import Here
 from spinney.node.requests import Requests
@@ -47,14 +53,21 @@ from spinney.node.retaining import Retaining
 from spinney.node.settings import NodeSettings
 from spinney.node.slots import Ahead, Slot, Task
 from spinney.node.store_thread import StoreThread
-from spinney.node.takeover import clear_the_way, door
+from spinney.node.takeover import clear_the_way, door, enter
+from spinney.node.telling import Telling
+from spinney.node.trouble import Trouble
 from spinney.stores.contract import Store
 
 log = logging.getLogger(__name__)
 
+T = TypeVar("T")
 DRAIN_GRACE_S = 5.0
 """Between TERM and KILL for what still runs when a drain has reached its limit."""
+LOST_NAMED = 50
+"""So many attempts that lose their leases are named in the log."""
 _LOOK_S = 0.02
+_FOLDERS_S = 2.0
+"""Between two looks at the disk of the folder root."""
 
 
 def wall_us() -> int:
@@ -73,6 +86,7 @@ class Supervisor:
         lock_fd: int,
         deadline: Deadline,
         open_store: Callable[[], Store],
+        open_for_beats: Callable[[], Store],
         on_dead: Callable[[str], None],
         ending: Callable[[], bool],
         make_child: Callable[..., Child] = Child,
@@ -82,11 +96,19 @@ class Supervisor:
         everything at once and not return. ``ending`` tells whether that has begun: nothing of what ends
         then is recorded, so that the successor finds it as it was."""
         self._settings, self._own, self._lock_fd, self._deadline = settings, own, lock_fd, deadline
-        self._open_store, self._on_dead, self._ending = open_store, on_dead, ending
+        self._open_store, self._open_for_beats = open_store, open_for_beats
+        self._on_dead, self._ending = on_dead, ending
         self._make_child, self._now_us = make_child, now_us
         self._run_dir, self._root = settings.run_path(), Path(settings.folders)
         self._here = Here(host=socket.gethostname(), boot_id=instance.boot_id(), run_dir=self._run_dir)
+        self._socket_name = nudge.socket_name(settings.name, own.pid)
         self._known: set[int] = set()
+        self._folder_mark: str | None = None
+        """Of its folder root, where folders are local."""
+        self._home = 0
+        """What the store calls that root."""
+        self._trouble = Trouble(held_back=lambda: self._recorder.held_back() if self._joined.is_set() else 0)
+        self._joined = asyncio.Event()
         self._terms = 0
         self._term = asyncio.Event()
         self._hurry = asyncio.Event()
@@ -96,10 +118,10 @@ class Supervisor:
         """Work until told to end."""
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, self._on_term)
         async with AsyncExitStack() as stack:
-            self._writer = await stack.enter_async_context(StoreThread("writer", self._open_store))
-            self._reader = await stack.enter_async_context(StoreThread("reader", self._open_store))
-            facts = await self._reader.call(lambda store: store.facts())
-            folders.check_token(self._root, facts["folder_token"])
+            self._writer = await stack.enter_async_context(self._store_thread("writer"))
+            self._reader = await stack.enter_async_context(self._store_thread("reader"))
+            facts = await self._reader.insist(lambda store: store.facts(), for_s=self._settings.lease_period_s)
+            self._admit_folders(facts)
             async with asyncio.TaskGroup() as group:
                 self._build(group.create_task)
                 stack.callback(self._crew.close)
@@ -114,6 +136,17 @@ class Supervisor:
                 raise error
         return 0 if self._terms < 2 else 1
 
+    def _admit_folders(self, facts: Mapping[str, str]) -> None:
+        """Raises StoreUnusable for a folder root that is not one of this store."""
+        if facts.get("folders") != "local":
+            folders.check_token(self._root, facts["folder_token"])
+            return
+        folders.write_token(self._root, facts["folder_token"])
+        self._folder_mark = folders.mark(self._root, make=True)
+
+    def _store_thread(self, name: str) -> StoreThread:
+        return StoreThread(name, self._open_store, self._trouble)
+
     def _build(self, spawn: Callable[[Coroutine[Any, Any, Any]], object]) -> None:
         """Make the parts and tie them together."""
         settings = self._settings
@@ -121,10 +154,11 @@ class Supervisor:
         for folder in (pages, logs):
             folder.mkdir(mode=0o700, exist_ok=True)
         self._spawn = spawn
-        self._joined = asyncio.Event()
         self._first_hello: asyncio.Future[Hello] = asyncio.get_running_loop().create_future()
         self._slots = [Slot(n) for n in range(settings.slots)]
-        requests = Requests(self._writer, self._reader, now_us=self._now_us, on_born=self._claimable)
+        requests = Requests(
+            self._writer, self._reader, now_us=self._now_us, on_born=self._on_born, insist_s=settings.lease_period_s
+        )
         self._crew = Crew(
             rules=Rules(
                 recycle_after_jobs=settings.recycle_after_jobs,
@@ -152,6 +186,7 @@ class Supervisor:
             mark_started=self._mark_started,
             on_wake=self._on_wake,
             on_hold=lambda last_hold: self._holding.told(last_hold),
+            on_left=lambda: self._telling.tell(),
         )
         self._crew.desk = self._desk
         self._recorder = Recorder(
@@ -169,11 +204,11 @@ class Supervisor:
 
     async def _work(self) -> None:
         try:
-            self._crew.warm_up(self._slots[0])
+            await self._start_first_worker()
             hello = await self._first_hello
             if hello.error is not None:
                 raise UsageError(hello.error)
-            await self._writer.call(lambda store: store.register(hello.types, hello.queues))
+            await self._insist(lambda store: store.register(hello.types, hello.queues))
             await self._declare(hello.schedules)
             async with self._membership(hello) as node_id:
                 loops = self._loops(node_id)
@@ -190,16 +225,26 @@ class Supervisor:
         finally:
             await self._crew.end_all(0.0)
 
+    async def _start_first_worker(self) -> None:
+        """The one that loads the application. Where none can be started (a full disk), when that is mended: before the
+        node has joined nothing else would try again."""
+        self._crew.warm_up(self._slots[0])
+        while self._slots[0].worker is None:
+            await asyncio.sleep(_LOOK_S)
+            self._crew.warm_up(self._slots[0])
+
     async def _declare(self, schedules: Sequence[Schedule]) -> None:
         author, now_us = Author(by=DECLARER, call=uuid.uuid4().hex), self._now_us()
-        kept = await self._writer.call(
-            lambda store: store.schedules.declare(schedules, author, now_us=now_us)
-        )
+        kept = await self._insist(lambda store: store.schedules.declare(schedules, author, now_us=now_us))
         for name in kept:
             log.warning(
                 "schedule %s stays as an operator made it; 'spinney schedule drop %s' and another start take it "
                 "from the code again", name, name,
             )  # fmt: skip
+
+    async def _insist(self, verb: Callable[[Store], T]) -> T:
+        """At the beginning and at the end, when nothing can go on without it."""
+        return await self._writer.insist(verb, for_s=self._settings.lease_period_s)
 
     @asynccontextmanager
     async def _membership(self, hello: Hello) -> AsyncIterator[int]:
@@ -209,7 +254,8 @@ class Supervisor:
             id=0, name=settings.name, boot_id=self._here.boot_id, host=self._here.host, pid=self._own.pid,
             slots=settings.slots, state="active", beat=0, started_us=self._own.started_us,
             seen_us=self._own.started_us, version=importlib.metadata.version("spinney"),
-            types=tuple(t.name for t in hello.types),
+            types=tuple(t.name for t in hello.types), serves=settings.serves,
+            root=None if self._folder_mark is None else Root(self._folder_mark, str(self._root)),
         )  # fmt: skip
         async with door(self._run_dir, settings.name):
             await clear_the_way(
@@ -219,46 +265,56 @@ class Supervisor:
             # From before it joins: a guard that ends it clears its traces only when nothing is held.
             self._deadline.renew(good_until_ns(boot_ns(), settings.lease_period_s))
             now_us = self._now_us()
-            node_id = await self._writer.call(lambda store: store.join(node, now_us=now_us))
+            entered = await self._insist(lambda store: enter(store, node, now_us))
+            node_id, self._home = entered.id, entered.home
         heartbeat = Heartbeat(
-            self._open_store, node_id, deadline=self._deadline, lease_period_s=settings.lease_period_s,
-            beat_s=settings.beat_s, now_us=self._now_us, on_dead=self._on_dead,
+            self._open_for_beats, node_id, deadline=self._deadline, lease_period_s=settings.lease_period_s,
+            beat_s=settings.beat_s, now_us=self._now_us, on_dead=self._lost, trouble=self._trouble.text,
         )  # fmt: skip
-        socket_name = nudge.socket_name(settings.name, self._own.pid)
         with heartbeat:
-            async with nudge.nudged(self._run_dir, socket_name, self._on_nudge):
+            async with nudge.nudged(self._run_dir, self._socket_name, self._on_nudge):
                 yield node_id
         # Only now that it beats no more: a beat of a node that has left would be refused.
         left_us = self._now_us()
-        await self._writer.call(lambda store: store.update_node(node_id, state="left", now_us=left_us))
+        await self._insist(lambda store: store.update_node(node_id, state="left", now_us=left_us))
         self._deadline.renew(0)  # nothing is leased any more, nothing can come too late
-        nudge.nudge_all(self._run_dir)
+        await self._reader.call(lambda store: waking.wake_all(store, self._run_dir))
         log.info("node %s has left, recorded=%d", self._own, self._recorder.recorded)
 
     def _loops(self, node_id: int) -> list[Coroutine[Any, Any, None]]:
         self._holding = Holding(
             self._writer, self._reader, self._crew, node_id=node_id, now_us=self._now_us,
+            on_claimable=self._claimable, keeps_house=lambda: self._housekeeping.keeps,
+        )  # fmt: skip
+        self._orders = Orders(
+            self._reader, self._desk, self._crew, name=self._settings.name, slots=self._settings.slots,
             on_claimable=self._claimable,
         )  # fmt: skip
         self._housekeeping = Housekeeping(
             self._writer, self._reader, node_id=node_id, here=self._here, folder_root=self._root,
             lease_period_s=self._settings.lease_period_s, now_us=self._now_us, on_claimable=self._claimable,
-            on_round=self._holding.poke,
+            on_round=self._holding.poke, on_promoted=lambda: self._telling.tell(), home=self._home,
         )  # fmt: skip
+        self._telling = Telling(self._reader, self._run_dir, node_id=node_id, but=self._socket_name)
+        self._fetching = Fetching(self._writer, self._reader, self._root, home=self._home)
+        listening = Listening(self._open_store, place=nudge.place(self._run_dir), on_wake=self._on_nudge)
         retaining = Retaining(
             self._reader, node=self._settings.name, folder_root=self._root, every_s=self._settings.retention_s,
-            now_us=self._now_us, draining=lambda: self._desk.draining,
+            now_us=self._now_us, draining=lambda: self._desk.draining or not self._housekeeping.keeps,
         )  # fmt: skip
         return [
             self._recorder.run(), self._poll(), self._tick(node_id), self._housekeeping.run(),
-            self._holding.get_back(), self._holding.sweep(), retaining.run(),
+            self._housekeeping.watch(), self._housekeeping.tidy(), self._orders.run(),
+            self._holding.get_back(), self._holding.sweep(), retaining.run(), self._telling.run(),
+            listening.run(), self._watch_folders(), self._fetching.run(),
         ]  # fmt: skip
 
     async def _drain(self, node_id: int) -> None:
         log.info("draining: %d leases", self._desk.held())
         self._desk.draining = True
         now_us = self._now_us()
-        await self._writer.call(lambda store: store.update_node(node_id, state="draining", now_us=now_us))
+        with contextlib.suppress(StoreUnusable):  # it drains whether the store knows or not
+            await self._writer.call(lambda store: store.update_node(node_id, state="draining", now_us=now_us))
         for worker in self._crew.workers:
             worker.child.recall()
         give_up = time.monotonic() + self._settings.drain_limit_s
@@ -283,23 +339,37 @@ class Supervisor:
 
     async def _poll(self) -> None:
         """Behind the nudges: has anybody committed?"""
-        seen = -1
+        seen, pauses = -1, Pauses(self._settings.poll_s)
         while True:
             try:
                 signature = await self._reader.call(lambda store: store.signature())
             except StoreUnusable as error:
-                log.error("cannot look at the store: %s", error)
+                log.debug("cannot look at the store: %s", error)
+                await asyncio.sleep(pauses.next_s())
+                continue
             else:
+                pauses.over()
                 if signature != seen:
                     seen, self._look_for_wishes = signature, True
                     self._holding.changed()
+                    self._orders.changed()
+                    self._housekeeping.changed()
+                    self._fetching.changed()
                     self._claimable()
             await asyncio.sleep(self._settings.poll_s)
+
+    async def _watch_folders(self) -> None:
+        """Jobs that cannot write fail, each for itself; that it is their node is to be seen in one place."""
+        while True:
+            # In a thread, which a share that does not answer may keep; nothing else waits for it.
+            self._trouble.lasts(await asyncio.to_thread(folders.lacking, self._root))
+            await asyncio.sleep(_FOLDERS_S)
 
     async def _tick(self, node_id: int) -> None:
         while True:
             self._limits.tick()
             self._crew.tick(self._slots)
+            trim(self._slots)
             if self._look_for_wishes and self._desk.held():
                 self._look_for_wishes = False
                 await self._wishes(node_id)
@@ -309,13 +379,22 @@ class Supervisor:
         try:
             wished = await self._reader.call(lambda store: store.wishes(node_id))
         except StoreUnusable as error:
-            log.error("cannot look for cancel wishes: %s", error)
+            log.debug("cannot look for cancel wishes: %s", error)
+            self._look_for_wishes = True
             return
         if wished:
             self._look_for_wishes = True  # until they have ended
             self._limits.wishes(wished)
 
     # --- what happens ---------------------------------------------------------------------
+
+    def _lost(self, why: str) -> None:
+        """In the heartbeat's thread: all leases are gone, so everything is ended; what that hits is told first."""
+        try:
+            _name_lost("attempts are stopped, their leases are gone", [task.lease for task in self._desk.tasks()])
+            _name_lost("late records are refused, their leases are gone", self._recorder.due())
+        finally:
+            self._on_dead(why)
 
     def _on_term(self) -> None:
         self._terms += 1
@@ -326,7 +405,12 @@ class Supervisor:
     def _on_nudge(self) -> None:
         self._look_for_wishes = True
         self._holding.nudged()
+        self._fetching.changed()
         self._desk.newcomers()
+
+    def _on_born(self) -> None:
+        self._claimable()
+        self._telling.tell()  # its parent has a slot of this node, perhaps the last one
 
     def _claimable(self) -> None:
         self._desk.claimable()
@@ -345,7 +429,7 @@ class Supervisor:
         try:
             await self._writer.call(lambda store: store.started(fences, now_us=now_us))
         except StoreUnusable as error:
-            log.error("cannot show %d attempts as running: %s", len(fences), error)
+            log.debug("cannot show %d attempts as running: %s", len(fences), error)
             return False
         return True
 
@@ -362,6 +446,13 @@ class Supervisor:
     def _output_of(self, task: Task) -> Path:
         lease = task.lease
         return folders.path(self._root, lease.job_id) / folders.OWN / f"{lease.stage}.{lease.fence}"
+
+
+def _name_lost(what: str, lost: Sequence[Lease | Record]) -> None:
+    if lost:
+        named = ", ".join(f"job={one.job_id} fence={one.fence}" for one in lost[:LOST_NAMED])
+        more = f" and {len(lost) - LOST_NAMED} more" if len(lost) > LOST_NAMED else ""
+        log.error("%s: %s%s", what, named, more)
 
 
 async def _while_alive(loops: Sequence["asyncio.Task[None]"], what: Coroutine[Any, Any, Any]) -> None:

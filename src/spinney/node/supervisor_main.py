@@ -54,7 +54,8 @@ async def _run(settings: NodeSettings, own: Instance, told: dict[str, int]) -> i
         own,
         lock_fd=told["lock_fd"],
         deadline=Deadline(told["deadline_fd"]),
-        open_store=lambda: open_store(settings.store),
+        open_store=lambda: open_store(settings.store, settings.patience_s),
+        open_for_beats=lambda: open_store(settings.store, settings.beat_patience_s),
         on_dead=end_everything,
         ending=_ending.is_set,
     )

@@ -5,6 +5,9 @@
   soon as it does. Both then share the name's slots, which the store counts together.
 * Neither: its lease is waited out.
 
+That the old one can be told is a matter of proof, too: its guard is the process of that number which has its lock
+open. One on another host, or in another container (whose numbers mean other processes), is refused while it beats.
+
 Starts under one name on one host pass a door one by one, so that two that start together see each
 other.
 """
@@ -22,12 +25,15 @@ from pathlib import Path
 
 from spinney.model.errors import NodeRefused
 from spinney.model.jobs import NodeInfo
-from spinney.node.recovery import Here, Watch, take_back
+from spinney.node.recovery import Here, Watch, instance_of, take_back
 from spinney.node.store_thread import StoreThread
+from spinney.stores.contract import Store
 
 log = logging.getLogger(__name__)
 
 _LOOK_S = 0.2
+_GAP_S = 0.02
+"""Between two looks at one that was asked to drain: about so long nobody of the name claims."""
 
 
 @asynccontextmanager
@@ -58,7 +64,7 @@ async def clear_the_way(
     """Return when a node of this name may join. Raises NodeRefused when another is alive."""
     watch = Watch(lease_period_s)
     asked: set[int] = set()
-    while standing := await _standing(db, name):
+    while standing := await _standing(db, name, lease_period_s):
         dead = {node.id for node in watch.look(standing, monotonic())}
         in_the_way = []
         for node in standing:
@@ -67,33 +73,57 @@ async def clear_the_way(
             elif node.state == "active" or not replace:
                 in_the_way.append(node)
         for node in in_the_way:
-            if replace:
-                _ask_to_drain(here, node, asked)
+            if replace and here.within_reach(node):
+                _ask_to_drain(node, asked)
             elif watch.alive(node):
-                raise NodeRefused(
-                    f"a node named {name!r} is alive on {node.host} (pid {node.pid}); choose another "
-                    f"--name, stop it, or take over from it with --replace"
-                )
+                raise NodeRefused(_refusal(node, replace))
         if not in_the_way:
             return
-        await asyncio.sleep(_LOOK_S)
+        await asyncio.sleep(_GAP_S if asked else _LOOK_S)
 
 
-async def _standing(db: StoreThread, name: str) -> Sequence[NodeInfo]:
-    """Nodes of this name that have not left, or still own leases."""
-    return [node for node in await db.call(lambda store: store.nodes()) if node.name == name]
+def enter(store: Store, node: NodeInfo, now_us: int) -> NodeInfo:
+    """Join; returns the node as the store knows it. Raises NodeRefused when it was declared dead already.
 
-
-def _ask_to_drain(here: Here, node: NodeInfo, asked: set[int]) -> None:
-    if node.id in asked:
-        return
-    if not here.local(node):
+    It may be asked again after a connection was lost in the commit: what that may have left of this very start
+    does not stay. Nobody would beat for it, so it would be found dead, and whoever took it back would kill what
+    bears its mark: this node."""
+    node_id, own = store.join(node, now_us=now_us), None
+    for known in store.nodes():
+        if known.id == node_id:
+            own = known
+        elif instance_of(known) == instance_of(node) and known.host == node.host:
+            store.update_node(known.id, state="left", now_us=now_us)
+    if own is None:
         raise NodeRefused(
-            f"the node named {node.name!r} runs on {node.host}, out of reach of --replace; "
+            f"the node {node.name!r} stood still for longer than its lease while it started, and was declared dead; "
+            f"start it again"
+        )
+    return own
+
+
+async def _standing(db: StoreThread, name: str, insist_s: float) -> Sequence[NodeInfo]:
+    """Nodes of this name that have not left, or still own leases."""
+    known = await db.insist(lambda store: store.nodes(), for_s=insist_s)
+    return [node for node in known if node.name == name]
+
+
+def _refusal(node: NodeInfo, replace: bool) -> str:
+    if replace:
+        return (
+            f"the node named {node.name!r} is alive on {node.host} (pid {node.pid} there), out of reach of --replace; "
             f"stop it there, or choose another --name"
         )
+    return (
+        f"a node named {node.name!r} is alive on {node.host} (pid {node.pid}); choose another "
+        f"--name, stop it, or take over from it with --replace"
+    )
+
+
+def _ask_to_drain(node: NodeInfo, asked: set[int]) -> None:
+    if node.id in asked:
+        return
     log.info("asking node %s (pid %d) to drain", node.name, node.pid)
-    # Its lock was found taken just now, so that the pid is its guard's.
     with contextlib.suppress(ProcessLookupError):
         os.kill(node.pid, signal.SIGTERM)
     asked.add(node.id)

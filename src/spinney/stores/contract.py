@@ -17,7 +17,10 @@ Who writes what:
 * operators' verbs (``cancel``, ``retry``, ``rerun``, ``release``, ``delete``) change jobs that are
   not running, and leave wishes for those that are;
 * ``sweep`` is housekeeping: it may be called by anybody at any time, twice or never for a while,
-  and works in bounded steps.
+  and works in bounded steps. Nodes leave it to one among them (``keep_house``).
+
+A call that raises StoreAway has done nothing; one that raises FateUnknown may have been done. Verbs that say so may
+simply be asked again then; a node asks for its ``account``.
 
 The suite in ``tests/contract`` is the specification; an implementation is right when it passes.
 ``now_us`` is handed in by the caller's clock, in microseconds since 1970 UTC.
@@ -27,7 +30,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from spinney.model.fleet import Load
 from spinney.model.jobs import (
+    Account,
     Attempt,
     Exchange,
     Filter,
@@ -39,6 +44,9 @@ from spinney.model.jobs import (
 )
 from spinney.model.types import QueueSpec, TypeSpec
 from spinney.stores import operators
+
+POLL_S = 0.2
+"""How often nodes look at the store, whatever wakes them beside."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,6 +97,16 @@ class Swept:
     """The earliest time at which something becomes due by itself."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class House:
+    """Who does what one node does for all, and what comes next."""
+
+    keeper: int | None
+    """The node that keeps house; None: nobody, for the one that asked may not."""
+    wake_us: int | None = None
+    """The earliest time at which something becomes due by itself."""
+
+
 class Store(Protocol):
     """See the module's docstring; each method says what it adds."""
 
@@ -107,8 +125,16 @@ class Store(Protocol):
     @property
     def failures(self) -> operators.Failures: ...
     @property
+    def fleet(self) -> operators.Fleet: ...
+    @property
+    def homes(self) -> operators.Homes: ...
+    @property
+    def fetches(self) -> operators.Fetches: ...
+    @property
     def locks(self) -> operators.Locks: ...
 
+    @property
+    def queueing(self) -> operators.Queues: ...
     @property
     def schedules(self) -> operators.Schedules: ...
     @property
@@ -118,8 +144,26 @@ class Store(Protocol):
 
     # --- the store itself -----------------------------------------------------------------
 
-    def create(self) -> None:
-        """Make the store, or bring its schema up to date. Idempotent."""
+    def create(self, *, local_folders: bool = False) -> None:
+        """Make the store, or bring its schema up to date. Idempotent.
+
+        ``local_folders``: a new store's folders are local: a job is claimable only by nodes that have its folder, once
+        an attempt of it has begun. Raises Refused for a store that was made otherwise."""
+
+    def unfinished(self) -> Sequence[str]:
+        """Parts of upgrades that wait until the last node of an older version has left; see ``finish``."""
+
+    def finish(self) -> Sequence[str]:
+        """Do them; returns their names. Older versions of Spinney are refused from then on. Raises StoreUnusable while
+        an older node has not left."""
+
+    def grant(self, roles: Sequence[str]) -> None:
+        """Let these roles of the database work with the store, without the right to alter it. Raises UsageError
+        where there are no roles, or not these."""
+
+    def script(self, roles: Sequence[str] = ()) -> str:
+        """What ``create`` and ``grant`` would do now, for a DBA to read and to run. Raises UsageError where that is
+        no script."""
 
     def close(self) -> None:
         """Let go of everything. Idempotent."""
@@ -185,6 +229,10 @@ class Store(Protocol):
         taken lock moves that job to waiting for it, a bounded number a transaction.
         """
 
+    def account(self, node_id: int, records: Sequence[Record]) -> Account:
+        """After an exchange that raised FateUnknown: what came of it, once nothing can come of it any more. Nothing
+        is changed."""
+
     def started(self, fences: Sequence[int], *, now_us: int) -> None:
         """Mark these leases as running (durable when it returns). Unknown fences are ignored."""
 
@@ -212,13 +260,27 @@ class Store(Protocol):
     # --- nodes ----------------------------------------------------------------------------
 
     def join(self, node: NodeInfo, *, now_us: int) -> int:
-        """Enter a node (its id in ``node`` is ignored); returns the id its leases will bear."""
+        """Enter a node (its id in ``node`` is ignored, and its home: where folders are local, that comes from its
+        ``root``); returns the id its leases will bear. Raises NodeRefused when its root is a copy of another's that
+        is in use."""
 
-    def beat(self, node_id: int, *, now_us: int) -> bool:
-        """Move the heartbeat counter; False when the node has been declared dead meanwhile."""
+    def beat(
+        self, node_id: int, *, load: Load | None = None, trouble: str | None = None, now_us: int
+    ) -> bool:
+        """Move the heartbeat counter; False when the node has been declared dead meanwhile.
+
+        With it the node says how its host fares (``load``; None: as said before), and why it works worse than it
+        should (``trouble``; None: it does not)."""
 
     def update_node(self, node_id: int, *, state: str, now_us: int) -> None:
-        """Say that a node drains or has left."""
+        """Say that a node drains or has left. With that it keeps house no more."""
+
+    def keep_house(self, node_id: int, *, dead: int | None = None, now_us: int) -> House:
+        """Who keeps house: does what one node does for all (promotion of scheduled jobs, recovery, retention). The
+        one that asks, where nobody does: where nobody has begun, or who did drains, has left, was declared dead, or
+        is ``dead`` by the watch of the one that asks. Only an active node may. Reads, unless it changes hands.
+
+        It keeps several from doing the same at once; nothing that safety needs hangs on it."""
 
     def nodes(self) -> Sequence[NodeInfo]:
         """All nodes that have not left, and those that left still owning leases."""
@@ -227,8 +289,9 @@ class Store(Protocol):
         """Take every lease of a dead node away; returns the jobs concerned.
 
         ``running`` maps the fences that are known to have been running to their start time (then
-        all others are handed back uncounted); None: not known, so every lease marked as started
-        counts as lost. The node has left afterwards. Idempotent.
+        all others are handed back uncounted, but for those marked as started whose type forbids a silent second
+        run: they may have ended unrecorded); None: not known, so every lease marked as started counts as lost.
+        The node has left afterwards. Idempotent.
         """
 
     def wishes(self, node_id: int) -> Sequence[tuple[int, int]]:
@@ -262,11 +325,12 @@ class Store(Protocol):
         to remove, and ``deleted_folders`` tells them again until ``folder_gone``.
         """
 
-    def deleted_folders(self, limit: int, *, after: int = 0) -> Sequence[int]:
-        """Deleted jobs whose folders may still be there, by number, from behind ``after``."""
+    def deleted_folders(self, limit: int, *, after: int = 0, home: int | None = None) -> Sequence[int]:
+        """Deleted jobs whose folders may still be there, by number, from behind ``after``. ``home``: only those whose
+        folders are in that home, or in none (None: all)."""
 
-    def folder_gone(self, job_ids: Sequence[int]) -> None:
-        """Their folders have been removed."""
+    def folder_gone(self, job_ids: Sequence[int], *, home: int = 0) -> None:
+        """Their folders have been removed, as far as they were in this home; of others it is not believed."""
 
     # --- housekeeping ---------------------------------------------------------------------
 
@@ -299,3 +363,29 @@ class Store(Protocol):
 
     def signature(self) -> int:
         """A number that moves when another process has committed: for polling behind nudges."""
+
+    # --- waking ---------------------------------------------------------------------------
+
+    def announce(self, sender: str = "") -> None:
+        """Wake all who listen to this store, wherever they are: something that nodes should see has been
+        committed. A transaction of its own that fails silently: a lost one costs a poll interval.
+
+        ``sender``: what the ears are to hear, so that one who was woken otherwise can tell."""
+
+    def listen(self) -> "Ear | None":
+        """An ear for what is announced, on a connection of its own; any thread may ask. None where nothing can be
+        heard (one file, a pooler on the way): there polling has to do. Raises StoreUnusable."""
+
+
+class Ear(Protocol):
+    """Hears what is announced to one store. Belongs to one thread."""
+
+    def fileno(self) -> int:
+        """Becomes readable when there may be something to hear."""
+
+    def heard(self) -> Sequence[str]:
+        """Who has announced something since the last call; never waits. Raises StoreUnusable when nothing will
+        be heard any more: close it, and listen again."""
+
+    def close(self) -> None:
+        """Let go of the connection."""

@@ -10,7 +10,9 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 from spinney.model.audits import Call, Entry
+from spinney.model.fleet import NodeStatus, Orders
 from spinney.model.holds import Hold, Scope
+from spinney.model.homes import Fetch, Found, Home
 from spinney.model.jobs import Filter, NodeInfo
 from spinney.model.operators import (
     Author,
@@ -20,11 +22,14 @@ from spinney.model.operators import (
     Keeping,
     LockInfo,
     Order,
+    QueueChange,
+    QueueInfo,
     Stats,
     Step,
     Violation,
 )
 from spinney.model.schedules import Schedule, ScheduleRun
+from spinney.model.types import QueueSpec
 
 
 class Holds(Protocol):
@@ -112,6 +117,61 @@ class Bulk(Protocol):
         queues that are declared. Reads all jobs: for a message to somebody whose filter found nothing."""
 
 
+class Homes(Protocol):
+    """Where jobs have their folders, in a store whose folders are local (``spinney.model.homes``).
+
+    A job's home is where its last attempt that began ran. Only nodes there are given it; nothing takes a folder
+    elsewhere. To let go of one means: where the job begins next, it finds an empty folder, at the stage where it
+    stopped. No file is touched by it.
+    """
+
+    def all(self) -> Sequence[Home]:
+        """Every folder root that a node has joined with; none where folders are shared."""
+
+    def of(self, job_id: int) -> Home | None:
+        """Where its folder is, or where it is at work. None: nowhere yet, or where those of all are. Raises
+        NoSuchJob."""
+
+    def elsewhere(self, job_ids: Sequence[int], mark: str) -> Sequence[int]:
+        """Of these jobs those whose folder is in another root than the one with this mark. Reads."""
+
+    def waiting(self, home_id: int, *, most: int) -> int:
+        """How many jobs are claimable, but only there; counts no further than ``most``."""
+
+    def let_go_of_job(self, job_id: int, author: Author, *, now_us: int) -> Home:
+        """Bind a job to no home any more; returns the one it had. Raises NoSuchJob, Refused (it has none, it is at
+        work, folders are shared)."""
+
+    def let_go(self, home_id: int, author: Author, *, now_us: int) -> Home:
+        """The same for all that have their folders in this home, at once; its deleted jobs' folders are forgotten.
+        When a node joins with that root again, what has not begun elsewhere is its own again. Raises Refused (a node
+        is there, somebody has done it already, folders are shared)."""
+
+
+class Fetches(Protocol):
+    """Pieces of files in job folders that are on another host, asked of the nodes there through the store.
+
+    Few and small: who asks waits for the answer, which is taken away when he has it; what nobody took goes by itself.
+    """
+
+    def ask(self, job_id: int, path: str, *, start: int = 0, length: int, now_us: int) -> int:
+        """Ask for a piece of a file, by its path within the job's folder, or (``length`` 0) for the names in a
+        directory, from the ``start``-th on; returns the question's number. Raises NoSuchJob, Refused (no node is
+        where its folder is, or it has none; too many ask already)."""
+
+    def due(self, home_id: int) -> Sequence[Fetch]:
+        """Questions to the nodes of a home that nobody has answered yet."""
+
+    def answer(self, fetch_id: int, found: Found) -> None:
+        """What was found. Of two answers the first counts; one to a question that is gone is forgotten."""
+
+    def take(self, fetch_id: int) -> Found | None:
+        """The answer, once; None: there is none yet. Raises Refused when the question is gone."""
+
+    def drop(self, fetch_id: int) -> None:
+        """Nobody waits for it any more."""
+
+
 class Failures(Protocol):
     """Failed jobs, grouped by their cause."""
 
@@ -121,6 +181,28 @@ class Failures(Protocol):
     def find(self, beginning: str) -> str:
         """The one fingerprint that begins so and has jobs. Raises Refused when there is none or more than one,
         UsageError when no fingerprint can begin so."""
+
+
+class Fleet(Protocol):
+    """Nodes, and what operators want of them: by name, so that it outlasts restarts. From the moment a verb returns
+    nothing is claimed against it; the node itself hears of it within two seconds."""
+
+    def all(self, *, now_us: int) -> Sequence[NodeStatus]:
+        """Nodes that have not left, and those that left still owning leases, by the order in which they joined."""
+
+    def orders(self, name: str) -> Orders:
+        """What is wanted of the nodes of a name."""
+
+    def drain(self, name: str, author: Author, *, now_us: int) -> Orders:
+        """Let it take nothing new: what runs finishes, what has not begun goes back, the node stays. Asked again it
+        gets the new reason. Raises Refused when no node of this name has ever joined."""
+
+    def resume(self, name: str, author: Author, *, now_us: int) -> Orders:
+        """Let it go on. Raises Refused when it is not drained, or nobody knows the name."""
+
+    def set_slots(self, name: str, slots: int | None, author: Author, *, now_us: int) -> Orders:
+        """So many slots for the name, over all its incarnations; None: as each was started. While more than that
+        are occupied nothing is claimed. Raises Refused (nobody knows the name), UsageError (no such number)."""
 
 
 class Locks(Protocol):
@@ -136,6 +218,30 @@ class Locks(Protocol):
         """Take a lock away from its owners (or from one); how many lost it. The next that waits goes on,
         although the old owner may still be at work: the operator has judged that it is not. The old owner's
         lease stays, but it no longer has the lock. Raises Refused when nobody (or not this job) has it."""
+
+
+class Queues(Protocol):
+    """Queues: what operators set wins over what is declared, at once and for all nodes.
+
+    Every claim goes by what is in force when it is made; what a node was given before is run. Where a limit was
+    lowered, occupied slots become fewer as runs end, and no more are given before they have.
+    """
+
+    def all(self) -> Sequence[QueueInfo]:
+        """Those that somebody declared, set or named, by name."""
+
+    def of(self, name: str) -> QueueInfo:
+        """One of them. Raises UsageError for a queue that nobody has named."""
+
+    def in_force(self, name: str) -> QueueSpec:
+        """What holds for a queue now, whether anybody has named it or not."""
+
+    def change(self, name: str, change: QueueChange, author: Author, *, now_us: int) -> QueueInfo:
+        """Set it otherwise; how it stands then. What changes nothing is not in the audit.
+
+        Raises UsageError (a queue that nobody has named, a limit, a node's name), UnknownType, Refused (to be
+        unpinned from, or unbarred for, a node that it is not).
+        """
 
 
 class Schedules(Protocol):

@@ -58,6 +58,7 @@ SQL: Mapping[str, str] = {
     "submitter": _sought("jobs", "submitter"),
     "node": _latest("nodes", "name"),
     "node that has not left": _latest("nodes", "name", "state <> 'left'"),
+    "host with folders": _listed("homes", "host", "gone = 0"),
     "schedule": _listed("schedules", "name"),
     "schedule that goes on": _listed("schedules", "name", "not paused"),
     "schedule that rests": _listed("schedules", "name", "paused"),

@@ -62,6 +62,8 @@ class Exit:
     """The attempts that had begun and not ended."""
     forced: bool
     """``kill_attempt`` was asked for before it ended."""
+    unreported: int = 0
+    """Attempts that had ended, of which it could not say any more how."""
 
     def __str__(self) -> str:
         if self.signal is not None:
@@ -308,7 +310,7 @@ class Child:
             told = Hello(
                 pid=self.pid,
                 types=tuple(map(TypeSpec.from_json, hello.get("types", ()))),
-                queues=tuple(QueueSpec(**queue) for queue in hello.get("queues", ())),
+                queues=tuple(QueueSpec.from_json(queue) for queue in hello.get("queues", ())),
                 schedules=tuple(Schedule.from_json(s["name"], s) for s in hello.get("schedules", ())),
                 error=hello.get("error"),
             )
@@ -367,6 +369,7 @@ class Child:
             code=code if code >= 0 else None,
             signal=signal.Signals(-code).name if code < 0 else None,
             running=tuple(self.page.running()),
+            unreported=max(0, self.page.done() - self._done_rows),
             forced=self._forced,
         )
         if self._timer is not None:

@@ -12,7 +12,6 @@ import sys
 import threading
 import traceback
 from collections.abc import Mapping
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, TextIO, cast
 
 from spinney.model.errors import SpinneyError
@@ -70,7 +69,7 @@ def _load(target: str, channel: Channel) -> "Mapping[str, JobType] | None":
         hello = {
             "pid": os.getpid(),
             "types": [kind.spec.to_json() for kind in app.types.values()],
-            "queues": [asdict(queue) for queue in app.queues],
+            "queues": [queue.to_json() for queue in app.queues],
             "schedules": [{"name": name, **made.to_json()} for name, made in app.schedules.items()],
         }
     except BaseException as error:  # noqa: BLE001 - a user's module may call exit, too

@@ -21,10 +21,11 @@ puts a job where it belongs now · ``submitting`` new jobs · ``claiming`` lease
 became of attempts · ``settling`` the consequences for others · ``operating`` verbs of people ·
 ``failing`` failures by cause · ``breaking`` the circuit breaker · ``unlocking`` locks seen from outside ·
 ``auditing`` who did what · ``recurring`` schedules · ``attempts`` what a running attempt may ask ·
-``retaining`` how long settled jobs are kept, ``removing`` those whose time is over · ``doctoring`` what must
-hold, and its repair · ``nodes`` · ``sweeping`` · ``reading`` (``leading`` and ``filtering`` which jobs,
-``tallying`` how many) · ``counting`` figures (``pacing`` rates, ``sampling`` times) · ``store`` binds them to
-the contract.
+``migrating`` schemas, ``standing`` which code may work with one, ``altering`` tables beside nodes that work ·
+``copying`` a whole store · ``retaining`` how long settled jobs are kept, ``removing`` those whose time is over ·
+``doctoring`` what must hold, and its repair · ``nodes`` · ``sweeping`` · ``reading`` (``leading`` and ``filtering``
+which jobs, ``tallying`` how many) · ``counting`` figures (``pacing`` rates, ``sampling`` times) · ``store`` binds
+them to the contract.
 """
 
 from spinney.stores.sql.store import SqlStore, open_store

@@ -9,18 +9,21 @@ of politeness, not of safety, and is rebuilt by use after a restart.
 """
 
 import math
+from collections.abc import Sequence
+from itertools import islice
 
 import orjson
 
 from spinney.model.jobs import LaneWant, Lease, SlotWant, Want
 from spinney.model.states import State
 from spinney.model.types import PRIORITIES
-from spinney.stores.sql import locks, placing, shifting
+from spinney.stores.sql import locks, nodes, placing, shifting
 from spinney.stores.sql.database import Tx
 from spinney.stores.sql.granting import grant
 from spinney.stores.sql.registry import Lane, Registry
 from spinney.stores.sql.settling import Consequences, there
 from spinney.stores.sql.supply import Candidate, Given, Rotation, Supply, Withholding
+from spinney.stores.sql.translating import array
 
 LOCK_MOVES = 200
 """So many jobs may be moved to waiting for a taken lock in one transaction."""
@@ -28,8 +31,17 @@ CLAIM_MAX = 1_000
 """So many jobs one claim gives at most: with many slots the rest of what they may be given ahead comes
 with the next, so that others who write wait milliseconds."""
 _NO_BOUND_US = 1e18
+AHEAD_US = 100_000
+"""So long slots may be filled ahead of their time while something waits for a free one."""
 
 
+_HEADS = (
+    "select l.lane, r.priority, r.share, r.position from unnest(cast(? as bigint[]), cast(? as integer[]), "
+    "cast(? as bigint[]), cast(? as text[])) as l(lane, priority, share, position) cross join lateral "
+    "(select * from ready where ready.lane = l.lane and (ready.priority, ready.share, ready.position) "
+    ">= (l.priority, l.share, l.position) order by ready.priority, ready.share, ready.position limit 1) r"
+)
+"""Of each lane the first row from a place on, for PostgreSQL."""
 SlotBudget = tuple[int, int, float]
 """(slot, how many jobs, how many µs)."""
 
@@ -45,24 +57,32 @@ class Claim:
         consequences: Consequences,
         want: Want,
         now_us: int,
+        kept: Sequence[Lease] = (),
     ) -> None:
+        """``kept``: what goes on to its next stage in its slot, which the node takes for free."""
         self.tx, self.registry, self.rotation, self.want, self.now_us = tx, registry, rotation, want, now_us
         self.consequences = consequences
         self.starved = False
         self._lock_moves = 0
         self._occupying: dict[str, set[tuple[int, int]]] = {}
-        self._probed: set[int] = set()
+        self._probed: set[tuple[str, str, str]] = set()
         self._given = Given()
         self._withholding = Withholding(consequences) if registry.holds.asking else None
         self._supply = Supply(tx, registry, rotation, want.node_id, self._given, self._withholding)
+        # Nothing is put behind a stage that may take long.
+        self._closed = {lease.slot for lease in kept if not _is_quick(want.lanes.get((lease.type, lease.stage)))}
 
     def run(self) -> list[Lease]:
         """Fill the slots; returns the leases, in the order in which each slot shall run them."""
         lanes = self._served()
-        if not lanes or not self.want.slots or not self._active():
+        if not lanes or not self.want.slots:
             return []
         free, ahead = self._slots()
-        self._fill(lanes, [(s.slot, 1, _NO_BOUND_US) for s in free if s.warm])
+        if not free and not ahead:
+            return []
+        if any(s.warm for s in free):
+            self.rotation.freed_us = self.now_us
+        idle = self._fill(lanes, [(s.slot, 1, _NO_BOUND_US) for s in free if s.warm])
         if any(not s.warm for s in free):
             cold = [lane for lane in lanes if not self._wish(lane).warm]
             self._fill(cold, [(s.slot, 1, _NO_BOUND_US) for s in free if not s.warm])
@@ -75,7 +95,8 @@ class Claim:
         }
         more = [(s.slot, s.jobs - 1, s.budget_us - first[s.slot]) for s in free if s.slot in first]
         more += [(s.slot, s.jobs, s.budget_us) for s in ahead]
-        if quick and more:
+        # Where a slot found nothing at all, there is nothing to put behind others either.
+        if quick and more and (self.starved or not idle):
             room = max(0, CLAIM_MAX - len(free)) // len(more)
             self.starved = self.starved or not room
             self._look_ahead(lanes, quick, [(slot, min(jobs, room), us) for slot, jobs, us in more])
@@ -83,32 +104,32 @@ class Claim:
 
     # --- which slots and lanes ------------------------------------------------------------
 
-    def _active(self) -> bool:
-        return bool(self.tx.value("select state from nodes where id = ?", (self.want.node_id,)) == "active")
-
     def _slots(self) -> tuple[list[SlotWant], list[SlotWant]]:
         """Free slots and those to look ahead for; no more than the node has, over all its incarnations
-        (one that is being replaced shares the slots of its successor)."""
-        node = self.want.node_id
+        (one that is being replaced shares the slots of its successor). None while more are occupied than that,
+        because an operator has made them fewer, and none of a node that drains or is drained."""
+        claimant = nodes.claimant(self.tx, self.want.node_id)
+        if claimant is None or not claimant.claims:
+            return [], []
         own: set[int] = set()
         others: set[int] = set()
-        for owner, slot in self.tx.all(
-            "select distinct l.node_id, l.slot from nodes n join leases l on l.node_id = n.id "
-            "where n.name = (select name from nodes where id = ?)",
-            (node,),
-        ):
-            (own if owner == node else others).add(slot)
-        room = self.tx.value("select slots from nodes where id = ?", (node,)) - len(own | others)
+        for owner, slot in nodes.occupied(self.tx, claimant.name, self.registry.marks.fence):
+            (own if owner == self.want.node_id else others).add(slot)
+        room = claimant.slots - len(own | others)
+        if room < 0:
+            return [], []
         slots = [s for s in self.want.slots if s.slot not in others and s.jobs > 0]
-        free = [s for s in slots if s.free and s.slot not in own][: max(0, room)]
-        return free, [s for s in slots if s.slot in own]
+        free = [s for s in slots if s.free and s.slot not in own][:room]
+        return free, [s for s in slots if s.slot in own and s.slot not in self._closed]
 
     def _served(self) -> list[Lane]:
         wanted, now = self.want.lanes, self.now_us
+        closed = self.registry.closed_to(self.tx, self.want.node_id)
         return [
             lane
             for lane in self.registry.lanes.values()
             if (lane.type, lane.stage) in wanted
+            and lane.id not in closed
             and lane.id not in self.registry.stopped_lanes
             and (lane.asleep_until_us is None or lane.asleep_until_us <= now)
             and not (lane.probing and self._probe_is_out(lane))
@@ -116,15 +137,15 @@ class Claim:
 
     def _probe_is_out(self, lane: Lane) -> bool:
         """Of a lane that was put to sleep one job probes before the others go on."""
-        return self.tx.value("select 1 from leases where lane = ? limit 1", (lane.id,)) is not None
+        sql = "select 1 from leases where lane in (select j.value from json_each(?) j) limit 1"
+        return self.tx.value(sql, (self.registry.beside(lane),)) is not None
 
     def _wish(self, lane: Lane) -> LaneWant:
         return self.want.lanes[(lane.type, lane.stage)]
 
     def _quick(self, lane: Lane) -> bool:
         """Whether its jobs may be given ahead of their time."""
-        wish = self._wish(lane)
-        return wish.run_us is not None and not wish.locks
+        return _is_quick(self._wish(lane))
 
     def _run_us(self, lane_id: int) -> float:
         return self._wish(self.registry.lanes[lane_id]).run_us or 0.0
@@ -136,8 +157,18 @@ class Claim:
         a slot (but what waits for its queue's limit is not overtaken by it)."""
         urgent = [lane for lane in lanes if self._below_limit(lane.queue)]
         until = self._most_urgent(urgent)
-        if until is not None:
+        if until is not None and not self._others_wait(urgent, until):
             self._fill(quick, slots, until=until)
+
+    def _others_wait(self, urgent: list[Lane], until: int) -> bool:
+        """Whether something as urgent that cannot be given ahead (a thread, a lock) has waited for long for a slot to
+        come free: filled again and again ahead of their time, none ever would."""
+        if self.now_us < self.rotation.freed_us:
+            self.rotation.freed_us = self.now_us  # the clock was put back
+        others = [lane for lane in urgent if not self._quick(lane)]
+        if not others or self.now_us - self.rotation.freed_us < AHEAD_US:
+            return False
+        return until in self._heads(others, until - 1).values()
 
     def _most_urgent(self, lanes: list[Lane]) -> int | None:
         """The priority of the most urgent job; one that a hold covers is not waiting for a slot."""
@@ -150,8 +181,9 @@ class Claim:
             heads = self._heads(lanes, first)
         return min(heads.values(), default=None)
 
-    def _fill(self, lanes: list[Lane], slots: list[SlotBudget], until: int = PRIORITIES[-1]) -> None:
-        """Give each slot up to so many jobs (and µs), most urgent first, up to a priority."""
+    def _fill(self, lanes: list[Lane], slots: list[SlotBudget], until: int = PRIORITIES[-1]) -> list[int]:
+        """Give each slot up to so many jobs (and µs), most urgent first, up to a priority; returns the tickets that
+        found nothing."""
         tickets = _tickets(slots)
         budget = {slot: us for slot, _, us in slots}
         floor = -1
@@ -168,13 +200,13 @@ class Claim:
                 tickets = self._deal_uniform(lanes_there[0], floor, tickets, budget)
                 continue
             tickets = self._deal_priority(at_floor, floor, tickets, budget)
+        return tickets
 
     # --- the common case: one lane, nothing that limits it ---------------------------------
 
     def _uniform(self, lanes: list[Lane]) -> bool:
         lane = lanes[0]
-        queue = self.registry.queue(lane.queue)
-        return len(lanes) == 1 and queue.limit is None and not lane.probing and not self._wish(lane).locks
+        return len(lanes) == 1 and not lane.probing and not self._wish(lane).locks
 
     def _deal_uniform(
         self, lane: Lane, priority: int, tickets: list[int], budget: dict[int, float]
@@ -185,32 +217,63 @@ class Claim:
             left = {slot: math.ceil(us / run_us) for slot, us in budget.items() if us > 0}
             if sum(left.values()) < len(tickets):
                 tickets = _within(tickets, left)
-        supply = self._supply.of(lane.queue, [lane], priority, len(tickets) + 1)
+        mine, barred = self._within_limit(lane.queue, tickets)
+        if not mine:
+            self.starved = True  # what stands at this priority found no room
+            return barred
+        supply = self._supply.of(lane.queue, [lane], priority, len(mine) + 1)
         supply.reverse()
-        taken = supply[: len(tickets)]
+        taken = supply[: len(mine)]
         if not taken:
             return tickets
         last = {share: position for position, _, _, share in taken}
+        low = self.registry.marks.low
         self.tx.many(
-            "delete from ready where lane = ? and priority = ? and share = ? and position <= ?",
-            [(lane.id, priority, share, position) for share, position in last.items()],
+            "delete from ready where lane = ? and priority = ? and share = ? and position >= ? and position <= ?",
+            [(lane.id, priority, share, low(lane.id, priority, share), at) for share, at in last.items()],
         )
         add = self._given.add
-        for slot, (_, job_id, lane_id, share) in zip(tickets, taken, strict=False):
+        for slot, (_, job_id, lane_id, share) in zip(mine, taken, strict=False):
             add(slot, lane_id, share, job_id)
             budget[slot] -= run_us
+        if self.registry.queue(lane.queue).limit is not None:
+            self._occupied(lane.queue).update((self.want.node_id, slot) for slot in mine[: len(taken)])
         self._served_last(lane.queue, taken[-1][3])
-        self.starved = self.starved or len(supply) > len(taken)
-        return tickets[len(taken) :]
+        self.starved = self.starved or len(supply) > len(taken) or bool(barred)
+        return mine[len(taken) :] + barred
+
+    def _within_limit(self, queue: str, tickets: list[int]) -> tuple[list[int], list[int]]:
+        """The tickets of slots that the queue may occupy, and the others."""
+        limit, node = self.registry.queue(queue).limit, self.want.node_id
+        if limit is None:
+            return tickets, []
+        occupied = self._occupied(queue)
+        slots = {slot for slot in tickets if (node, slot) in occupied} if len(occupied) <= limit else set()
+        more = (slot for slot in dict.fromkeys(tickets) if (node, slot) not in occupied)
+        slots.update(islice(more, max(0, limit - len(occupied))))
+        return [t for t in tickets if t in slots], [t for t in tickets if t not in slots]
 
     def _heads(self, lanes: list[Lane], above: int) -> dict[int, int]:
         """The most urgent priority (beyond ``above``) of each lane that has any."""
+        if not lanes:
+            return {}
+        if self.tx.postgresql:
+            return self._marked_heads(lanes, above)
         sql = (
-            "select l.value, (select min(r.priority) from ready r where r.lane = l.value and r.priority > ?) "
+            "select l.value, (select r.priority from ready r where r.lane = l.value and r.priority > ? "
+            "order by r.priority limit 1) "
             "from json_each(?) l"
         )
         found = self.tx.all(sql, (above, orjson.dumps([lane.id for lane in lanes]).decode()))
         return {lane: head for lane, head in found if head is not None}
+
+    def _marked_heads(self, lanes: list[Lane], above: int) -> dict[int, int]:
+        """The same, each lane from its low mark on; once in a while what stands first becomes the mark."""
+        starts = [(lane.id, *self.registry.marks.start(lane.id, above)) for lane in lanes]
+        found = self.tx.all(_HEADS, [array(column) for column in zip(*starts, strict=True)])
+        if above < 0:
+            self.registry.marks.note(self.tx, {row[0]: (row[1], row[2], row[3]) for row in found})
+        return {row[0]: row[1] for row in found}
 
     def _deal_priority(
         self, queues: dict[str, list[Lane]], priority: int, tickets: list[int], budget: dict[int, float]
@@ -250,10 +313,10 @@ class Claim:
             candidate = supply.pop()
             lane = self.registry.lanes[candidate[2]]
             if lane.probing:
-                if lane.id in self._probed:
+                if (probe := (lane.queue, lane.type, lane.stage)) in self._probed:
                     self.starved = True
                     continue
-                self._probed.add(lane.id)
+                self._probed.add(probe)
             if not self._wish(lane).locks or self._locks_free(priority, candidate, lane):
                 return candidate
         return None
@@ -290,8 +353,10 @@ class Claim:
     def _has_room(self, queue: str, slot: int) -> bool:
         if self._below_limit(queue):
             return True
-        limit = self.registry.queue(queue).limit or 0
-        return limit > 0 and (self.want.node_id, slot) in self._occupied(queue)
+        # A slot that the queue has may be given more of it, but not while it has too many since its limit was
+        # lowered: filled again and again ahead of their time, they would never become fewer.
+        limit, occupied = self.registry.queue(queue).limit or 0, self._occupied(queue)
+        return len(occupied) <= limit and (self.want.node_id, slot) in occupied
 
     # --- locks ----------------------------------------------------------------------------
 
@@ -315,6 +380,10 @@ class Claim:
                 reason=f"for the lock {taken}",
             )  # fmt: skip
         return False
+
+
+def _is_quick(wish: LaneWant | None) -> bool:
+    return wish is not None and wish.run_us is not None and not wish.locks
 
 
 def _tickets(slots: list[SlotBudget]) -> list[int]:

@@ -45,7 +45,7 @@ class _Look:
         self.tx, self.registry, self.now_us = tx, registry, now_us
         self.pace, self.window_s = pacing.lately(tx, window_us, now_us)
         self.slots = [_Slot(*row) for row in tx.all("select distinct lane, share, node_id, slot from leases")]
-        self.pending, fronts = self._pending()
+        self.pending, fronts = pending(tx, registry)
         fronts += [
             (lane, highest + 1)
             for lane, highest in tx.all("select lane, max(job_id) from leases group by lane")
@@ -119,27 +119,6 @@ class _Look:
 
     # --- what stands ----------------------------------------------------------------------
 
-    def _pending(self) -> tuple[Mapping["_Kind", int], list[tuple[int, int]]]:
-        """How many jobs are pending by kind; and of each lane the lowest number that is."""
-        found: Counter[_Kind] = Counter()
-        fronts = []
-        for part in leading.standing(self.tx.all, Filter(), [State.PENDING], filtering.conditions):
-            if part.key == "jobs.id":  # accepted, and not in a lane yet
-                columns = "jobs.queue, jobs.type, jobs.stage"
-                sql = f"select {columns}, count(*) from {part.source} where {part.where} group by {columns}"
-                for *kind, n in self.tx.all(sql, part.args):
-                    found[_Kind(*kind)] += n
-                continue
-            sql = (
-                f"select narrow.lane, count(*), min(narrow.job_id) from {part.source} where {part.where} "
-                "group by narrow.lane"
-            )
-            for lane_id, n, lowest in self.tx.all(sql, part.args):
-                lane = self.registry.lanes[lane_id]
-                found[_Kind(lane.queue, lane.type, lane.stage)] += n
-                fronts.append((lane_id, lowest))
-        return found, fronts
-
     def _aside(self) -> Mapping[tuple[str, str], int]:
         """How many jobs of each queue stand aside, by state."""
         found: Counter[tuple[str, str]] = Counter()
@@ -166,14 +145,38 @@ class _Look:
     def _nodes(self) -> list[NodeStats]:
         return [
             NodeStats(
-                node=node.name, state=node.state, slots=node.slots, leases=node.leases, seen_us=node.seen_us,
+                node=node.name, state=node.standing, slots=node.slots, leases=node.leases, seen_us=node.seen_us,
                 running=len({slot.slot for slot in self.slots if slot.node == node.id}),
             )
             for node in nodes.known(self.tx)
         ]  # fmt: skip
 
 
-class _Kind(NamedTuple):
+class Kind(NamedTuple):
+    """What jobs of one lane have in common, whether they stand in it yet or not."""
+
     queue: str
     type: str
     stage: str
+
+
+def pending(tx: Tx, registry: Registry) -> tuple[Mapping[Kind, int], list[tuple[int, int]]]:
+    """How many jobs are pending by kind; and of each lane the lowest number that is."""
+    found: Counter[Kind] = Counter()
+    fronts = []
+    for part in leading.standing(tx.all, Filter(), [State.PENDING], filtering.conditions):
+        if part.key == "jobs.id":  # accepted, and not in a lane yet
+            columns = "jobs.queue, jobs.type, jobs.stage"
+            sql = f"select {columns}, count(*) from {part.source} where {part.where} group by {columns}"
+            for *kind, n in tx.all(sql, part.args):
+                found[Kind(*kind)] += n
+            continue
+        sql = (
+            f"select narrow.lane, count(*), min(narrow.job_id) from {part.source} where {part.where} "
+            "group by narrow.lane"
+        )
+        for lane_id, n, lowest in tx.all(sql, part.args):
+            lane = registry.lanes[lane_id]
+            found[Kind(lane.queue, lane.type, lane.stage)] += n
+            fronts.append((lane_id, lowest))
+    return found, fronts

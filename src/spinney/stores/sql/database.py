@@ -9,7 +9,13 @@ in the SQL that SQLite 3.39 and PostgreSQL 14 have in common. Each dialect spell
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from spinney.model.errors import UsageError
+
+if TYPE_CHECKING:
+    from spinney.stores.contract import Ear
+    from spinney.stores.sql.standing import Standing
 
 SCHEMA_VERSION = "0003"
 
@@ -17,7 +23,7 @@ SCHEMA_VERSION = "0003"
 class Tx:
     """One transaction, or one snapshot. Rows are plain tuples."""
 
-    __slots__ = ("_cursor", "_in_transaction", "many", "run")
+    __slots__ = ("_cursor", "_in_transaction", "many", "must_last", "passed_on", "postgresql", "run")
 
     def __init__(
         self,
@@ -26,10 +32,17 @@ class Tx:
         run: Callable[..., Any],
         many: Callable[[str, Iterable[Sequence[Any]]], Any],
         in_transaction: Callable[[], bool],
+        postgresql: bool = False,
+        passed_on: Callable[[int], object] = lambda n: None,
     ) -> None:
-        """``run`` and ``many`` (for each row of arguments) execute a statement on the cursor."""
+        """``run`` and ``many`` (for each row of arguments) execute a statement on the cursor.
+        ``postgresql``: for the few hot statements that are written once for each. ``passed_on(n)`` hears that so many
+        jobs have left ``ready`` for ``leases``, which they will leave, too."""
+        self.postgresql, self.passed_on = postgresql, passed_on
         self._cursor, self._in_transaction = cursor, in_transaction
         self.run, self.many = run, many
+        self.must_last = False
+        """It must outlast its server, if it has one, whatever ``Database.write`` was told."""
 
     def all(self, sql: str, args: Sequence[Any] = ()) -> list[Any]:
         found: list[Any] = self.run(sql, args).fetchall()
@@ -76,6 +89,9 @@ class Database(ABC):
 
     name: str
     """For sentences: its file, or its URL without the password."""
+    connected = 0
+    """Moves when a connection to a server has been made. What was read before is not to be believed then: a server
+    that crashed has lost what was committed and not synced, and numbers are given anew."""
 
     @abstractmethod
     def write(self, *, durable: bool = True) -> AbstractContextManager[Tx]:
@@ -84,16 +100,28 @@ class Database(ABC):
         ``durable=False`` is for what need not survive a loss of power (a claim, a heartbeat): it is
         committed, for everybody to see, but not synced; the next durable commit syncs it, too. What
         a loss of power takes is always the newest, so that the database goes back to an earlier state
-        as a whole.
+        as a whole. Where the database is on another machine than those who use it, they outlive its loss:
+        see ``Tx.must_last``.
         """
 
     @abstractmethod
     def look(self) -> AbstractContextManager[Tx]:
         """One snapshot, let go at the end of the block."""
 
+    def look_long(self) -> AbstractContextManager[Tx]:
+        """The same for as long as it takes, whatever the caller does between two statements."""
+        return self.look()
+
     @abstractmethod
     def data_version(self) -> int:
         """Moves when another connection has committed."""
+
+    def announce(self, sender: str) -> None:  # noqa: B027 - nobody listens to a file
+        """See ``Store.announce``."""
+
+    def listen(self) -> "Ear | None":
+        """See ``Store.listen``."""
+        return None
 
     @abstractmethod
     def facts(self) -> Mapping[str, str]:
@@ -102,7 +130,25 @@ class Database(ABC):
     @abstractmethod
     def upgrade(self, run: Callable[[Any], None]) -> None:
         """Make what is missing of the place, and call ``run`` with an SQLAlchemy connection, in one transaction
-        and while nobody else writes. Raises StoreUnusable for the database of another program."""
+        and while nobody else writes; it may be called again after that was rolled back. Raises StoreUnusable for the
+        database of another program."""
+
+    @abstractmethod
+    def standing(self) -> "Standing | None":
+        """What the place holds, whether this code may work with it or not; None where no store has been made."""
+
+    @abstractmethod
+    def fill(self) -> AbstractContextManager[Tx]:
+        """One transaction on a store that no node may use yet (it is marked as part of a copy), for as long as it
+        takes; nobody else is in one at the same time."""
+
+    def grant(self, roles: Sequence[str]) -> None:
+        """See ``SqlStore.grant``."""
+        raise UsageError(f"{self.name} is one file and has no roles; who may read and write the file works with it")
+
+    def script(self, roles: Sequence[str]) -> str:
+        """See ``SqlStore.script``."""
+        raise UsageError(f"{self.name} is one file, which 'spinney init' makes itself; leave out --sql")
 
     @abstractmethod
     def close(self) -> None:

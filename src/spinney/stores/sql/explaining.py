@@ -17,11 +17,13 @@ from spinney.model.holds import Hold
 from spinney.model.jobs import NodeInfo
 from spinney.model.operators import Explanation
 from spinney.model.outcomes import Outcome
+from spinney.model.serving import may_serve
 from spinney.model.states import SETTLED, State
 from spinney.scheduling.quota import quota
-from spinney.stores.sql import covering, locks, nodes, placing, rows
+from spinney.stores.sql import covering, locks, nodes, placing, resting, rows, serving
 from spinney.stores.sql.database import Tx
-from spinney.stores.sql.registry import Lane, Registry, position, ready_share
+from spinney.stores.sql.ordering import position, ready_share
+from spinney.stores.sql.registry import Lane, Registry
 from spinney.stores.sql.rows import Row
 from spinney.stores.sql.session import Session
 
@@ -50,6 +52,7 @@ class _Case:
     def __init__(self, tx: Tx, registry: Registry, row: Row, now_us: int) -> None:
         self.tx, self.registry, self.row, self.now_us = tx, registry, row, now_us
         self.parked = tx.one("select waits_for, wake_us, reason from parked where job_id = ?", (row.id,))
+        self.home = registry.homes.of(tx, row.node_id)
 
     def answer(self) -> Explanation:
         for question in (self._settled, self._leased, self._cancelling):
@@ -99,13 +102,15 @@ class _Case:
 
     def _leased(self) -> Explanation | None:
         found = self.tx.one(
-            "select l.slot, l.running_us, l.fence, n.name, n.seen_us from leases l join nodes n on n.id = l.node_id "
-            "where l.job_id = ?",
+            "select l.slot, l.running_us, l.fence, n.name, n.seen_us, n.state from leases l "
+            "join nodes n on n.id = l.node_id where l.job_id = ?",
             (self.row.id,),
         )
         if found is None:
             return None
-        slot, running_us, fence, node, seen_us = found
+        slot, running_us, fence, node, seen_us, state = found
+        if state == "left":
+            return self._say("recovering", f"node {node}, which had it, is gone; it is being taken back", node=node)
         if self.now_us - seen_us > SILENT_US:
             return self._say(
                 "silent", f"node {node} has it in slot {slot}, but has given no sign of life for "
@@ -287,16 +292,25 @@ class _Case:
         return next(
             (
                 lane for lane in self.registry.lanes.values()
-                if (lane.queue, lane.type, lane.stage) == (row.queue, row.type, row.stage)
+                if (lane.queue, lane.type, lane.stage, lane.home) == (row.queue, row.type, row.stage, self.home)
             ),
             None,
         )  # fmt: skip
 
     def _unserved(self) -> Explanation | None:
-        there = nodes.known(self.tx)
+        everywhere = nodes.known(self.tx)
+        there = [n for n in everywhere if self.registry.homes.admit(n.home, self.home)]
+        if (away := self._away(there, everywhere)) is not None:
+            return away
         active = [n for n in there if n.state == "active"]
-        if knowing := [n for n in active if self.row.type in n.types]:
-            return self._silent(knowing)
+        queue = self.registry.queue(self.row.queue)
+        none = serving.pinned_away(queue, self.row.type, there) or serving.shut_out(queue, self.row.type, active)
+        if none is not None:
+            return self._say(none.cause, none.sentence, command=none.command, **none.facts)
+        if able := [n for n in active if self._takes(n, queue.name, self.row.type)]:
+            if (none := resting.drained(self.tx, self.row.type, able)) is not None:
+                return self._say(none.cause, none.sentence, command=none.command, **none.facts)
+            return self._silent([n for n in able if n.claims])
         draining = [n.name for n in there if n.state == "draining" and self.row.type in n.types]
         if draining:
             return self._say(
@@ -309,6 +323,32 @@ class _Case:
         return self._say(
             "unknown type", f"no running node ({names}) knows job type {self.row.type!r}", command="spinney node"
         )
+
+    def _away(self, there: Sequence[NodeInfo], everywhere: Sequence[NodeInfo]) -> Explanation | None:
+        """Its folder is where no node runs, or none of those that may run it."""
+        row, home = self.row, self.registry.homes.known.get(self.home)
+        if home is None or home.gone:
+            return None
+        active = [n for n in there if n.state == "active"]
+        able = [n for n in everywhere if n.state == "active" and self._takes(n, row.queue, row.type)]
+        if not any(n.state != "left" for n in there):
+            nobody = "where no node runs; start one there"
+        elif active and able and not any(n in able for n in active):
+            named = ", ".join(n.name for n in active[:_NAMED])
+            nobody = f"and no node there ({named}) may run it, as {able[0].name} might; start one there that may"
+        else:
+            return None  # what keeps it is not where its folder is
+        return self._say(
+            "home", f"its folder is on {home}, {nobody}, or let go of the folder: then it goes on elsewhere with an "
+            f"empty one", command=f"spinney rehome {row.id}", host=home.host, path=home.path,
+        )  # fmt: skip
+
+    def _takes(self, node: NodeInfo, queue: str, type_: str) -> bool:
+        """Whether the node could be given jobs of this queue and type, wherever their folders are."""
+        return type_ in node.types and may_serve(self.registry.queue(queue), node.name, node.serves)
+
+    def _reaches(self, node: NodeInfo, home: int) -> bool:
+        return self.registry.homes.admit(node.home, home)
 
     def _silent(self, knowing: Sequence[NodeInfo]) -> Explanation | None:
         """A node that was killed, and is the only one, is declared dead by nobody."""
@@ -338,7 +378,8 @@ class _Case:
                 "lane asleep", f"stage {lane.stage!r} of job type {lane.type!r} was put to sleep by one of its jobs",
                 start_us=until,
             )  # fmt: skip
-        probe = self.tx.value("select job_id from leases where lane = ? limit 1", (lane.id,))
+        sql = "select job_id from leases where lane in (select j.value from json_each(?) j) limit 1"
+        probe = self.tx.value(sql, (self.registry.beside(lane),))
         if probe is None:
             return None
         return self._say(
@@ -351,7 +392,12 @@ class _Case:
         if queue.limit is None:
             return None
         if queue.limit == 0:
-            return self._say("queue limit", f"queue {queue.name!r} is shut (its limit is 0)", queue=queue.name)
+            was = self.registry.declared.get(queue.name)
+            back = "1" if was is not None and was.limit == 0 else "declared"  # where nothing is, there is no limit
+            return self._say(
+                "queue limit", f"queue {queue.name!r} is shut (its limit is 0)",
+                command=f"spinney queue {queue.name} --limit {back}", queue=queue.name,
+            )  # fmt: skip
         taken = len(self.registry.occupied(self.tx, queue.name))
         if taken < queue.limit:
             return None
@@ -363,6 +409,7 @@ class _Case:
         by = ", ".join(f"{count} of type {type_!r}" for type_, count in users)
         return self._say(
             "queue limit", f"queue {queue.name!r} is at its limit of {queue.limit} slots, used by {by}",
+            command=f"spinney queue {queue.name} --limit {queue.limit + 1}",
             queue=queue.name, limit=queue.limit, taken=taken,
         )  # fmt: skip
 
@@ -379,8 +426,7 @@ class _Case:
                 (lanes, COUNTED),
             )
         }
-        slots = self.tx.value("select coalesce(sum(slots), 0) from nodes where state = 'active'") or 1
-        most = quota(slots, len(waiting | set(held)))
+        most = quota(nodes.slots_serving(self.tx, queue), len(waiting | set(held)))
         mine = held.get(self.row.share, 0)
         if mine < most:
             return None
@@ -416,21 +462,26 @@ class _Case:
     # --- nothing but others ---------------------------------------------------------------
 
     def _competing(self) -> Explanation:
-        serving = [n for n in nodes.known(self.tx) if n.state == "active" and self.row.type in n.types]
-        free = {n.name: max(0, n.slots - self._slots_taken(n.name)) for n in serving}
+        there = [n for n in nodes.known(self.tx) if n.claims and self.now_us - n.seen_us <= SILENT_US]
+        takers = [n for n in there if self._takes(n, self.row.queue, self.row.type) and self._reaches(n, self.home)]
+        free = {n.name: max(0, n.slots - self._slots_taken(n.name)) for n in takers}
         names = ", ".join(list(free)[:_NAMED])
-        surely, at_most = self._before()
+        surely, at_most = self._before(there, set(free))
         told = _jobs(surely) if surely < COUNTED else f"{COUNTED:,} or more jobs"
         if not any(free.values()):
             stand = f"; {told} stand before it" if surely else ""
             return self._say(
-                "slots", f"all {sum(n.slots for n in serving)} slots of the nodes that know its type ({names}) are "
+                "slots", f"all {sum(n.slots for n in takers)} slots of the nodes that may run it ({names}) are "
                 f"taken{stand}", command=self._sooner(surely), before=surely,
             )  # fmt: skip
         own = self._lane()
         alone = own is None or self._restricted(own)
         if at_most < (1 if alone else max(free.values())):
-            return self._say("next", "nothing keeps it: it starts with the next claim", start_us=self.now_us)
+            most = 0 if alone else at_most
+            return self._say(
+                "next", "nothing keeps it: it starts with the next claim", start_us=self.now_us,
+                nodes=[name for name, slots in free.items() if slots > most],
+            )  # fmt: skip
         if surely >= sum(free.values()):
             return self._say(
                 "priority", f"{told} come before it for {sum(free.values())} free slots",
@@ -459,14 +510,19 @@ class _Case:
             )
         )
 
-    def _before(self) -> tuple[int, int]:
+    def _before(self, there: Sequence[NodeInfo], own_takers: set[str]) -> tuple[int, int]:
         """How many claimable jobs surely come first (more urgent, or before it in its own share, and stopped
-        by nothing but slots), and how many may at most."""
+        by nothing but slots) with every node that may run it, and how many may at most with some."""
         row, own = self.row, self._lane()
-        served = {t for n in nodes.known(self.tx) if n.state == "active" for t in n.types}
-        lanes = [lane for lane in self.registry.lanes.values() if lane.type in served and self._open(lane)]
-        at_most = self._count("r.priority <= ?2", lanes, (row.priority,)) - 1
-        surely = self._count("r.priority < ?2", [x for x in lanes if not self._restricted(x)], (row.priority,))
+        lanes = [
+            (lane, own_takers & {n.name for n in there if self._takes(n, lane.queue, lane.type)
+                                 and self._reaches(n, lane.home)})
+            for lane in self.registry.lanes.values()
+            if self._open(lane)
+        ]
+        at_most = self._count("r.priority <= ?2", [x for x, takers in lanes if takers], (row.priority,)) - 1
+        sure = [x for x, takers in lanes if takers == own_takers and not self._restricted(x)]
+        surely = self._count("r.priority < ?2", sure, (row.priority,))
         if own is not None and not self._restricted(own):
             queue = self.registry.queue(row.queue)
             place = ready_share(queue, row.share), position(queue, row.id, row.lineage)
@@ -485,6 +541,8 @@ class _Case:
 
     def _open(self, lane: Lane) -> bool:
         """Whether its jobs can be claimed at all just now."""
+        if lane.id in self.registry.stopped_lanes:
+            return False
         if lane.asleep_until_us is not None and lane.asleep_until_us > self.now_us:
             return False
         limit = self.registry.queue(lane.queue).limit

@@ -17,18 +17,26 @@ def grant(
     run them."""
     if not given:
         return []
-    fence = tx.take("fence", sum(map(len, given.values())))
+    total = sum(map(len, given.values()))
+    tx.passed_on(total)
+    registry.marks.granted(total)
+    fence = tx.take("fence", total)
     leases: list[Lease] = []
     for (slot, lane_id), ids in given.items():
         lane = registry.lanes[lane_id]
         needs_locks = bool(want.lanes[(lane.type, lane.stage)].locks)
         shared = registry.queue(lane.queue).shared != "none"
         listed = orjson.dumps(ids).decode()
-        tx.run(_INSERT_LEASES, (fence, want.node_id, slot, lane_id, shared, not needs_locks, now_us, listed))
+        values = (want.node_id, slot, lane_id, shared, not needs_locks, now_us)
+        if tx.postgresql:
+            found = tx.all(_GRANT, (fence, listed, *values, slot, lane.type, lane.stage))
+        else:
+            tx.run(_INSERT_LEASES, (fence, *values, listed))
+            found = tx.all(_SELECT_LEASES, (fence, slot, lane.type, lane.stage, listed))
         if needs_locks:
             for n, job_id in enumerate(ids):
                 locks.fence_claimed(tx, job_id, fence + n)
-        leases += map(Lease._make, tx.all(_SELECT_LEASES, (fence, slot, lane.type, lane.stage, listed)))
+        leases += map(Lease._make, found)
         fence += len(ids)
     return leases
 
@@ -43,3 +51,16 @@ _SELECT_LEASES = (
     "from json_each(?) j join jobs on jobs.id = j.value order by j.key"
 )
 """The fields of Lease, in its order."""
+
+# Both in one, so that each job's row is looked up once.
+_GRANT = (
+    "with given as materialized ("
+    "select jobs.id, cast(? as bigint) + j.key as fence, j.key, jobs.share, jobs.attempts + 1 as attempt, jobs.params, "
+    "jobs.parent_id, jobs.root_id, jobs.special from json_each(?) j join jobs on jobs.id = j.value), "
+    "written as (insert into leases "
+    "(job_id, fence, node_id, slot, lane, share, attempt, parent_id, plain, claimed_us) "
+    "select id, fence, ?, ?, ?, share * ?, attempt, parent_id, case when ? = 1 and special is null then 1 else 0 end, "
+    "? from given) "
+    "select id, fence, cast(? as integer), cast(? as text), cast(? as text), attempt, params, parent_id, root_id "
+    "from given order by key"
+)

@@ -1,32 +1,60 @@
-"""Nodes: who is there, who beats, and taking back what a dead one had."""
+"""Nodes: who is there, who beats, what they may be given, and taking back what a dead one had.
 
-from collections.abc import Mapping, Sequence
+What operators want of a node (``node_settings``, by its name, so that it outlives restarts) is read with it: the
+slots in force are theirs, else those that it was started with.
+"""
+
+from collections.abc import Mapping, Sequence, Set
+from typing import Any, NamedTuple
 
 import orjson
 
 from spinney.model.errors import NodeRefused
+from spinney.model.fleet import Load
 from spinney.model.jobs import NodeInfo, Record
 from spinney.model.outcomes import Outcome
-from spinney.stores.sql.database import Tx
+from spinney.model.serving import ALL, Serves, may_serve
+from spinney.model.types import QueueSpec
+from spinney.stores.sql.database import SCHEMA_VERSION, Tx
 
-_COLUMNS = "id, name, boot_id, host, pid, slots, state, beat, started_us, seen_us, version, types"
+_COLUMNS = "id, name, boot_id, host, pid, slots, state, beat, started_us, seen_us, version, types, serves, home"
+_SLOTS = "coalesce(s.slots, n.slots)"
+_WITH_ORDERS = "nodes n left join node_settings s on s.name = n.name"
+_LEASES = "(select count(*) from leases l where l.node_id = n.id)"
+_CLAIMS = "n.state = 'active' and coalesce(s.drained, 0) = 0"
 
 
-def join(tx: Tx, node: NodeInfo, now_us: int) -> int:
+def join(tx: Tx, node: NodeInfo, home: int, now_us: int) -> int:
+    _require_admitted(tx)
     node_id = tx.take("node")
     tx.run(
-        f"insert into nodes ({_COLUMNS}) values (?, ?, ?, ?, ?, ?, 'active', 0, ?, ?, ?, ?)",
+        f"insert into nodes ({_COLUMNS}, schema_version) values (?, ?, ?, ?, ?, ?, 'active', 0, ?, ?, ?, ?, ?, ?, ?)",
         (
             node_id, node.name, node.boot_id, node.host, node.pid, node.slots, node.started_us, now_us,
             node.version, orjson.dumps(list(node.types)).decode(),
+            None if node.serves.all else orjson.dumps(node.serves.to_json()).decode(),
+            home, SCHEMA_VERSION,
         ),
     )  # fmt: skip
     return node_id
 
 
-def beat(tx: Tx, node_id: int, now_us: int) -> bool:
+def _require_admitted(tx: Tx) -> None:
+    """An upgrade is finished when no older node is there, so none may come in the meantime: this connection may have
+    been opened before."""
+    works_with = tx.value("select value from meta where name = 'works_with'")
+    if works_with is not None and works_with > SCHEMA_VERSION:
+        raise NodeRefused(
+            f"the store works with schema {works_with} or later only, this Spinney is of {SCHEMA_VERSION}; upgrade "
+            f"Spinney on this host"
+        )
+
+
+def beat(tx: Tx, node_id: int, now_us: int, load: Load | None, trouble: str | None) -> bool:
     tx.run(
-        "update nodes set beat = beat + 1, seen_us = ? where id = ? and state <> 'left'", (now_us, node_id)
+        "update nodes set beat = beat + 1, seen_us = ?, load = coalesce(?, load), trouble = ? "
+        "where id = ? and state <> 'left'",
+        (now_us, None if load is None else load.to_json(), trouble, node_id),
     )
     return tx.changed() == 1
 
@@ -40,27 +68,84 @@ def update(tx: Tx, node_id: int, state: str, now_us: int) -> None:
 
 
 def known(tx: Tx) -> list[NodeInfo]:
+    columns = ", ".join(f"n.{column}" for column in _COLUMNS.split(", ")).replace("n.slots", _SLOTS)
     found = tx.all(
-        f"select {_COLUMNS}, (select count(*) from leases l where l.node_id = nodes.id) as n from nodes "
-        "where state <> 'left' or exists (select 1 from leases l where l.node_id = nodes.id) order by id"
+        f"select {columns}, {_LEASES}, coalesce(s.drained, 0), n.load, n.trouble from {_WITH_ORDERS} "
+        "where n.state <> 'left' or exists (select 1 from leases l where l.node_id = n.id) order by n.id"
     )
     return [info(row) for row in found]
 
 
 def info(row: Sequence[object]) -> NodeInfo:
-    values = dict(zip((*_COLUMNS.split(", "), "leases"), row, strict=True))
+    values = dict(zip((*_COLUMNS.split(", "), "leases", "drained", "load", "trouble"), row, strict=True))
     values["types"] = tuple(orjson.loads(str(values["types"])))
+    values["serves"] = serves(values["serves"])
+    values["drained"] = bool(values["drained"])
+    values["load"] = Load.from_json(values["load"])  # type: ignore[arg-type]
     return NodeInfo(**values)  # type: ignore[arg-type]  # columns of this module, in its order
 
 
-def lost(tx: Tx, node_id: int, running: Mapping[int, int] | None, limit: int, now_us: int) -> list[Record]:
-    """Records for the next ``limit`` leases of a dead node: lost when they had begun, else returned."""
+def slots_serving(tx: Tx, queue: QueueSpec) -> int:
+    """The slots of the nodes that may serve a queue and take something new, as quotas count them: at least one."""
+    there = tx.all(f"select n.name, {_SLOTS}, n.serves from {_WITH_ORDERS} where {_CLAIMS}")
+    return sum(slots for name, slots, column in there if may_serve(queue, name, serves(column))) or 1
+
+
+def serves(column: Any) -> Serves:
+    """What the column of that name says."""
+    return ALL if column is None else Serves.from_json(orjson.loads(column))
+
+
+class Claimant(NamedTuple):
+    """What a claim must know of the node that asks."""
+
+    name: str
+    claims: bool
+    """It may be given something new."""
+    slots: int
+    ordered: bool
+    """An operator has set that number: more may be occupied."""
+
+
+def claimant(tx: Tx, node_id: int) -> Claimant | None:
+    """None: no such node has ever joined."""
+    row = tx.one(
+        f"select n.name, {_CLAIMS}, {_SLOTS}, s.slots is not null from {_WITH_ORDERS} where n.id = ?", (node_id,)
+    )
+    return None if row is None else Claimant(row[0], bool(row[1]), row[2], bool(row[3]))
+
+
+def occupied(tx: Tx, name: str, least_fence: int) -> list[tuple[int, int]]:
+    """(node, slot) of each slot that holds leases, over all incarnations of a name; no lease has a fence below."""
+    found: list[tuple[int, int]] = tx.all(
+        "select distinct l.node_id, l.slot from leases l join nodes n on n.id = l.node_id "
+        "where l.fence >= ? and n.name = ?", (least_fence, name),
+    )  # fmt: skip
+    return found
+
+
+def may_keep(tx: Tx, node_id: int, slot: int) -> bool:
+    """Whether a slot of the node may go on with a further stage, which is a lease like any other. That keeps the
+    number of occupied slots, so it can be too many only where an operator has made them fewer."""
+    found = claimant(tx, node_id)
+    if found is None or not found.claims:
+        return False
+    return not found.ordered or len({(node_id, slot), *occupied(tx, found.name, 0)}) <= found.slots
+
+
+def lost(
+    tx: Tx, node_id: int, running: Mapping[int, int] | None, once: Set[int], limit: int, now_us: int
+) -> list[Record]:
+    """Records for the next ``limit`` leases of a dead node: lost when they had begun, else returned.
+
+    ``once``: the lanes of types that may not silently run twice. What was marked as started there may have ended
+    without being recorded, so that nobody found it running; it is lost all the same."""
     records = []
-    for job_id, fence, running_us in tx.all(
-        "select job_id, fence, running_us from leases where node_id = ? order by fence limit ?",
+    for job_id, fence, lane, running_us in tx.all(
+        "select job_id, fence, lane, running_us from leases where node_id = ? order by fence limit ?",
         (node_id, limit),
     ):
-        started_us = running_us if running is None else running.get(fence)
+        started_us = running_us if running is None else running.get(fence) or (running_us if lane in once else None)
         records.append(
             Record(
                 job_id,

@@ -6,7 +6,7 @@ regrows what stands above it and what needed it (see ``regrowing``).
 
 import orjson
 
-from spinney.model.errors import Refused, UnlawfulTransition
+from spinney.model.errors import NoSuchJob, Refused, UnlawfulTransition
 from spinney.model.holds import Scope
 from spinney.model.jobs import JOB_ID_MAX
 from spinney.model.lineage import subtree
@@ -41,7 +41,7 @@ class Operation:
     def find(self, job_id: int) -> Row:
         """The job, as one that people can see. Raises NoSuchJob."""
         if rows.hidden(self.tx, job_id):
-            return rows.find(self.tx, -1)
+            raise NoSuchJob(job_id)
         return rows.find(self.tx, job_id)
 
     # --- cancel ---------------------------------------------------------------------------
@@ -394,5 +394,6 @@ class Operation:
         if held:
             # It was open: whoever waits for it must not wait for ever.
             c.settled(row, State.DELETED)
-        tx.run("insert into tombs (job_id, at_us) values (?, ?)", (row.id, self.now_us))
+        home = self.registry.homes.of(tx, row.node_id)
+        tx.run("insert into tombs (job_id, at_us, home) values (?, ?, ?)", (row.id, self.now_us, home))
         self.ids.append(row.id)

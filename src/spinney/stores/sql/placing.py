@@ -9,15 +9,9 @@ from spinney.model.lineage import ancestors
 from spinney.model.states import State
 from spinney.stores.sql import covering, rows
 from spinney.stores.sql.database import Tx
-from spinney.stores.sql.registry import Registry, effective_queue, position, ready_share
+from spinney.stores.sql.ordering import position, ready_share
+from spinney.stores.sql.registry import Registry, effective_queue
 from spinney.stores.sql.rows import Row
-
-POSITIONS = {
-    "default": "jobs.lineage",
-    "fifo": "printf('%012d', jobs.id)",
-    "lifo": "printf('%012d', 999999999999 - jobs.id)",
-}
-"""What ``registry.position`` says, as SQL over ``jobs``."""
 
 
 def wished(tx: Tx, row: Row, *, above_only: bool = False) -> str | None:
@@ -54,16 +48,10 @@ def to_ready(tx: Tx, registry: Registry, row: Row, *, now_us: int, leased: bool 
     _leave_aside(tx, row)
     if row.state is not State.PENDING or leased:
         rows.set_state(tx, row, State.PENDING, leased=leased)
-    tx.run(
-        "insert into ready (lane, priority, share, position, job_id) values (?, ?, ?, ?, ?)",
-        (
-            registry.lane(tx, queue_name, row.type, row.stage),
-            row.priority,
-            ready_share(queue, row.share),
-            position(queue, row.id, row.lineage),
-            row.id,
-        ),
-    )
+    lane = registry.lane_to_fill(tx, queue_name, row.type, row.stage, registry.homes.of(tx, row.node_id))
+    key = (row.priority, ready_share(queue, row.share), position(queue, row.id, row.lineage))
+    tx.run("insert into ready (lane, priority, share, position, job_id) values (?, ?, ?, ?, ?)", (lane, *key, row.id))
+    registry.marks.entered(tx, lane, key)
 
 
 def leave_ready(tx: Tx, registry: Registry, row: Row) -> None:
@@ -73,7 +61,7 @@ def leave_ready(tx: Tx, registry: Registry, row: Row) -> None:
     tx.run(
         "delete from ready where lane = ? and priority = ? and share = ? and position = ?",
         (
-            registry.lane(tx, row.queue, row.type, row.stage),
+            registry.lane(tx, row.queue, row.type, row.stage, registry.homes.of(tx, row.node_id)),
             row.priority,
             ready_share(queue, row.share),
             position(queue, row.id, row.lineage),

@@ -10,61 +10,101 @@ A row lock, so it works behind a pooler and goes with its holder: what stands st
 process, a lost network) is ended by the server after a while.
 """
 
+import logging
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, LiteralString
 
 import psycopg
 from sqlalchemy import create_engine
 from sqlalchemy.pool import NullPool
 
+from spinney.model.errors import StoreUnusable
+from spinney.stores.contract import POLL_S
+from spinney.stores.sql import altering, owning, upkeep
 from spinney.stores.sql.database import Database, Tx
-from spinney.stores.sql.reaching import Way
-from spinney.stores.sql.translating import at_once, copied, translated
+from spinney.stores.sql.hearing import PostgresEar, channel
+from spinney.stores.sql.reaching import Connection, Way
+from spinney.stores.sql.schema import metadata
+from spinney.stores.sql.standing import Standing
+from spinney.stores.sql.translating import Column, array, at_once, copied, translated
+
+log = logging.getLogger(__name__)
 
 MANY = 20
 """So many rows are worth a COPY, or one statement with arrays, instead of a statement for each."""
+_TURN = "update counters set value = value + 1 where name = 'turn'"
+# Said in full: behind a pooler the session's own default is not ours to set.
+_BEGIN = "begin isolation level read committed"
+_AT_ONCE_S = 0.5
+"""One that was ended says so at once. Who has waited for longer tells those who asked, who know how often to try."""
+_DURABLY = "set local synchronous_commit to default"
+"""To whatever the database says of itself: it may ask for more than a sync of its own."""
+_BEGIN_LIGHTLY = f"{_BEGIN}; set local synchronous_commit = off"
 
 
 class PostgresDatabase(Database):
     """A schema of a PostgreSQL database."""
 
-    def __init__(self, url: str) -> None:
-        self._way = Way(url)
+    def __init__(self, url: str, patience_s: float | None = None) -> None:
+        """``patience_s``: see ``Way``."""
+        self._way = Way(url, patience_s)
         self.name, self.schema = self._way.name, self._way.schema
-        self._writer: psycopg.Connection[Any] | None = None
-        self._reader: psycopg.Connection[Any] | None = None
+        self._writer: Connection | None = None
+        self._reader: Connection | None = None
+        self._upkeep = upkeep.Upkeep()
 
     # --- writing and reading --------------------------------------------------------------
 
     @contextmanager
     def write(self, *, durable: bool = True) -> Iterator[Tx]:
         with self._way.explained():
-            self._writer = writer = self._opened(self._writer)
-            begin = "begin" if durable else "begin; set local synchronous_commit = off"
-            writer.execute(begin)
+            begin = _BEGIN if durable else _BEGIN_LIGHTLY
+            self._writer = writer = self._begun(
+                self._writer, lambda c: "; ".join(filter(None, (begin, self._way.each(c), _TURN)))
+            )
             try:
-                writer.execute("update counters set value = value + 1 where name = 'turn'")
-                yield _tx(writer)
-                writer.execute("commit")
+                tx = _tx(writer, self._upkeep)
+                yield tx
+                self._commit(writer, "commit" if not tx.must_last else f"{_DURABLY}; commit")
             except BaseException:
                 _roll_back(writer)
                 raise
+            if self._upkeep.due():
+                self._vacuum(writer)
+
+    def _commit(self, writer: Connection, commit: LiteralString) -> None:
+        try:
+            writer.execute(commit)
+        except psycopg.Error as error:
+            if writer.closed:  # else the server has said that it did not
+                raise self._way.fate_unknown(error) from error
+            raise
 
     @contextmanager
     def look(self) -> Iterator[Tx]:
         with self._way.explained():
-            self._reader = reader = self._opened(self._reader)
-            reader.execute("begin isolation level repeatable read read only")
+            self._reader = reader = self._begun(
+                self._reader, lambda c: f"begin isolation level repeatable read read only; {self._way.each(c)}"
+            )
             try:
-                yield _tx(reader)
+                yield _tx(reader, self._upkeep)
             finally:
                 _roll_back(reader)
 
+    def _vacuum(self, writer: Connection) -> None:
+        """What was committed stays committed, whatever becomes of this."""
+        self._way.begins(writer)
+        try:
+            self._upkeep.run(lambda: writer.execute(upkeep.statement(self.schema)))
+        except psycopg.Error as error:
+            log.warning("cannot vacuum %s: %s", self.name, error)
+
     def data_version(self) -> int:
         with self._way.explained():
-            self._reader = reader = self._opened(self._reader)
-            found = reader.execute("select value from counters where name = 'turn'").fetchone()
+            self._reader = reader = self._begun(self._reader, lambda _: "")
+            found = reader.execute(f"select value from \"{self.schema}\".counters where name = 'turn'").fetchone()
         return int(found[0]) if found is not None else 0
 
     # --- the store itself -----------------------------------------------------------------
@@ -74,28 +114,136 @@ class PostgresDatabase(Database):
             version, synchronous = tx.one(
                 "select current_setting('server_version'), current_setting('synchronous_commit')"
             )
+            pooled = self._reader is not None and self._way.pooled(self._reader)
         return {
             "database": "PostgreSQL",
             "version": version,
             "url": self.name,
             "schema": self.schema,
             "durability": f"synchronous_commit={synchronous}",
+            "wake_ups": f"pooled: polling every {POLL_S:g} s" if pooled else "notifications",
         }
 
-    def upgrade(self, run: Callable[[Any], None]) -> None:
-        engine = create_engine("postgresql+psycopg://", creator=self._way.connect, poolclass=NullPool)
+    # --- waking ---------------------------------------------------------------------------
+
+    def announce(self, sender: str) -> None:
         try:
-            with self._way.explained(), engine.begin() as connection:
+            # Usually right after a commit, so on the connection that made it.
+            if self._writer is not None and not self._writer.closed:
+                connection = self._writer
+            else:
+                connection = self._reader = self._opened(self._reader)
+            self._way.begins(connection)
+            connection.execute("select pg_notify(%s, %s)", (channel(self.schema), sender))
+        except (psycopg.Error, StoreUnusable) as error:
+            # What was to be told is committed, and found by polling.
+            log.debug("could not wake the nodes of %s: %s", self.name, error)
+
+    def listen(self) -> PostgresEar | None:
+        with self._way.explained():
+            connection = self._way.connect()
+            try:
+                if not self._way.pooled(connection):
+                    return PostgresEar(connection, self.schema, self.name)
+            except BaseException:
+                connection.close()
+                raise
+            connection.close()
+            log.info("%s is reached through a pooler: nodes poll every %g s", self.name, POLL_S)
+            return None
+
+    def upgrade(self, run: Callable[[Any], None]) -> None:
+        def connect() -> "psycopg.Connection[Any]":
+            connection = self._way.connect()
+            connection.autocommit = False  # or "begin" would begin nothing
+            return connection
+
+        def alter() -> None:
+            with engine.begin() as connection:
+                told = self._way.each(connection.connection.driver_connection)  # type: ignore[arg-type]
+                if told:
+                    connection.exec_driver_sql(told)
+                driver: Any = connection.connection.driver_connection
+                owning.require_owner(driver, self.name, self.schema)
                 # Two that make one store at the same time: the second waits, and finds it made.
-                connection.exec_driver_sql("select pg_advisory_xact_lock(hashtext(%s))", (f"spinney {self.schema}",))
+                connection.exec_driver_sql("select pg_advisory_xact_lock(hashtext(%s))", (self._one_at_a_time,))
                 if connection.exec_driver_sql("select to_regnamespace(%s)", (self.schema,)).scalar() is None:
                     connection.exec_driver_sql(f'create schema "{self.schema}"')
+                altering.begin(connection, self.schema)
                 run(connection)
                 connection.exec_driver_sql(
                     "insert into counters (name, value) values ('turn', 0) on conflict do nothing"
                 )
+
+        engine = create_engine("postgresql+psycopg://", creator=connect, poolclass=NullPool)
+        try:
+            with self._way.explained():
+                altering.patiently(alter, self._way)
+                altering.build_indexes(self._way)
         finally:
             engine.dispose()
+
+    def grant(self, roles: Sequence[str]) -> None:
+        with self._way.explained():
+            connection = self._way.connect()
+            try:
+                self._way.require_store(connection)
+                owning.require_owner(connection, self.name, self.schema)
+                owning.require_roles(connection, roles)
+                said = owning.grants(self.schema, roles, connection.info.server_version)
+                connection.execute("; ".join(["begin", *said, "commit"]))
+            finally:
+                connection.close()
+
+    def script(self, roles: Sequence[str]) -> str:
+        from spinney.stores.sql.scripting import script  # Alembic is slow to import and rarely needed
+
+        with self._way.explained():
+            connection = self._way.connect()
+            try:
+                standing = self._way.standing(connection)
+                there = connection.execute("select to_regnamespace(%s)", (f'"{self.schema}"',)).fetchone() != (None,)
+                owning.require_roles(connection, roles)
+                said = owning.grants(self.schema, roles, connection.info.server_version)
+            finally:
+                connection.close()
+        return script(self.schema, standing, schema_is_there=there, grants=said)
+
+    @property
+    def _one_at_a_time(self) -> str:
+        """Who makes, alters or fills the store locks this."""
+        return f"spinney {self.schema}"
+
+    def standing(self) -> Standing | None:
+        with self._way.explained():
+            connection = self._way.connect()
+            try:
+                return self._way.standing(connection)
+            finally:
+                connection.close()
+
+    @contextmanager
+    def look_long(self) -> Iterator[Tx]:
+        with self.look() as tx:
+            tx.run("set local idle_in_transaction_session_timeout = 0")
+            yield tx
+
+    @contextmanager
+    def fill(self) -> Iterator[Tx]:
+        with self._way.explained():
+            connection = self._way.connect()
+            connection.patience_s = altering.AS_LONG_AS_IT_TAKES_S
+            try:
+                connection.execute(f"begin isolation level read committed; {self._way.each(connection)}")
+                connection.execute("select pg_advisory_xact_lock(hashtext(%s))", (self._one_at_a_time,))
+                for setting in ("statement_timeout", "idle_in_transaction_session_timeout"):
+                    connection.execute(f"set local {setting} = 0")
+                connection.execute(_TURN)
+                yield _tx(connection, self._upkeep)
+                connection.execute(f"analyze {', '.join(metadata.tables)}")  # else the first plans are guessed
+                self._commit(connection, "commit")
+            finally:
+                connection.close()  # and the server takes back what is not committed
 
     def close(self) -> None:
         for connection in (self._writer, self._reader):
@@ -105,7 +253,24 @@ class PostgresDatabase(Database):
 
     # --- connections ----------------------------------------------------------------------
 
-    def _opened(self, connection: "psycopg.Connection[Any] | None") -> "psycopg.Connection[Any]":
+    def _begun(self, connection: Connection | None, begin: Callable[[Connection], str]) -> Connection:
+        """One on which this has been said. One that was lost since it was last used is made again at once: nothing
+        had been asked of it."""
+        fresh = connection is None or connection.closed
+        connection = self._opened(connection)
+        began_s = time.monotonic()
+        self._way.begins(connection)
+        try:
+            connection.execute(begin(connection))
+        except BaseException as error:
+            _roll_back(connection)
+            lost = isinstance(error, psycopg.Error) and connection.closed
+            if fresh or not lost or time.monotonic() - began_s > _AT_ONCE_S:
+                raise
+            return self._begun(connection, begin)
+        return connection
+
+    def _opened(self, connection: Connection | None) -> Connection:
         if connection is not None and not connection.closed:
             return connection
         connection = self._way.connect()
@@ -114,10 +279,11 @@ class PostgresDatabase(Database):
         except BaseException:
             connection.close()
             raise
+        self.connected += 1
         return connection
 
 
-def _tx(connection: "psycopg.Connection[Any]") -> Tx:
+def _tx(connection: "psycopg.Connection[Any]", keeping: upkeep.Upkeep) -> Tx:
     cursor = connection.cursor()
 
     def run(sql: str, args: Sequence[Any] = ()) -> Any:
@@ -141,26 +307,39 @@ def _tx(connection: "psycopg.Connection[Any]") -> Tx:
         return True
 
     def done_at_once(rows: list[Sequence[Any]], sql: str) -> bool:
-        columns = list(zip(*rows, strict=True))
-        kinds = tuple(map(_kind, columns))
-        whole = at_once(sql, kinds)
+        values = list(zip(*rows, strict=True))
+        columns = tuple(map(_column, values))
+        whole = at_once(sql, columns)
         if whole is None:
             return False
-        cursor.execute(whole, [list(c) for c, kind in zip(columns, kinds, strict=True) if kind is not None])
+        key = sql.partition(" where ")[0].count("?")
+        given = [
+            values[n][0] if n < key and (column := columns[n]) and column.single else array(values[n])
+            for n in whole.order or ()
+        ]
+        cursor.execute(whole.text, given)
         return True
 
-    return Tx(cursor, run=run, many=many, in_transaction=lambda: _in_transaction(connection))
+    return Tx(
+        cursor,
+        run=run,
+        many=many,
+        in_transaction=lambda: _in_transaction(connection),
+        postgresql=True,
+        passed_on=keeping.granted,
+    )
 
 
 _KINDS = {bool: "smallint", int: "bigint", str: "text", float: "double precision"}
 
 
-def _kind(column: Sequence[Any]) -> str | None:
-    """The type of these values; None when all are null."""
-    first = next((value for value in column if value is not None), None)
+def _column(values: Sequence[Any]) -> Column | None:
+    """What these values are; None when all are null."""
+    first = next((value for value in values if value is not None), None)
     if first is None:
         return None
-    return next(name for kind, name in _KINDS.items() if isinstance(first, kind))
+    kind = next(name for of, name in _KINDS.items() if isinstance(first, of))
+    return Column(kind, values.count(first) == len(values))
 
 
 def _in_transaction(connection: "psycopg.Connection[Any]") -> bool:

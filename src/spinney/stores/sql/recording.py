@@ -16,9 +16,21 @@ from spinney.model.outcomes import PASSED, Outcome
 from spinney.model.progress import next_stage
 from spinney.model.states import State
 from spinney.scheduling.verdict import Verdict, verdict
-from spinney.stores.sql import breaking, covering, failing, locks, pacing, placing, rows, shifting, staging
+from spinney.stores.sql import (
+    breaking,
+    covering,
+    failing,
+    locks,
+    nodes,
+    pacing,
+    placing,
+    rows,
+    shifting,
+    staging,
+)
 from spinney.stores.sql.database import Tx
-from spinney.stores.sql.registry import Lane, Registry, effective_queue, ready_share
+from spinney.stores.sql.ordering import POSITIONS, ready_share, share_sql
+from spinney.stores.sql.registry import Lane, Registry, effective_queue
 from spinney.stores.sql.rows import Row
 from spinney.stores.sql.settling import Consequences, there
 
@@ -169,14 +181,18 @@ class Recorder:
         for r, h in records:
             if r[0] not in held:
                 groups.setdefault(h[4], []).append(r[0])
+        self.registry.filled.update(groups)
         for lane_id, ids in groups.items():
             queue = self.registry.queue(self.registry.lanes[lane_id].queue)
-            share = "0" if queue.shared == "none" else "jobs.share"
+            listed = orjson.dumps(ids).decode()
             self.tx.run(
-                f"insert into ready (lane, priority, share, position, job_id) select l.lane, jobs.priority, {share}, "
-                f"{placing.POSITIONS[queue.order]}, jobs.id from json_each(?) j join leases l on l.job_id = j.value "
-                "join jobs on jobs.id = j.value",
-                (orjson.dumps(ids).decode(),),
+                "insert into ready (lane, priority, share, position, job_id) select l.lane, jobs.priority, "
+                f"{share_sql(queue)}, {POSITIONS[queue.order]}, jobs.id from json_each(?) j "
+                "join leases l on l.job_id = j.value join jobs on jobs.id = j.value",
+                (listed,),
+            )
+            self.registry.marks.entered_among(
+                self.tx, lane_id, queue, "json_each(?) j join jobs on jobs.id = j.value", (listed,)
             )
         self.tx.run(
             "delete from leases where job_id in (select j.value from json_each(?) j)",
@@ -206,6 +222,7 @@ class Recorder:
                 "update jobs set started_us = coalesce(started_us, ?), node_id = ? where id = ?",
                 (record.started_us, lease.node_id, row.id),
             )
+            row = row._replace(node_id=lease.node_id)
         if record.outcome in PASSED:
             if (lane.type, lane.stage) in self.registry.streaks:
                 breaking.passed(tx, [(lane.type, lane.stage)])
@@ -297,19 +314,21 @@ class Recorder:
             return False
         if covering.first(tx, self.registry, row, queue) is not None:
             return False
-        lane_id = self.registry.lane(tx, queue, row.type, stage)
+        lane_id = self.registry.lane(tx, queue, row.type, stage, self.registry.homes.of(tx, row.node_id))
         lane = self.registry.lanes[lane_id]
         if (
             lane.asleep_until_us is not None
-            or tx.value("select state from nodes where id = ?", (lease.node_id,)) != "active"
+            or lane_id in self.registry.closed_to(tx, lease.node_id)
+            or not nodes.may_keep(tx, lease.node_id, lease.slot)
         ):
             return False
         limit = self.registry.queue(queue).limit
         if limit is not None and self._occupied(queue, lease) > limit:
             return False
         urgent = tx.value(
-            "select 1 from lanes l where exists (select 1 from ready r where r.lane = l.id and r.priority < ?) limit 1",
-            (row.priority,),
+            "select 1 from lanes l where l.home in (0, ?) "
+            "and exists (select 1 from ready r where r.lane = l.id and r.priority < ?) limit 1",
+            (lane.home, row.priority),
         )
         if urgent is not None:
             return False
@@ -323,7 +342,7 @@ class Recorder:
     def _keep(self, row: Row, stage: str, lease: Held) -> None:
         tx = self.tx
         fence = tx.take("fence")
-        lane = self.registry.lane(tx, row.queue, row.type, stage)
+        lane = self.registry.lane(tx, row.queue, row.type, stage, self.registry.homes.of(tx, row.node_id))
         queue = self.registry.queue(row.queue)
         spec_stage = self.registry.types[row.type].stage(stage)
         locked = spec_stage is not None and bool(spec_stage.locks)

@@ -4,16 +4,19 @@ Read from their tables only when ``counters.registry`` has moved, so that a tran
 path pays one primary-key look-up for always being up to date.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import orjson
 
 from spinney.model.errors import Refused, SpinneyError, StoreUnusable, UnknownType
-from spinney.model.types import DEFAULT_QUEUE, QueueSpec, TypeSpec
-from spinney.stores.sql import covering
+from spinney.model.serving import may_serve
+from spinney.model.types import DEFAULT_QUEUE, SETTABLE, QueueSpec, TypeSpec
+from spinney.stores.sql import covering, homes, nodes
 from spinney.stores.sql.database import Tx
+from spinney.stores.sql.marks import Marks
 
 
 class UnreadableDeclaration(StoreUnusable):
@@ -21,7 +24,7 @@ class UnreadableDeclaration(StoreUnusable):
 
 
 class Lane(NamedTuple):
-    """One (queue, type, stage)."""
+    """One (queue, type, stage), and where folders are local, one home."""
 
     id: int
     queue: str
@@ -29,6 +32,8 @@ class Lane(NamedTuple):
     stage: str
     asleep_until_us: int | None
     probing: bool
+    home: int
+    """Whose nodes alone may serve it (``homes``); 0: all."""
 
 
 class Registry:
@@ -36,37 +41,56 @@ class Registry:
 
     def __init__(self) -> None:
         self.types: dict[str, TypeSpec] = {}
+        self.declared: dict[str, QueueSpec] = {}
+        """Queues as applications declare them."""
+        self.settings: dict[str, Mapping[str, Any]] = {}
+        """What operators set of them, by field; it wins."""
         self.queues: dict[str, QueueSpec] = {}
+        """As they are in force."""
         self.lanes: dict[int, Lane] = {}
         self.holds = covering.NONE
         self.stopped_lanes: frozenset[int] = frozenset()
         """Lanes in which a hold lets nothing start."""
         self.streaks: frozenset[tuple[str, str]] = frozenset()
         """(type, stage) pairs with a circuit breaker that have failed lately; see ``breaking``."""
-        self._lane_ids: dict[tuple[str, str, str], int] = {}
+        self.filled: set[int] = set()
+        """Lanes into which this store object has put something since its last exchange."""
+        self.homes = homes.NONE
+        """Where jobs have their folders, if not all in one place."""
+        self.marks = Marks()
+        self._lane_ids: dict[tuple[str, str, str, int], int] = {}
         self._shares: dict[str, int] = {}
         self._undeclared: dict[str, QueueSpec] = {}
+        self._closed: dict[int, frozenset[int]] = {}
         self.version = -1
 
     def forget(self) -> None:
         """What a rolled-back transaction had added must not be believed."""
         self.version = -1
+        self.marks.forget()
         self._shares.clear()
 
     def refresh(self, tx: Tx) -> None:
-        version = tx.value("select value from counters where name = 'registry'")
+        moves = dict(tx.all("select name, value from counters where name in ('registry', 'marks')"))
+        version = moves["registry"]
+        self.marks.refresh(tx, moves["marks"])
         if version == self.version:
             return
         self.types = {n: read_type(n, s) for n, s in tx.all("select name, spec from types")}
-        self.queues = {n: read_queue(n, s) for n, s in tx.all("select name, spec from queues")}
-        rows = tx.all("select id, queue, type, stage, asleep_until_us, probing from lanes")
+        self.declared = {n: read_queue(n, s) for n, s in tx.all("select name, spec from queues")}
+        set_ = tx.all("select name, settings from queue_settings")
+        self.settings = {n: read_settings(n, s) for n, s in set_}
+        self.queues = self.declared | {n: self.in_force(n, s) for n, s in self.settings.items()}
+        rows = tx.all("select id, queue, type, stage, asleep_until_us, probing, home from lanes")
         self.lanes = {row[0]: Lane(*row) for row in rows}
-        self._lane_ids = {(lane.queue, lane.type, lane.stage): lane.id for lane in self.lanes.values()}
+        self._lane_ids = {(lane.queue, lane.type, lane.stage, lane.home): lane.id for lane in self.lanes.values()}
+        self.homes = homes.read(tx)
         self.holds = covering.read(tx)
         self.stopped_lanes = frozenset(
             lane.id for lane in self.lanes.values() if self.holds.stops(lane.queue, lane.type)
         )
         self.streaks = frozenset(tx.all("select type, stage from streaks"))
+        self._closed.clear()
         self.version = version
 
     def touch(self, tx: Tx) -> None:
@@ -86,11 +110,41 @@ class Registry:
             )
         return spec
 
+    def once_lanes(self) -> frozenset[int]:
+        """The lanes of types that may not silently run twice."""
+        once = {name for name, spec in self.types.items() if spec.on_lost == "orphan"}
+        return frozenset(lane.id for lane in self.lanes.values() if lane.type in once)
+
     def queue(self, name: str) -> QueueSpec:
         found = self.queues.get(name) or self._undeclared.get(name)
         if found is None:
             found = self._undeclared[name] = QueueSpec(name=name)
         return found
+
+    def in_force(self, name: str, settings: Mapping[str, Any]) -> QueueSpec:
+        """The queue with these settings laid over what is declared of it."""
+        return replace(self.declared.get(name) or QueueSpec(name=name), **settings)
+
+    def closed_to(self, tx: Tx, node_id: int) -> frozenset[int]:
+        """The lanes that a node may not serve: by their queue's pins and bars, by its own list, or because the folders
+        of their jobs are elsewhere. Found out once for all claims until the registry moves again: what is said of a
+        node here was said when it joined."""
+        found = self._closed.get(node_id)
+        if found is None:
+            row = tx.one("select name, serves, home from nodes where id = ?", (node_id,))
+            found = self._closed[node_id] = frozenset() if row is None else self._closed_lanes(*row)
+        return found
+
+    def _closed_lanes(self, node: str, column: str | None, home: int) -> frozenset[int]:
+        serves = nodes.serves(column)
+        shut = {
+            queue
+            for queue in {lane.queue for lane in self.lanes.values()}
+            if not may_serve(self.queue(queue), node, serves)
+        }
+        return frozenset(
+            lane.id for lane in self.lanes.values() if lane.queue in shut or not self.homes.admit(home, lane.home)
+        )
 
     def queue_names(self) -> set[str]:
         """The queues that somebody declared or named."""
@@ -99,21 +153,38 @@ class Registry:
         lanes = {lane.queue for lane in self.lanes.values()}
         return {name for name in named if name is not None} | {DEFAULT_QUEUE} | set(self.queues) | lanes
 
-    def lane(self, tx: Tx, queue: str, type_: str, stage: str) -> int:
+    def lane(self, tx: Tx, queue: str, type_: str, stage: str, home: int) -> int:
         """The lane's number; made when it is new."""
-        found = self._lane_ids.get((queue, type_, stage))
+        found = self._lane_ids.get((queue, type_, stage, home))
         if found is not None:
             return found
+        # A stage that was put to sleep sleeps for those, too, that are the first of their queue or home.
+        same = (x for x in self.lanes.values() if (x.type, x.stage) == (type_, stage))
+        asleep = next((x for x in same if x.probing), None)
         tx.run(
-            "insert into lanes (id, queue, type, stage, probing) values (?, ?, ?, ?, 0)",
-            (tx.take("lane"), queue, type_, stage),
-        )
+            "insert into lanes (id, queue, type, stage, asleep_until_us, probing, home) values (?, ?, ?, ?, ?, ?, ?)",
+            (
+                tx.take("lane"), queue, type_, stage, asleep.asleep_until_us if asleep else None, asleep is not None,
+                home,
+            ),
+        )  # fmt: skip
         self.touch(tx)
-        return self._lane_ids[(queue, type_, stage)]
+        return self._lane_ids[(queue, type_, stage, home)]
 
-    def known_lane(self, queue: str, type_: str, stage: str) -> int | None:
+    def lane_to_fill(self, tx: Tx, queue: str, type_: str, stage: str, home: int) -> int:
+        """The number of a lane into which something is put now; it is remembered in ``filled``."""
+        lane = self.lane(tx, queue, type_, stage, home)
+        self.filled.add(lane)
+        return lane
+
+    def known_lane(self, queue: str, type_: str, stage: str, home: int) -> int | None:
         """The lane's number, if there is such a lane."""
-        return self._lane_ids.get((queue, type_, stage))
+        return self._lane_ids.get((queue, type_, stage, home))
+
+    def beside(self, lane: Lane) -> str:
+        """The numbers of the lanes of the same queue, type and stage, whatever their home, as a JSON list."""
+        same = [x.id for x in self.lanes.values() if (x.queue, x.type, x.stage) == (lane.queue, lane.type, lane.stage)]
+        return orjson.dumps(same).decode()
 
     def lanes_of(self, queue: str) -> str:
         """The numbers of a queue's lanes, as a JSON list for json_each."""
@@ -122,8 +193,9 @@ class Registry:
     def occupied(self, tx: Tx, queue: str) -> set[tuple[int, int]]:
         """The (node, slot) pairs that a queue occupies, counted from its leases now."""
         found = tx.all(
-            "select distinct node_id, slot from leases where lane in (select j.value from json_each(?) j)",
-            (self.lanes_of(queue),),
+            "select distinct node_id, slot from leases where fence >= ? "
+            "and lane in (select j.value from json_each(?) j)",
+            (self.marks.fence, self.lanes_of(queue)),
         )
         return set(found)
 
@@ -149,15 +221,9 @@ class Registry:
                 _put(tx, "types", spec.name, spec.to_json())
                 changed = True
         for queue in queues:
-            if self.queues.get(queue.name) != queue:
+            if self.declared.get(queue.name) != queue:
                 self._require_reorderable(tx, queue)
-                value = {
-                    "name": queue.name,
-                    "limit": queue.limit,
-                    "order": queue.order,
-                    "sharing": queue.sharing,
-                }
-                _put(tx, "queues", queue.name, value)
+                _put(tx, "queues", queue.name, queue.to_json())
                 changed = True
         if changed:
             self.touch(tx)
@@ -187,7 +253,17 @@ def read_type(name: str, spec: Any) -> TypeSpec:
 def read_queue(name: str, spec: Any) -> QueueSpec:
     """What a row of ``queues`` says. Raises UnreadableDeclaration."""
     with _readable("queues", name):
-        return QueueSpec(**orjson.loads(spec))
+        return QueueSpec.from_json(orjson.loads(spec))
+
+
+def read_settings(name: str, settings: Any) -> Mapping[str, Any]:
+    """What a row of ``queue_settings`` says, by field of QueueSpec. Raises UnreadableDeclaration."""
+    with _readable("queue_settings", name):
+        found: Mapping[str, Any] = orjson.loads(settings)
+        if not found.keys() <= SETTABLE:
+            raise ValueError(f"only {', '.join(sorted(SETTABLE))} can be set")
+        spec = QueueSpec.from_json({"name": name, **found})
+        return {field: getattr(spec, field) for field in found}
 
 
 @contextmanager
@@ -199,9 +275,12 @@ def _readable(table: str, name: str) -> Iterator[None]:
         raise UnreadableDeclaration(
             f"the row {name!r} in the table {table} cannot be read ({type(error).__name__}: {error}), so that nobody "
             f"can work; restore the database from a backup, or delete the row (sqlite3 FILE \"delete from {table} "
-            f"where name = '{quoted}'; update counters set value = value + 1 where name = 'registry'\") and start "
-            f"a node whose application declares it"
+            f"where name = '{quoted}'; update counters set value = value + 1 where name = 'registry'\") and "
+            f"{_AGAIN.get(table, 'start a node whose application declares it')}"
         ) from error
+
+
+_AGAIN = {"queue_settings": "set it again with 'spinney queue NAME'"}
 
 
 def _put(tx: Tx, table: str, name: str, value: object) -> None:
@@ -216,15 +295,3 @@ def effective_queue(
     """moved > named > the stage's > the parent's > the type's."""
     found = spec.stage(stage)
     return moved or named or (found.queue if found else None) or parent or spec.queue or DEFAULT_QUEUE
-
-
-def ready_share(queue: QueueSpec, share: int) -> int:
-    """The share by which a job stands in ``ready`` and ``leases``: none where the queue does not share."""
-    return 0 if queue.shared == "none" else share
-
-
-def position(queue: QueueSpec, job_id: int, lineage: str) -> str:
-    """Where a job stands within its share; unique."""
-    if queue.order == "default":
-        return lineage
-    return f"{job_id:012d}" if queue.order == "fifo" else f"{10**12 - 1 - job_id:012d}"

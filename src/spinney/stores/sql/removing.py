@@ -183,11 +183,12 @@ class Removal:
             )
         tx.run("delete from children_left where parent_id in (select j.value from json_each(?) j)", (listed,))
         tx.run("delete from removals where root_id in (select j.value from json_each(?) j)", (listed,))
-        tx.run("delete from jobs where id in (select j.value from json_each(?) j)", (listed,))
         tx.run(
-            "insert into tombs (job_id, at_us) select j.value, ? from json_each(?) j where true on conflict do nothing",
+            f"insert into tombs (job_id, at_us, home) select jobs.id, ?, {self.registry.homes.sql} from jobs "
+            "where jobs.id in (select j.value from json_each(?) j) on conflict do nothing",
             (self.now_us, listed),
         )
+        tx.run("delete from jobs where id in (select j.value from json_each(?) j)", (listed,))
         last = max(self._batch)
         tx.run("update counters set value = ? where name = 'removed' and value < ?", (last, last))
         self.removed = self._batch

@@ -33,6 +33,8 @@ class Row(NamedTuple):
     queue_named: str | None
     queue_parent: str | None
     at_us: int | None
+    node_id: int | None
+    """Of its last attempt that began: there its folder is, where folders are local."""
 
 
 _COLUMNS = ", ".join(Row._fields)

@@ -74,9 +74,11 @@ lanes = Table(
     Column("stage", _Text, nullable=False),
     Column("asleep_until_us", _Id),
     Column("probing", _Flag, nullable=False, server_default=text("0")),
-    Index("lanes_by_name", "queue", "type", "stage", unique=True),
+    Column("home", _Id, nullable=False, server_default=text("0")),
+    Index("lanes_by_place", "queue", "type", "stage", "home", unique=True),
 )
-"""A lane sleeps until a time (defer with lane=True); then one job probes before the others go on."""
+"""A lane sleeps until a time (defer with lane=True); then one job probes before the others go on. ``home``: whose
+nodes may serve it (see homes); 0: all."""
 
 jobs = Table(
     "jobs",
@@ -139,6 +141,16 @@ ready = Table(
 )
 """What may be claimed, in the order of work. ``share`` is 0 where the queue does not share;
 ``position`` is unique: a lineage, or an id padded (fifo) or counted down (lifo)."""
+
+low_marks = Table(
+    "low_marks",
+    metadata,
+    Column("lane", _Id, primary_key=True),
+    Column("priority", Integer, nullable=False),
+    Column("share", _Id, nullable=False),
+    Column("position", _Text, nullable=False),
+)
+"""See ``marks``: what stands before this place of the lane has gone. Lane 0: ``share`` is a fence of ``leases``."""
 
 leases = Table(
     "leases",
@@ -333,9 +345,40 @@ nodes = Table(
     Column("load", _Text),
     Column("serves", _Text),
     Column("trouble", _Text),
+    Column("schema_version", _Text),
+    Column("home", _Id, nullable=False, server_default=text("0")),
 )
 """``load``: JSON of what it measures of its host. ``serves``: JSON of the queues it was started for or without; None:
-all. ``trouble``: why it works worse than it should, while it does."""
+all. ``trouble``: why it works worse than it should, while it does. ``schema_version``: for which its code was
+written; None: an older one than those that say so. ``home``: where its jobs have their folders (see homes); 0: where
+those of all have."""
+
+homes = Table(
+    "homes",
+    metadata,
+    Column("id", _Id, primary_key=True),
+    Column("mark", _Text, nullable=False, unique=True),
+    Column("host", _Text, nullable=False),
+    Column("path", _Text, nullable=False),
+    Column("gone", _Flag, nullable=False, server_default=text("0")),
+)
+"""In a store with local folders: the folder roots, each with the mark that is written in it, and where it was when a
+node last joined with it. ``gone``: an operator has let go of it, so that everybody may go on with its jobs."""
+
+fetches = Table(
+    "fetches",
+    metadata,
+    Column("id", _Id, primary_key=True),
+    Column("home", _Id, nullable=False),
+    Column("job_id", _Id, nullable=False),
+    Column("path", _Text, nullable=False),
+    Column("start", _Id, nullable=False),
+    Column("length", Integer, nullable=False),
+    Column("asked_us", _Id, nullable=False),
+    Column("answer", _Text),
+)
+"""Questions for pieces of files, and for the names in a folder, to the nodes of a home, and their answers (JSON):
+``fetching``. A minute later they are gone."""
 
 node_settings = Table(
     "node_settings",
@@ -372,9 +415,13 @@ pace = Table(
 people, by which nothing is decided. Kept for some minutes."""
 
 tombs = Table(
-    "tombs", metadata, Column("job_id", _Id, primary_key=True), Column("at_us", _Id, nullable=False)
+    "tombs",
+    metadata,
+    Column("job_id", _Id, primary_key=True),
+    Column("at_us", _Id, nullable=False),
+    Column("home", _Id, nullable=False, server_default=text("0")),
 )
-"""Deleted and removed jobs whose folders may still be there."""
+"""Deleted and removed jobs whose folders may still be there. ``home``: whose nodes are to look (see homes); 0: any."""
 
 removals = Table(
     "removals",

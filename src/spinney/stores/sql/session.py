@@ -13,13 +13,14 @@ class Session:
     def __init__(self, database: Database) -> None:
         self.database = database
         self.registry = Registry()
+        self._connected = 0
 
     @contextmanager
     def write(self, *, durable: bool = True) -> Iterator[Tx]:
         """One transaction that changes something; see ``Database.write``."""
         try:
             with self.database.write(durable=durable) as tx:
-                self.registry.refresh(tx)
+                self._refresh(tx)
                 yield tx
         except BaseException:
             self.registry.forget()
@@ -29,5 +30,11 @@ class Session:
     def look(self) -> Iterator[Tx]:
         """One snapshot, with the registry as of it."""
         with self.database.look() as tx:
-            self.registry.refresh(tx)
+            self._refresh(tx)
             yield tx
+
+    def _refresh(self, tx: Tx) -> None:
+        if self._connected != self.database.connected:
+            self._connected = self.database.connected
+            self.registry.forget()
+        self.registry.refresh(tx)

@@ -11,7 +11,7 @@ from spinney.model.errors import NoSuchJob
 from spinney.model.lineage import subtree
 from spinney.model.progress import next_stage
 from spinney.model.states import State
-from spinney.stores.sql import locks, placing, rows
+from spinney.stores.sql import homes, locks, placing, rows
 from spinney.stores.sql.database import Tx
 from spinney.stores.sql.registry import Registry
 from spinney.stores.sql.rows import Row
@@ -273,7 +273,8 @@ class Consequences:
         waits_for = f"lock:{name}"
         first: int | None = self.tx.value(
             "select job_id from parked where waits_for = ? and waits_for like 'lock:%' "
-            "and exists (select 1 from jobs where jobs.id = parked.job_id) order by priority, job_id limit 1",
+            f"and exists (select 1 from jobs where jobs.id = parked.job_id{self._reachable()}) "
+            "order by priority, job_id limit 1",
             (waits_for,),
         )
         if first is None or locks.room(self.tx, name, first):
@@ -285,12 +286,18 @@ class Consequences:
             start, until = subtree(owner.lineage)
             below: int | None = self.tx.value(
                 "select p.job_id from jobs join parked p on p.job_id = jobs.id where jobs.parent_id is not null "
-                "and jobs.root_id = ? and jobs.lineage > ? and jobs.lineage < ? and p.waits_for = ? limit 1",
+                "and jobs.root_id = ? and jobs.lineage > ? and jobs.lineage < ? and p.waits_for = ?"
+                f"{self._reachable()} limit 1",
                 (owner.root_id, start, until, waits_for),
             )
             if below is not None and locks.room(self.tx, name, below):
                 return below
         return None
+
+    def _reachable(self) -> str:
+        """A condition over ``jobs``: no lock is kept for a job whose folder is where no node runs."""
+        found = self.registry.homes
+        return f" and {homes.attended(found.sql)}" if found.local else ""
 
     # --- the serial line ------------------------------------------------------------------
 

@@ -13,11 +13,10 @@ import orjson
 from spinney.model import states
 from spinney.model.holds import Hold
 from spinney.model.states import State
-from spinney.model.types import QueueSpec
 from spinney.stores.sql import covering, locks
 from spinney.stores.sql.database import Tx
-from spinney.stores.sql.placing import POSITIONS
-from spinney.stores.sql.registry import Registry, effective_queue, position, ready_share
+from spinney.stores.sql.ordering import POSITIONS, position, ready_share, share_sql
+from spinney.stores.sql.registry import Registry, effective_queue
 from spinney.stores.sql.settling import Consequences
 
 WOKEN_STEP = 50
@@ -25,8 +24,8 @@ WOKEN_STEP = 50
 
 Key = tuple[int, int, int, str]
 """(lane, priority, share, position): where a job stands in ``ready``."""
-Place = tuple[str, str, str]
-"""(queue, type, stage): where it belongs."""
+Place = tuple[str, str, str, int]
+"""(queue, type, stage, home): where it belongs."""
 
 
 class Standing(NamedTuple):
@@ -39,31 +38,32 @@ class Standing(NamedTuple):
     priority: int
     share: int
     lineage: str
+    home: int
 
 
-_COLUMNS = ", ".join(f"jobs.{column}" for column in Standing._fields)
+_COLUMNS = ", ".join(f"jobs.{column}" for column in Standing._fields if column != "home")
 
 
 # --- which ------------------------------------------------------------------------------------
 
 
-def some(tx: Tx, ids: Iterable[int]) -> list[Standing]:
+def some(tx: Tx, registry: Registry, ids: Iterable[int]) -> list[Standing]:
     """These jobs."""
-    sql = f"select {_COLUMNS} from json_each(?) j join jobs on jobs.id = j.value"
+    sql = f"select {_COLUMNS}, {registry.homes.sql} from json_each(?) j join jobs on jobs.id = j.value"
     return [Standing._make(row) for row in tx.all(sql, (orjson.dumps(list(ids)).decode(),))]
 
 
 def standing_in_ready(tx: Tx, registry: Registry, ids: Sequence[int]) -> list[tuple[int, int, int, str, int]]:
     """Of these jobs those that stand where they belong in ``ready``: their keys, with the job last."""
     found: list[tuple[int, int, int, str, int]] = []
-    for (queue_name, type_, stage), some_ids in _by_place(tx, ids, "1 = 1", ()).items():
-        lane, queue = registry.known_lane(queue_name, type_, stage), registry.queue(queue_name)
+    for (queue_name, type_, stage, home), some_ids in _by_place(tx, registry, ids, "1 = 1", ()).items():
+        lane, queue = registry.known_lane(queue_name, type_, stage, home), registry.queue(queue_name)
         if lane is not None:
             found += tx.all(
                 # Cross joins, so that it goes from the jobs to their rows: a lane may be long.
                 "select r.lane, r.priority, r.share, r.position, r.job_id from json_each(?) j cross join jobs "
                 "cross join ready r where jobs.id = j.value and r.lane = ? and r.priority = jobs.priority "
-                f"and r.share = {_share(queue)} and r.position = {POSITIONS[queue.order]} and r.job_id = jobs.id",
+                f"and r.share = {share_sql(queue)} and r.position = {POSITIONS[queue.order]} and r.job_id = jobs.id",
                 (orjson.dumps(some_ids).decode(), lane),
             )
     return found
@@ -80,22 +80,23 @@ def plain(tx: Tx, registry: Registry, ids: Sequence[int], now_us: int) -> dict[P
         "and not exists (select 1 from children_left c where c.parent_id = jobs.id) "
         "and not exists (select 1 from staging s where s.parent_id = jobs.id)"
     )
-    found = _by_place(tx, ids, condition, (now_us,), "jobs.queue_moved, jobs.queue_named, jobs.queue_parent")
+    more = "jobs.queue_moved, jobs.queue_named, jobs.queue_parent"
+    found = _by_place(tx, registry, ids, condition, (now_us,), more)
     groups: dict[Place, list[int]] = {}
-    for (queue, type_, stage, *named), some_ids in found.items():
+    for (queue, type_, stage, home, *named), some_ids in found.items():
         spec = registry.types.get(type_)
         stays = spec is None or queue == effective_queue(spec, stage, *named)
-        if stays and registry.known_lane(queue, type_, stage) is not None:
-            groups.setdefault((queue, type_, stage), []).extend(some_ids)
+        if stays and registry.known_lane(queue, type_, stage, home) is not None:
+            groups.setdefault((queue, type_, stage, home), []).extend(some_ids)
     return groups
 
 
 def _by_place(
-    tx: Tx, ids: Sequence[int], condition: str, args: Sequence[Any], more: str = ""
+    tx: Tx, registry: Registry, ids: Sequence[int], condition: str, args: Sequence[Any], more: str = ""
 ) -> dict[tuple[Any, ...], list[int]]:
-    """Those of these jobs that fit, by queue, type, stage and ``more`` columns."""
+    """Those of these jobs that fit, by queue, type, stage, home and ``more`` columns."""
     found = tx.all(
-        f"select jobs.id, jobs.queue, jobs.type, jobs.stage{', ' if more else ''}{more} "
+        f"select jobs.id, jobs.queue, jobs.type, jobs.stage, {registry.homes.sql}{', ' if more else ''}{more} "
         f"from json_each(?) j cross join jobs where jobs.id = j.value and jobs.stage is not null and {condition}",
         (orjson.dumps(ids).decode(), *args),
     )
@@ -105,18 +106,16 @@ def _by_place(
     return groups
 
 
-def _share(queue: QueueSpec) -> str:
-    """What ``registry.ready_share`` says, as SQL over ``jobs``."""
-    return "0" if queue.shared == "none" else "jobs.share"
-
-
 def keys(registry: Registry, rows: Sequence[Standing]) -> list[Key]:
     """Where these jobs stand in ``ready``, if they do."""
     found: list[Key] = []
-    lanes = {row[1:4]: registry.known_lane(row.queue, row.type, row.stage or "") for row in rows}
+    lanes = {
+        (row.queue, row.type, row.stage, row.home): registry.known_lane(row.queue, row.type, row.stage or "", row.home)
+        for row in rows
+    }
     queues = {row.queue: registry.queue(row.queue) for row in rows}
     for row in rows:
-        lane, queue = lanes[row[1:4]], queues[row.queue]
+        lane, queue = lanes[row.queue, row.type, row.stage, row.home], queues[row.queue]
         if lane is not None:
             found.append((lane, row.priority, ready_share(queue, row.share), position(queue, row.id, row.lineage)))
     return found
@@ -165,17 +164,21 @@ def to_ready(tx: Tx, registry: Registry, groups: Mapping[Place, Sequence[int]]) 
         return 0
     states.require(ids[0], State.HELD, State.PENDING)
     placed = 0
-    for (queue_name, type_, stage), some_ids in groups.items():
-        queue = registry.queue(queue_name)
+    for (queue_name, type_, stage, home), some_ids in groups.items():
+        queue, lane = registry.queue(queue_name), registry.lane_to_fill(tx, queue_name, type_, stage, home)
+        group = orjson.dumps(some_ids).decode()
         tx.run(
             "insert into ready (lane, priority, share, position, job_id) "
-            f"select ?, jobs.priority, {_share(queue)}, {POSITIONS[queue.order]}, jobs.id "
+            f"select ?, jobs.priority, {share_sql(queue)}, {POSITIONS[queue.order]}, jobs.id "
             "from json_each(?) j cross join jobs where jobs.id = j.value and jobs.state = 'held' and jobs.queue = ? "
-            "and jobs.type = ? and jobs.stage = ? "
+            f"and jobs.type = ? and jobs.stage = ? and {registry.homes.sql} = ? "
             "and not exists (select 1 from children_left c where c.parent_id = jobs.id)",
-            (registry.lane(tx, queue_name, type_, stage), orjson.dumps(some_ids).decode(), queue_name, type_, stage),
+            (lane, group, queue_name, type_, stage, home),
         )
         placed += tx.changed()
+        registry.marks.entered_among(
+            tx, lane, queue, "json_each(?) j cross join jobs where jobs.id = j.value", (group,)
+        )
     listed = orjson.dumps(ids).decode()
     tx.run(
         "delete from parked where job_id in (select j.value from json_each(?) j) and state = 'held' and waits_for = ?",

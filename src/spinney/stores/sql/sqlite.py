@@ -16,9 +16,10 @@ from sqlalchemy import create_engine, event
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import NullPool
 
-from spinney.model.errors import StoreUnusable
+from spinney.model.errors import StoreAway, StoreUnusable
 from spinney.model.places import beside
-from spinney.stores.sql.database import SCHEMA_VERSION, Database, Tx
+from spinney.stores.sql.database import Database, Tx
+from spinney.stores.sql.standing import Standing, require_workable
 from spinney.stores.sql.turnstile import Turnstile
 
 _BUSY_S = 10
@@ -128,6 +129,26 @@ class SqliteDatabase(Database):
             turnstile.close()
             engine.dispose()
 
+    def standing(self) -> Standing | None:
+        refuse_network(self.path)
+        return self._standing() if self.path.exists() else None
+
+    @contextmanager
+    def fill(self) -> Iterator[Tx]:
+        self.make_file()
+        turnstile = Turnstile(self.run_folder)
+        try:
+            with turnstile.passed(), explained(self.path):
+                connection = self.connect()
+                try:
+                    connection.execute("begin immediate")
+                    yield _tx(connection)
+                    connection.execute("commit")
+                finally:
+                    connection.close()  # and takes back what is not committed
+        finally:
+            turnstile.close()
+
     # --- the file -------------------------------------------------------------------------
 
     def make_file(self) -> None:
@@ -152,22 +173,24 @@ class SqliteDatabase(Database):
         if not os.access(self.path, os.R_OK | os.W_OK) or not os.access(self.run_folder.parent, os.W_OK):
             raise StoreUnusable(f"cannot write to the store {self.path}; check its owner and rights")
         self.run_folder.mkdir(mode=0o700, exist_ok=True)
+        standing = self._standing()
+        if standing is None:
+            raise StoreUnusable(f"{self.path} holds no Spinney; make one there with 'spinney init'")
+        require_workable(str(self.path), standing)
+
+    def _standing(self) -> Standing | None:
         with explained(self.path):
             probe = sqlite3.connect(f"file:{_quoted(self.path)}?mode=rw", uri=True, timeout=_BUSY_S)
             try:
                 found = probe.execute("select version_num from alembic_version").fetchone()
+                marks = dict(probe.execute("select name, value from meta"))
             except sqlite3.OperationalError as error:
                 if "no such table" not in str(error):
                     raise
-                found = None
+                return None
             finally:
                 probe.close()
-        if found is None:
-            raise StoreUnusable(f"{self.path} holds no Spinney; make one there with 'spinney init'")
-        if found[0] != SCHEMA_VERSION:
-            raise StoreUnusable(
-                f"{self.path} has schema {found[0]}, this Spinney needs {SCHEMA_VERSION}; run 'spinney init'"
-            )
+        return Standing(schema=found[0] if found else "", marks=marks)
 
     def connect(self) -> sqlite3.Connection:
         connection = sqlite3.connect(
@@ -242,7 +265,7 @@ def _sentence(path: Path, error: BaseException | None) -> Exception:
     if isinstance(error, sqlite3.IntegrityError | sqlite3.ProgrammingError | sqlite3.InterfaceError):
         return error
     if "full" in text:
-        return StoreUnusable(
+        return StoreAway(
             f"the disk that holds {path} is full; make room, then go on: nothing was half-written"
         )
     if "not a database" in text or "malformed" in text or "encrypted" in text:
@@ -252,11 +275,11 @@ def _sentence(path: Path, error: BaseException | None) -> Exception:
     if "readonly" in text or "unable to open" in text:
         return StoreUnusable(f"cannot write to the store {path}; check its owner, rights and folder")
     if "locked" in text or "busy" in text:
-        return StoreUnusable(
+        return StoreAway(
             f"{path} is locked by a program that does not take its turn; close other SQLite tools that have it open"
         )
     if "disk i/o" in text.lower():
-        return StoreUnusable(
+        return StoreAway(
             f"the disk that holds {path} does not answer ({text}); check the disk, then go on"
         )
     return error if isinstance(error, Exception) else StoreUnusable(f"{path}: {text}; run 'spinney init'")

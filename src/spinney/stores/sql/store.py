@@ -9,13 +9,27 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from spinney.model.errors import StoreUnusable, UsageError
-from spinney.model.jobs import Attempt, Exchange, Filter, Job, NodeInfo, Record, Submission, Want
+from spinney.model.errors import FateUnknown, Refused, StoreAway, StoreUnusable, UsageError
+from spinney.model.fleet import Load
+from spinney.model.jobs import Account, Attempt, Exchange, Filter, Job, NodeInfo, Record, Submission, Want
 from spinney.model.operators import Author
 from spinney.model.places import database_file, is_postgres, without_password
 from spinney.model.types import QueueSpec, TypeSpec
-from spinney.stores.contract import Removed, Spawned, Submitted, Swept, Touched
-from spinney.stores.sql import attempts, breaking, failing, nodes, pacing, reading, staging, submitting
+from spinney.stores.contract import Ear, House, Removed, Spawned, Submitted, Swept, Touched
+from spinney.stores.sql import (
+    accounting,
+    attempts,
+    breaking,
+    chores,
+    failing,
+    fetching,
+    homes,
+    nodes,
+    pacing,
+    reading,
+    staging,
+    submitting,
+)
 from spinney.stores.sql.auditing import SqlAudit, note
 from spinney.stores.sql.bulk import SqlBulk
 from spinney.stores.sql.claiming import Claim
@@ -24,15 +38,20 @@ from spinney.stores.sql.database import Database, Tx
 from spinney.stores.sql.doctoring import SqlDoctor
 from spinney.stores.sql.explaining import SqlExplaining
 from spinney.stores.sql.failing import SqlFailures
+from spinney.stores.sql.fetching import SqlFetches
+from spinney.stores.sql.fleet import SqlFleet
 from spinney.stores.sql.holding import SqlHolds
 from spinney.stores.sql.operating import Operation
+from spinney.stores.sql.queueing import SqlQueues
 from spinney.stores.sql.recording import Recorder
 from spinney.stores.sql.recurring import SqlSchedules
 from spinney.stores.sql.regrowing import Regrowth
+from spinney.stores.sql.rehoming import SqlHomes
 from spinney.stores.sql.retaining import SqlRetention
 from spinney.stores.sql.session import Session
 from spinney.stores.sql.settling import Consequences
 from spinney.stores.sql.sqlite import SqliteDatabase
+from spinney.stores.sql.standing import WORKS_WITH
 from spinney.stores.sql.supply import Rotation
 from spinney.stores.sql.sweeping import Sweep, next_wake_us
 from spinney.stores.sql.unlocking import SqlLocks
@@ -41,13 +60,18 @@ STEP = 200
 """Jobs that one transaction of a sweep changes: well under 50 ms."""
 KEYED_STEP = 100
 """Children with keys that one transaction bears."""
+STARTED_STEP = 1_000
+"""Fences in one list: a longer one, and a server would go through it for each lease instead."""
 RETRY_STEP = 50
 """Jobs that one transaction opens again, each perhaps with a tree above it."""
 
 
-def open_store(url: str) -> "SqlStore":
+def open_store(url: str, patience_s: float | None = None) -> "SqlStore":
     """The store of a URL: ``sqlite:///file`` (relative), ``sqlite:////file`` (absolute), or
     ``postgresql://user@host/database?schema=name``.
+
+    ``patience_s``: no transaction with a server takes longer, whatever becomes of it; None: as long as people wait.
+    (In a file nobody is waited for but those who take their turn, each for less than 50 ms.)
 
     Nothing is touched before the first use. Raises UsageError for other URLs.
     """
@@ -58,7 +82,7 @@ def open_store(url: str) -> "SqlStore":
             raise UsageError(
                 f"a store on PostgreSQL needs its driver ({error}); install it with 'pip install spinney[postgresql]'"
             ) from error
-        return SqlStore(PostgresDatabase(url))
+        return SqlStore(PostgresDatabase(url, patience_s))
     file = database_file(url)
     if file is None:
         raise UsageError(f"cannot open the store {without_password(url)!r}; write it as sqlite:///path/to/file.db")
@@ -78,7 +102,11 @@ class SqlStore:
         self.bulk = SqlBulk(session)
         self.counting = SqlCounting(session)
         self.failures = SqlFailures(session)
+        self.fleet = SqlFleet(session)
+        self.homes = SqlHomes(session)
+        self.fetches = SqlFetches(session)
         self.locks = SqlLocks(session)
+        self.queueing = SqlQueues(session)
         self.schedules = SqlSchedules(session)
         self.retention = SqlRetention(session)
         self.doctor = SqlDoctor(session)
@@ -93,10 +121,35 @@ class SqlStore:
 
     # --- the store itself -----------------------------------------------------------------
 
-    def create(self) -> None:
+    def create(self, *, local_folders: bool = False) -> None:
         from spinney.stores.sql.migrating import upgrade  # Alembic is slow to import and rarely needed
 
-        upgrade(self.database)
+        born = {homes.FOLDERS: homes.LOCAL, WORKS_WITH: homes.SINCE} if local_folders else {}
+        upgrade(self.database, born=born)
+        if local_folders and self.facts().get(homes.FOLDERS) != homes.LOCAL:
+            raise Refused(
+                f"{self.database.name} has shared folders, and that stays so: whether folders are local is said when a "
+                f"store is made; make another one for that, or leave out --local-folders"
+            )
+
+    def unfinished(self) -> Sequence[str]:
+        from spinney.stores.sql.migrating import unfinished
+
+        return unfinished(self.database)
+
+    def finish(self) -> Sequence[str]:
+        from spinney.stores.sql.migrating import finish
+
+        return finish(self.database)
+
+    def grant(self, roles: Sequence[str]) -> None:
+        """Let these roles of the database work with the store, without the right to alter it. Raises UsageError
+        where there are no roles, or not these."""
+        self.database.grant(roles)
+
+    def script(self, roles: Sequence[str] = ()) -> str:
+        """What ``create`` and ``grant`` would do now, in SQL; nothing is done. Raises UsageError."""
+        return self.database.script(roles)
 
     def close(self) -> None:
         self.database.close()
@@ -113,14 +166,12 @@ class SqlStore:
             self._registry.register(tx, types, queues)
 
     def types(self) -> Mapping[str, TypeSpec]:
-        with self.database.look() as tx:
-            self._registry.refresh(tx)
+        with self._look():
             return dict(self._registry.types)
 
     def queues(self) -> Mapping[str, QueueSpec]:
-        with self.database.look() as tx:
-            self._registry.refresh(tx)
-            return dict(self._registry.queues)
+        with self._look():
+            return dict(self._registry.declared)
 
     # --- making jobs ----------------------------------------------------------------------
 
@@ -175,7 +226,11 @@ class SqlStore:
                     attempts.spawn_keyed(tx, self._registry, step, parent, ids, now_us)
             return Spawned(ids=ids)
         if total > submitting.STEP:
-            staging.write_steps(self._write, self._registry, plans, first_id, now_us, time.monotonic)
+            try:
+                staging.write_steps(self._write, self._registry, plans, first_id, now_us, time.monotonic)
+            except StoreAway as error:
+                # What was written is the attempt's, and goes with it; asked for again it would be there twice.
+                raise FateUnknown(f"a part of {total} subjobs was written: {error}; run the stage again") from error
         return Spawned(ids=range(first_id, first_id + total))
 
     def _staging_step(self, now_us: int) -> int | None:
@@ -204,8 +259,13 @@ class SqlStore:
             recorder.run(records, want)
             leases, starved = recorder.kept, False
             if want is not None:
-                claim = Claim(tx, self._registry, self._rotation, consequences, want, now_us)
-                leases = leases + claim.run()
+                claim = Claim(tx, self._registry, self._rotation, consequences, want, now_us, recorder.kept)
+                claimed = claim.run()
+                if claimed and not records:
+                    # A server may lose what is not synced while nodes live: they would go on running what was given
+                    # to others since, under the same fences.
+                    tx.must_last = True
+                leases = leases + claimed
                 consequences.drain()
                 starved = claim.starved
             unplaced = (
@@ -214,17 +274,37 @@ class SqlStore:
             )
             wake_us = now_us if unplaced else next_wake_us(tx, self._registry, now_us)
             last_hold = self._registry.holds.last
+            left = self._left_for_others(tx)
         self._unplaced = unplaced
         return Exchange(
-            leases=leases, refused=recorder.refused, starved=starved, wake_us=wake_us, last_hold=last_hold
+            leases=leases, refused=recorder.refused, starved=starved, wake_us=wake_us, last_hold=last_hold,
+            left=left,
+        )  # fmt: skip
+
+    def _left_for_others(self, tx: Tx) -> bool:
+        """Whether lanes that were filled from here have something left after this claim. A flush of plain jobs
+        fills none, and asks nothing."""
+        filled = self._registry.filled
+        if not filled:
+            return False
+        lanes = orjson.dumps(sorted(filled)).decode()
+        left = tx.value(
+            "select 1 from json_each(?) j where exists (select 1 from ready where ready.lane = j.value) limit 1",
+            (lanes,),
         )
+        filled.clear()
+        return left is not None
+
+    def account(self, node_id: int, records: Sequence[Record]) -> Account:
+        with self._write(durable=False) as tx:
+            return accounting.account(tx, node_id, records)
 
     def started(self, fences: Sequence[int], *, now_us: int) -> None:
         with self._write() as tx:
-            tx.run(
-                "update leases set running_us = ? where fence in (select j.value from json_each(?) j)",
-                (now_us, orjson.dumps(list(fences)).decode()),
-            )
+            for start in range(0, len(fences), STARTED_STEP):
+                some = orjson.dumps(list(fences[start : start + STARTED_STEP])).decode()
+                sql = "update leases set running_us = ? where fence in (select j.value from json_each(?) j)"
+                tx.run(sql, (now_us, some))
 
     # --- what a running attempt may ask ---------------------------------------------------
 
@@ -256,11 +336,16 @@ class SqlStore:
 
     def join(self, node: NodeInfo, *, now_us: int) -> int:
         with self._write() as tx:
-            return nodes.join(tx, node, now_us)
+            home, moved = homes.enter(tx, homes.Arrival(node.name, node.host, node.boot_id, node.root))
+            if moved:
+                self._registry.touch(tx)
+            return nodes.join(tx, node, home, now_us)
 
-    def beat(self, node_id: int, *, now_us: int) -> bool:
+    def beat(
+        self, node_id: int, *, load: Load | None = None, trouble: str | None = None, now_us: int
+    ) -> bool:
         with self._write(durable=False) as tx:
-            return nodes.beat(tx, node_id, now_us)
+            return nodes.beat(tx, node_id, now_us, load, trouble)
 
     def update_node(self, node_id: int, *, state: str, now_us: int) -> None:
         with self._write() as tx:
@@ -270,13 +355,22 @@ class SqlStore:
         with self.database.look() as tx:
             return nodes.known(tx)
 
+    def keep_house(self, node_id: int, *, dead: int | None = None, now_us: int) -> House:
+        with self._look() as tx:
+            keeper = chores.keeper(tx, dead)
+            wake_us = next_wake_us(tx, self._registry, now_us)
+        if keeper is None:
+            with self._write() as tx:
+                keeper = chores.take(tx, node_id, dead)
+        return House(keeper=keeper, wake_us=wake_us)
+
     def recover(self, node_id: int, running: Mapping[int, int] | None, *, now_us: int) -> Sequence[int]:
         # First of all it has left, so that nothing it still sends is taken and nothing more is claimed.
         self.update_node(node_id, state="left", now_us=now_us)
         concerned: list[int] = []
         while True:
             with self._write() as tx:
-                records = nodes.lost(tx, node_id, running, STEP, now_us)
+                records = nodes.lost(tx, node_id, running, self._registry.once_lanes(), STEP, now_us)
                 consequences = Consequences(tx, self._registry, now_us)
                 Recorder(tx, self._registry, consequences, self._random.random(), now_us).run(records, None)
             concerned += [r.job_id for r in records]
@@ -362,15 +456,15 @@ class SqlStore:
             if operation.ids and call.verb:
                 note(tx, call.now_us, call.author, call.verb, call.what, len(operation.ids))
 
-    def deleted_folders(self, limit: int, *, after: int = 0) -> Sequence[int]:
-        sql = "select job_id from tombs where job_id > ? order by job_id limit ?"
+    def deleted_folders(self, limit: int, *, after: int = 0, home: int | None = None) -> Sequence[int]:
+        sql = f"select job_id from tombs where job_id > ? and (? = 1 or {_WITHIN_REACH}) order by job_id limit ?"
         with self.database.look() as tx:
-            found = tx.all(sql, (after, limit))
+            found = tx.all(sql, (after, int(home is None), home or 0, limit))
         return [job_id for (job_id,) in found]
 
-    def folder_gone(self, job_ids: Sequence[int]) -> None:
+    def folder_gone(self, job_ids: Sequence[int], *, home: int = 0) -> None:
         with self._write() as tx:
-            tx.many("delete from tombs where job_id = ?", [(j,) for j in job_ids])
+            tx.many(f"delete from tombs where job_id = ? and {_WITHIN_REACH}", [(j, home) for j in job_ids])
 
     # --- housekeeping ---------------------------------------------------------------------
 
@@ -391,6 +485,7 @@ class SqlStore:
                 breaking.forget(tx, self._registry, now_us)
             self._looked_at_failures = failing.forget(tx, self._looked_at_failures, now_us)
             pacing.forget(tx, now_us)
+            fetching.forget(tx, self._registry, now_us)
             wake_us = next_wake_us(tx, self._registry, now_us)
         self._passes = {job_id: self._passes.get(job_id, ("", False)) for job_id in trees}
         for job_id in trees:
@@ -438,6 +533,18 @@ class SqlStore:
 
     def signature(self) -> int:
         return self.database.data_version()
+
+    # --- waking ---------------------------------------------------------------------------
+
+    def announce(self, sender: str = "") -> None:
+        self.database.announce(sender)
+
+    def listen(self) -> Ear | None:
+        return self.database.listen()
+
+
+_WITHIN_REACH = "(home in (0, ?) or home in (select id from homes where gone = 1))"
+"""Tombs of folders that are in this home if they are anywhere, and of those that nobody will reach any more."""
 
 
 class _Call(NamedTuple):

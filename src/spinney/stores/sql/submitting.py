@@ -20,7 +20,7 @@ from spinney.model.states import State
 from spinney.model.types import DEFAULT_PRIORITY, PRIORITIES, TypeSpec
 from spinney.stores.sql import covering, rows, shifting
 from spinney.stores.sql.database import Tx
-from spinney.stores.sql.placing import POSITIONS
+from spinney.stores.sql.ordering import POSITIONS, share_sql
 from spinney.stores.sql.registry import Registry, effective_queue
 from spinney.stores.sql.rows import Row
 from spinney.stores.sql.settling import Consequences
@@ -265,26 +265,34 @@ def put_in_place(tx: Tx, registry: Registry, first: int, last: int, now_us: int)
     consequences = Consequences(tx, registry, now_us)
     _hold_covered(consequences, first, last)
     groups = tx.all(
-        "select queue, type, stage from jobs where id between ? and ? and state = 'pending' "
-        "group by queue, type, stage",
+        # Of a call put in place in steps some may have run by now, and have a folder.
+        f"select distinct queue, type, stage, {registry.homes.sql} from jobs where id between ? and ? "
+        "and state = 'pending'",
         (first, last),
     )
-    for queue_name, type_, stage in groups:
-        queue = registry.queue(queue_name)
-        share = "0" if queue.shared == "none" else "share"
-        tx.run(
-            f"insert into ready (lane, priority, share, position, job_id) select ?, priority, {share}, "
-            f"{POSITIONS[queue.order]}, id from jobs where id between ? and ? and state = 'pending' "
-            f"and queue = ? and type = ? and stage = ? "
-            "and not exists (select 1 from leases l where l.job_id = jobs.id) on conflict do nothing",
-            (registry.lane(tx, queue_name, type_, stage), first, last, queue_name, type_, stage),
-        )
+    for group in groups:
+        _into_ready(tx, registry, first, last, *group)
     specials = tx.all(
         "select id from jobs where id between ? and ? and state = 'waiting' order by id", (first, last)
     )
     for (job_id,) in specials:
         consequences.place(rows.find(tx, job_id))
     consequences.drain()
+
+
+def _into_ready(
+    tx: Tx, registry: Registry, first: int, last: int, queue_name: str, type_: str, stage: str, home: int
+) -> None:
+    queue = registry.queue(queue_name)
+    lane = registry.lane_to_fill(tx, queue_name, type_, stage, home)
+    tx.run(
+        f"insert into ready (lane, priority, share, position, job_id) select ?, priority, {share_sql(queue)}, "
+        f"{POSITIONS[queue.order]}, id from jobs where id between ? and ? and state = 'pending' "
+        f"and queue = ? and type = ? and stage = ? and {registry.homes.sql} = ? "
+        "and not exists (select 1 from leases l where l.job_id = jobs.id) on conflict do nothing",
+        (lane, first, last, queue_name, type_, stage, home),
+    )
+    registry.marks.entered_among(tx, lane, queue, "jobs where id between ? and ?", (first, last))
 
 
 def _hold_covered(consequences: Consequences, first: int, last: int) -> None:
@@ -301,7 +309,7 @@ def _hold_covered(consequences: Consequences, first: int, last: int) -> None:
     covered = covering.among(tx, registry.holds, wide, [job_id for (job_id,) in pending])
     if covered:
         # A published job may have been opened again before it was put in place, and stand in ``ready`` by that.
-        shifting.out_of_ready(tx, shifting.keys(registry, shifting.some(tx, covered)))
+        shifting.out_of_ready(tx, shifting.keys(registry, shifting.some(tx, registry, covered)))
         shifting.to_held(consequences, covered)
 
 
@@ -323,7 +331,13 @@ def inline(tx: Tx, registry: Registry, plans: Sequence[Plan], now_us: int) -> li
     first_id = tx.take("job", total)
     for run in runs(tx, registry, plans, first_id, total):
         write_run(tx, run, now_us, first_id)
-    put_in_place(tx, registry, first_id, first_id + total - 1, now_us)
+    last_id = first_id + total - 1
+    if registry.holds.wide or any(p.parent is not None or not p.plain for p in plans):
+        put_in_place(tx, registry, first_id, last_id, now_us)
+    else:
+        # What most calls are: new jobs at the top, which nothing keeps, in known places and without a home.
+        for place in dict.fromkeys((p.queue, p.spec.name, p.stage) for p in plans):
+            _into_ready(tx, registry, first_id, last_id, *place, 0)
     return list(range(first_id, first_id + total))
 
 

@@ -9,13 +9,15 @@ then each candidate is asked (``Withholding``), which costs nothing when there i
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from heapq import merge
 from itertools import islice
 
+import orjson
+
 from spinney.scheduling.fairness import deal
 from spinney.scheduling.quota import quota
-from spinney.stores.sql import covering, shifting
+from spinney.stores.sql import covering, nodes, shifting
 from spinney.stores.sql.database import Tx
 from spinney.stores.sql.registry import Lane, Registry
 from spinney.stores.sql.settling import Consequences
@@ -23,6 +25,32 @@ from spinney.stores.sql.settling import Consequences
 _ALL_SHARES = -(2**62)
 WITHHELD_MOST = 100
 """So many jobs that a hold covers, which is not swept yet, one claim makes held."""
+# Written with "order by … limit 1", because PostgreSQL may take min() for something that reads it all.
+_SHARES = (
+    "with recursive s(share) as ("
+    "select (select r.share from ready r where r.lane = ?1 and r.priority = ?2 and (r.share, r.position) >= (?3, ?4) "
+    "order by r.share, r.position limit 1) union all "
+    "select (select r.share from ready r where r.lane = ?1 and r.priority = ?2 and r.share > s.share "
+    "order by r.share limit 1) from s where s.share is not null) select share from s where share is not null limit ?5"
+)
+TOGETHER = 5
+"""So many shares are worth one statement for all."""
+_FIRST_OF_EACH = (
+    "select r.position, r.job_id, r.lane, r.share from (select j.value as share, (select p.position from ready p "
+    "where p.lane = ?1 and p.priority = ?2 and p.share = j.value order by p.position limit 1 offset ?3 - 1) as last "
+    "from json_each(?4) j limit 1000000) s cross join ready r "
+    "where r.lane = ?1 and r.priority = ?2 and r.share = s.share and r.position <= coalesce(s.last, '~') "
+    "order by r.share, r.position"
+)
+"""Of each of these shares the first so many (the third argument). Every position is of digits and dots, and so before
+``~``. The limit keeps the inner select whole: its last positions are asked for once a share."""
+_FIRST_OF_EACH_POSTGRESQL = (
+    "select r.position, r.job_id, r.lane, r.share from json_each(?4) j cross join lateral "
+    "(select * from ready where lane = ?1 and priority = ?2 and share = j.value order by position limit ?3) r "
+    "order by r.share, r.position"
+)
+"""The same: the planner would walk ``ready`` and look each row up among the shares."""
+
 
 Candidate = tuple[str, int, int, int]
 """(position, job id, lane, share) of a row in ``ready``."""
@@ -34,6 +62,8 @@ class Rotation:
     def __init__(self) -> None:
         self.queue = ""
         self.shares: dict[str, int] = {}
+        self.freed_us = 0
+        """When a slot with a warm worker last came free and could be given anything."""
 
     def queues_in_turn(self, names: Sequence[str]) -> list[str]:
         ordered = sorted(names)
@@ -111,14 +141,18 @@ class Supply:
         held = {share: len(slots) for share, slots in self._held_by(queue).items()}
         at_most = None
         if self.registry.queue(queue).shared == "quota":
-            at_most = quota(self._slots_serving(), len(set(shares) | set(held)))
-        # Each round reads a share no deeper than it is dealt; who turns out short is dealt no more.
-        supply = dict.fromkeys(shares, n)
+            at_most = quota(self._slots_serving(queue), len(set(shares) | set(held)))
+        # A share is read as deep as it is dealt; where others turn out short, twice as deep, so that few rounds do.
+        supply, depth = dict.fromkeys(shares, n), dict.fromkeys(shares, 0)
+        found: dict[int, list[Candidate]] = {}
         while True:
             picks = deal(held, shares, supply, n, at_most)
-            wanted = Counter(picks)
-            found = {s: self._of_share(lanes, priority, s, k) for s, k in wanted.items()}
-            short = {s: len(found[s]) for s, k in wanted.items() if len(found[s]) < k}
+            deeper = {s: max(k, 2 * depth[s]) for s, k in Counter(picks).items() if k > depth[s]}
+            if not deeper:
+                break
+            found |= self._of_shares(lanes, priority, deeper)
+            depth |= deeper
+            short = {s: len(found[s]) for s, k in deeper.items() if len(found[s]) < k}
             if not short:
                 break
             supply |= short
@@ -129,8 +163,9 @@ class Supply:
         if queue not in self._held:
             held: dict[int, set[tuple[int, int]]] = {}
             for share, node, slot in self.tx.all(
-                "select distinct share, node_id, slot from leases where lane in (select j.value from json_each(?) j)",
-                (self.registry.lanes_of(queue),),
+                "select distinct share, node_id, slot from leases where fence >= ? "
+                "and lane in (select j.value from json_each(?) j)",
+                (self.registry.marks.fence, self.registry.lanes_of(queue)),
             ):
                 held.setdefault(share, set()).add((node, slot))
             self._held[queue] = held
@@ -141,21 +176,22 @@ class Supply:
                     held.setdefault(share, set()).update((self.node_id, slot) for slot in slots)
         return held
 
-    def _slots_serving(self) -> int:
-        return int(self.tx.value("select coalesce(sum(slots), 0) from nodes where state = 'active'")) or 1
+    def _slots_serving(self, queue: str) -> int:
+        return nodes.slots_serving(self.tx, self.registry.queue(queue))
 
     def _shares_in_turn(self, queue: str, lanes: list[Lane], priority: int, n: int) -> list[int]:
         """Shares with something to do, from behind the last served: as many as could matter."""
         after = self.rotation.shares.get(queue, _ALL_SHARES)
         enough = n + 1
         if self.registry.queue(queue).shared == "quota":
-            enough = max(enough, self._slots_serving())
-        found = self._scan_around(lanes, priority, after, enough)
+            enough = max(enough, self._slots_serving(queue))
+        # Those that hold something number at most the slots: behind them come enough that do not.
+        counted = len(self._held[queue]) if queue in self._held else 0
+        found = self._scan_around(lanes, priority, after, enough + counted)
         if len(found) <= 1:
             return found
         held = self._held_by(queue)
-        if len(found) >= enough and any(held.get(s) for s in found):
-            # Those that hold something number at most the slots: behind them come enough that do not.
+        if len(found) >= enough + counted and len(held) > counted and any(held.get(s) for s in found):
             found = self._scan_around(lanes, priority, after, enough + len(held))
         return found
 
@@ -167,16 +203,25 @@ class Supply:
         return found
 
     def _scan_shares(self, lanes: list[Lane], priority: int, after: int, limit: int) -> list[int]:
-        sql = (
-            "with recursive s(share) as ("
-            "select min(share) from ready where lane = ?1 and priority = ?2 and share > ?3 union all "
-            "select (select min(r.share) from ready r where r.lane = ?1 and r.priority = ?2 and r.share > s.share) "
-            "from s where s.share is not null) select share from s where share is not null limit ?4"
-        )
-        per_lane = [[s for (s,) in self.tx.all(sql, (lane.id, priority, after, limit))] for lane in lanes]
+        per_lane = []
+        for lane in lanes:
+            share, low = self.registry.marks.start_of(lane.id, priority, after)
+            per_lane.append([s for (s,) in self.tx.all(_SHARES, (lane.id, priority, share, low, limit))])
         if len(per_lane) == 1:
             return per_lane[0]
         return list(islice(dict.fromkeys(merge(*per_lane)), limit))
+
+    def _of_shares(self, lanes: list[Lane], priority: int, wanted: Mapping[int, int]) -> dict[int, list[Candidate]]:
+        """The first so many of each share: one statement for all of which as many are wanted."""
+        if len(lanes) > 1 or len(wanted) < TOGETHER or lanes[0].probing or self.withholding is not None:
+            return {share: self._of_share(lanes, priority, share, n) for share, n in wanted.items()}
+        first_of_each = _FIRST_OF_EACH_POSTGRESQL if self.tx.postgresql else _FIRST_OF_EACH
+        found: dict[int, list[Candidate]] = {share: [] for share in wanted}
+        for n in set(wanted.values()):
+            shares = orjson.dumps([share for share, k in wanted.items() if k == n]).decode()
+            for candidate in self.tx.all(first_of_each, (lanes[0].id, priority, n, shares)):
+                found[candidate[3]].append(candidate)
+        return found
 
     def _of_share(self, lanes: list[Lane], priority: int, share: int, n: int) -> list[Candidate]:
         """The first ``n`` of a share, over its lanes, in the order of the queue."""
@@ -187,10 +232,11 @@ class Supply:
     def _of_lane(self, lane_id: int, priority: int, share: int, n: int) -> list[Candidate]:
         sql = (
             "select position, job_id, lane, share from ready where lane = ? and priority = ? and share = ? "
-            "order by position limit ?"
+            "and position >= ? order by position limit ?"
         )
+        low = self.registry.marks.low(lane_id, priority, share)
         while True:
-            found: list[Candidate] = self.tx.all(sql, (lane_id, priority, share, n))
+            found: list[Candidate] = self.tx.all(sql, (lane_id, priority, share, low, n))
             if self.withholding is None:
                 return found
             free, more = self.withholding.free(found, priority)

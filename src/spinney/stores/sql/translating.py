@@ -7,8 +7,9 @@
 """
 
 import re
+from collections.abc import Iterable
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 _LIST = re.compile(r"json_each\((\?\d*)\) (/\* text \*/ )?(\w+)")
 _PADDED = re.compile(r"printf\('%0(\d+)d', ([^()]+)\)")
@@ -37,29 +38,71 @@ def copied(sql: str) -> str | None:
     return f"copy {found.group(1)} ({found.group(2)}) from stdin" if found else None
 
 
-@lru_cache(maxsize=256)
-def at_once(sql: str, kinds: tuple[str | None, ...]) -> str | None:
-    """An update or delete of a row by its key, for many rows in one statement: each column of the arguments comes
-    as an array of its kind. None where the statement is of another shape.
+class Column(NamedTuple):
+    """What many rows have in one place."""
 
-    ``kinds``: the PostgreSQL type of each argument; None where all are null.
+    kind: str
+    """Its PostgreSQL type."""
+    single: bool
+    """All have the same value, which may travel once."""
+
+
+@lru_cache(maxsize=1024)
+def at_once(sql: str, columns: tuple[Column | None, ...]) -> Statement | None:
+    """An update or delete of a row by its key, for many rows in one statement: each column of the arguments comes
+    as an array of its kind, or as one value; None stands for a column that is null in all rows. None where the
+    statement is of another shape.
+
+    What belongs to the key always comes as an array: a condition on one value, of which the planner knows nothing,
+    would lead it to walk the table and look each row up in the list.
     """
     found = _BY_ROW.fullmatch(sql)
-    if found is None or _NUMBERED.search(sql) or sql.count("?") != len(kinds):
+    if found is None or _NUMBERED.search(sql) or sql.count("?") != len(columns):
         return None
-    columns = iter(range(len(kinds)))
+    arrays = [n for n, column in enumerate(columns) if column is not None and not column.single]
+    if not arrays:
+        return None
     verb, head, rest = found.groups()
+    of_the_key = head.count("?")
+    arrays = [
+        n for n, column in enumerate(columns) if column is not None and not (column.single and n < of_the_key)
+    ]
+    if not arrays:
+        return None
+    places = iter(range(len(columns)))
+    order: list[int] = []
 
-    def column(_: re.Match[str]) -> str:
-        n = next(columns)
-        return "null" if kinds[n] is None else f"v.c{n}"
+    def place(_: re.Match[str]) -> str:
+        n = next(places)
+        column = columns[n]
+        if column is None:
+            return "null"
+        if n in arrays:
+            return f"v.c{n}"
+        order.append(n)
+        return f"cast(%s as {column.kind})"
 
-    head, rest = re.sub(r"\?", column, head), re.sub(r"\?", column, rest)
-    given = [(n, kind) for n, kind in enumerate(kinds) if kind is not None]
-    arrays = ", ".join(f"cast(%s as {kind}[])" for _, kind in given)
-    names = ", ".join(f"c{n}" for n, _ in given)
+    head = re.sub(r"\?", place, head)
+    order += arrays
+    rest = re.sub(r"\?", place, rest)
+    listed = ", ".join(f"cast(%s as {columns[n].kind}[])" for n in arrays)  # type: ignore[union-attr]
+    names = ", ".join(f"c{n}" for n in arrays)
     joined = "from" if verb == "update" else "using"
-    return f"{verb} {head} {joined} unnest({arrays}) as v({names}) where {rest}"
+    return Statement(f"{verb} {head} {joined} unnest({listed}) as v({names}) where {rest}", tuple(order))
+
+
+def array(values: Iterable[Any]) -> str:
+    """An array as PostgreSQL reads it, of numbers, truth values and texts. Quicker than the driver's own."""
+    return "{" + ",".join(map(_item, values)) + "}"
+
+
+def _item(value: Any) -> str:
+    if value is None:
+        return "null"
+    if isinstance(value, str):
+        escaped = value.replace("\\", "\\\\").replace('"', '\\"')
+        return f'"{escaped}"'
+    return str(int(value)) if isinstance(value, int) else repr(value)
 
 
 @lru_cache(maxsize=4096)

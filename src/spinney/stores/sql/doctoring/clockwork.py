@@ -9,6 +9,7 @@ import orjson
 from spinney.model.errors import SpinneyError, UsageError
 from spinney.model.schedules import Schedule
 from spinney.scheduling import recurrence
+from spinney.stores.sql import chores
 from spinney.stores.sql.doctoring.rule import (
     GRACE_US,
     JOBS,
@@ -121,6 +122,8 @@ _TOPS = {
     "lift": "select 0",
     "lift_swept": "select 0",
     "hold_sweep": "select 0",
+    "home": "select max(id) from homes",
+    "fetch": "select max(id) from fetches",
     "removed": "select 0",
 }
 """Counters, and the highest number of each that was used."""
@@ -170,6 +173,31 @@ def _fences(name: str, walk: Walk, column: str) -> Paged:
     )
 
 
+# --- who keeps house --------------------------------------------------------------------------
+
+
+def _unkept(look: Look) -> list[Facts]:
+    """The node that is said to keep house has not beaten for long, or is not there any more, although there are
+    others that should have noticed."""
+    row = look.tx.one(
+        "select c.node_id, n.name, n.seen_us from chores c left join nodes n on n.id = c.node_id "
+        "where c.name = ? and c.node_id is not null",
+        (chores.HOUSEKEEPING,),
+    )
+    late_us = look.now_us - GRACE_US
+    if row is None or (row[2] is not None and row[2] >= late_us):
+        return []
+    others = look.tx.value(
+        "select count(*) from nodes where id <> ? and state = 'active' and started_us < ? and seen_us >= ?",
+        (row[0], late_us, late_us),
+    )
+    return [{"node": row[1] or f"number {row[0]}", "others": others}] if others else []
+
+
+def _give_up_house(mend: Mend, _: Facts) -> None:
+    mend.tx.run("delete from chores where name = ?", (chores.HOUSEKEEPING,))
+
+
 RULES: tuple[Rule, ...] = (
     Whole(
         name="counter-behind",
@@ -200,6 +228,16 @@ RULES: tuple[Rule, ...] = (
         sentence="node {name} on {host} has not beaten for {silent_s} seconds (by the clocks of both hosts) and has "
         "{leases} leases; it is probably dead, and any other node that runs takes its work back. If there is none and "
         "you know that it is dead: spinney doctor --repair --dead {name}",
+    ),
+    Whole(
+        name="house-unkept",
+        about="The node that keeps house beats.",
+        find=_unkept,
+        subject="housekeeping",
+        sentence="node {node}, which keeps house, does not beat, and none of the {others} others has taken over; "
+        "scheduled jobs are late, and dead nodes are not recovered",
+        offer="lets another node keep house",
+        mend=_give_up_house,
     ),
     Paged(
         name="schedule-overdue",

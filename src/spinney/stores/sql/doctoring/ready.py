@@ -29,7 +29,7 @@ def _nowhere(look: Look, found: list[dict[str, Any]]) -> list[dict[str, Any]]:
 def _not_in_place(look: Look, found: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Of pending jobs those that are not where they would be looked for. That goes by key; and daily work puts
     nobody anywhere else, so what the examination has found nowhere need not be looked for in all of ``ready``."""
-    pending = {row.id: row for row in shifting.some(look.tx, [facts["id"] for facts in found])}
+    pending = {row.id: row for row in shifting.some(look.tx, look.registry, [facts["id"] for facts in found])}
     missing = []
     for facts in found:
         keys = shifting.keys(look.registry, [pending[facts["id"]]])
@@ -41,7 +41,7 @@ def _not_in_place(look: Look, found: list[dict[str, Any]]) -> list[dict[str, Any
 
 def _elsewhere(look: Look, found: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Those that do not stand in the place that their jobs' rows say."""
-    pending = {row.id: row for row in shifting.some(look.tx, [facts["job_id"] for facts in found])}
+    pending = {row.id: row for row in shifting.some(look.tx, look.registry, [facts["job_id"] for facts in found])}
     wrong = []
     for facts in found:
         keys = shifting.keys(look.registry, [pending[facts["job_id"]]])
@@ -61,6 +61,11 @@ def _leave(mend: Mend, facts: Facts) -> None:
 def _leave_and_place(mend: Mend, facts: Facts) -> None:
     _leave(mend, facts)
     mend.place(facts["job_id"])
+
+
+def _lower_mark(mend: Mend, facts: Facts) -> None:
+    lane, priority, share, position = _key(facts)
+    mend.registry.marks.entered(mend.tx, lane, (priority, share, position))
 
 
 def _hidden(look: Look, found: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -155,6 +160,19 @@ RULES: tuple[Rule, ...] = (
         sentence="job {job_id} stands ready to be claimed under {hold}",
         offer="holds it",
         mend=_leave_and_place,
+    ),
+    Paged(
+        name="ready-below-mark",
+        about="Nothing stands in ready below its lane's low mark, from which claims begin to look.",
+        walk=READY,
+        join="cross join low_marks m",
+        on="m.lane = page.lane",
+        where="(page.priority, page.share, page.position) < (m.priority, m.share, m.position)",
+        tells=("page.job_id",),
+        sentence="job {job_id} stands ready below the mark from which its lane is looked through, so that nobody "
+        "finds it",
+        offer="lowers the mark",
+        mend=_lower_mark,
     ),
     Paged(
         name="pending-nowhere",

@@ -6,14 +6,14 @@ import stat
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from spinney.model.errors import AuditBroken, StoreUnusable
 from spinney.model.operators import Violation
 from spinney.model.places import beside
 from spinney.stores.sql.auditing import SqlAudit
 from spinney.stores.sql.doctoring.rule import Facts, Look, Mend, Repair, Rule, told_as
-from spinney.stores.sql.registry import UnreadableDeclaration, read_queue, read_type
+from spinney.stores.sql.registry import UnreadableDeclaration, read_queue, read_settings, read_type
 from spinney.stores.sql.session import Session
 from spinney.stores.sql.sqlite import SqliteDatabase
 
@@ -40,11 +40,11 @@ class OfStore:
     mend: Repair | None = None
     stepwise: bool = False
     deep: bool = False
-    of_file: bool = True
-    """Only a store in a file can break it."""
+    of: Literal["file", "server", "any"] = "file"
+    """Which kind of store can break it."""
 
     def examine(self, session: Session, now_us: int) -> Iterator[Violation]:
-        if self.of_file and not isinstance(session.database, SqliteDatabase):
+        if self.of not in ("any", "file" if isinstance(session.database, SqliteDatabase) else "server"):
             return
         for facts in self.find(session):
             yield told_as(self, self.subject, self.sentence, self.offer, facts)
@@ -133,19 +133,48 @@ def _close(mend: Mend, facts: Facts) -> None:
     path.chmod(stat.S_IMODE(path.lstat().st_mode) & facts["wanted"])
 
 
+# --- a server ---------------------------------------------------------------------------------
+
+
+def _held_open(session: Session) -> Iterator[Mapping[str, Any]]:
+    """Of other users' transactions a role sees the age only with the rights of pg_read_all_stats."""
+    with session.database.look() as tx:
+        found = tx.all(_HORIZONS, (OPEN_MOST_S,))
+    for who, since_s, mend in found:
+        yield {"who": who, "minutes": max(1, round(since_s / 60)), "mend": mend}
+
+
+OPEN_MOST_S = 60
+"""A transaction that is open for longer keeps PostgreSQL from clearing away what every job leaves behind."""
+_HORIZONS = (
+    "select 'the transaction of process ' || pid || ' (user ' || coalesce(usename, 'unknown') || ', ' "
+    "|| coalesce(nullif(application_name, ''), 'without a name') || ', ' || coalesce(state, 'at work') || ')', "
+    "extract(epoch from now() - xact_start), 'select pg_terminate_backend(' || pid || ')' from pg_stat_activity "
+    "where datname = current_database() and pid <> pg_backend_pid() and backend_xmin is not null "
+    "and xact_start < now() - ? * interval '1 second' "
+    "union all select 'the prepared transaction ' || gid || ' (user ' || owner || ')', "
+    "extract(epoch from now() - prepared), 'rollback prepared ' || quote_literal(gid) from pg_prepared_xacts "
+    "where database = current_database() "
+    "union all select 'the replication slot ' || slot_name, 0, 'select pg_drop_replication_slot(' || "
+    "quote_literal(slot_name) || ')' from pg_replication_slots where xmin is not null and not active"
+)
+
+
 # --- what is declared -------------------------------------------------------------------------
 
 
 def _unreadable(session: Session) -> Iterator[Mapping[str, Any]]:
     """Without the registry, which cannot be had then: all other rules fail for it, and need not say so."""
-    for table, read in (("types", read_type), ("queues", read_queue)):
+    for table, column, read in (
+        ("types", "spec", read_type), ("queues", "spec", read_queue), ("queue_settings", "settings", read_settings),
+    ):  # fmt: skip
         with session.database.look() as tx:
-            declared = tx.all(f"select name, spec from {table} order by name")  # a literal of two
+            declared = tx.all(f"select name, {column} from {table} order by name")  # literals of these lines
         for name, spec in declared:
             try:
                 read(name, spec)
             except UnreadableDeclaration as error:
-                yield {"kind": table.removesuffix("s"), "name": name, "finding": str(error)}
+                yield {"kind": table.removesuffix("s").replace("_", " "), "name": name, "finding": str(error)}
 
 
 # --- the audit --------------------------------------------------------------------------------
@@ -210,10 +239,19 @@ RULES: tuple[Rule, ...] = (
         sentence="{path} belongs to user {owner}, but you are user {us}; run Spinney as its owner, or change the owner",
     ),
     OfStore(
+        name="transaction-open",
+        about="On a server no transaction stays open for long: it keeps dead rows, through which every claim must go.",
+        find=_held_open,
+        of="server",
+        subject="server",
+        sentence="{who} has been open for {minutes} min, and until it ends claims cost more with every job; let it "
+        "finish, or end it ({mend})",
+    ),
+    OfStore(
         name=DECLARATIONS,
         about="What job types and queues are can be read.",
         find=_unreadable,
-        of_file=False,
+        of="any",
         subject="{kind} {name}",
         sentence="{finding}",
     ),
@@ -221,7 +259,7 @@ RULES: tuple[Rule, ...] = (
         name="audit-broken",
         about="The chain of the audit is whole.",
         find=_broken_chain,
-        of_file=False,
+        of="any",
         subject="audit",
         sentence="{finding}",
     ),

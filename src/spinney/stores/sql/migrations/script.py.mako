@@ -15,3 +15,6 @@ depends_on = None
 
 def upgrade() -> None:
     ${upgrades if upgrades else "pass"}
+
+
+# What only older code needs is taken away in finish(), the part after; see spinney.stores.sql.migrating.

@@ -65,7 +65,7 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("seq"),
     )
     op.create_index("audit_by_call", "audit", ["call", "seq"])
-    for guard in AUDIT_GUARDS if op.get_bind().dialect.name == "sqlite" else AUDIT_GUARDS_POSTGRESQL:
+    for guard in AUDIT_GUARDS if op.get_context().dialect.name == "sqlite" else AUDIT_GUARDS_POSTGRESQL:
         op.execute(guard)
     op.create_table(
         "failures",

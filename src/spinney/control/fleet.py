@@ -1,0 +1,38 @@
+"""Nodes: to be let rest, to go on, and how many slots each has."""
+
+from spinney.control.hand import Hand
+from spinney.model import names
+from spinney.model.fleet import Orders
+
+
+class Fleet(Hand):
+    """Every change is audited, and in force for every claim when the verb returns."""
+
+    def drain(self, name: str, *, reason: str | None = None) -> Orders:
+        """Let the node take nothing new: what it runs finishes, what it has not begun goes back. It stays, and
+        ``resume`` lets it go on. Raises BadName, UsageError (the reason), Refused (no node has this name)."""
+        _require_named(name)
+        if reason is not None:
+            names.label("reason", reason)
+        done = self.store.fleet.drain(name, self.author(reason), now_us=self.clock())
+        self.nudge()
+        return done
+
+    def resume(self, name: str, *, reason: str | None = None) -> Orders:
+        """Let a drained node go on. Raises BadName, Refused (it is not drained, or no node has this name)."""
+        _require_named(name)
+        done = self.store.fleet.resume(name, self.author(reason), now_us=self.clock())
+        self.nudge()
+        return done
+
+    def set_slots(self, name: str, slots: int | None, *, reason: str | None = None) -> Orders:
+        """So many slots for the node; None: as it was started. What runs in slots that go finishes.
+        Raises BadName, UsageError (no number of slots), Refused (no node has this name)."""
+        _require_named(name)
+        done = self.store.fleet.set_slots(name, slots, self.author(reason), now_us=self.clock())
+        self.nudge()
+        return done
+
+
+def _require_named(name: str) -> None:
+    names.name("node", name)

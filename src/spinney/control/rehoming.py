@@ -1,0 +1,43 @@
+"""Folders that nobody will reach any more, let go of: their jobs go on elsewhere, with empty ones."""
+
+from collections.abc import Sequence
+
+from spinney.control.hand import Hand
+from spinney.model import names
+from spinney.model.errors import Refused
+from spinney.model.homes import Home
+from spinney.params.hints import did_you_mean, listed
+
+
+class Homes(Hand):
+    """For stores whose folders are local. Every change is audited; no file is touched."""
+
+    def on_host(self, host: str) -> Sequence[Home]:
+        """The folder roots of a host that nobody has let go of. Raises Refused when there is none."""
+        known = [home for home in self.store.homes.all() if not home.gone]
+        found = [home for home in known if home.host == host]
+        if not found:
+            hosts = sorted({home.host for home in known})
+            there = f"those that have: {listed(hosts)}" if hosts else "and no other has"
+            raise Refused(f"no host {host!r} has job folders{did_you_mean(host, hosts)}; {there}")
+        return found
+
+    def let_go_of_job(self, job_id: int, *, reason: str | None = None) -> Home:
+        """Bind a job to no host any more: where it begins next, it goes on from the stage where it stopped, in an
+        empty folder. Raises BadName, NoSuchJob, Refused."""
+        _require_label(reason)
+        home = self.store.homes.let_go_of_job(job_id, self.author(reason), now_us=self.clock())
+        self.nudge()
+        return home
+
+    def let_go(self, home: Home, *, reason: str | None = None) -> Home:
+        """The same for all jobs whose folders are in this root, at once. Raises BadName, Refused."""
+        _require_label(reason)
+        done = self.store.homes.let_go(home.id, self.author(reason), now_us=self.clock())
+        self.nudge()
+        return done
+
+
+def _require_label(reason: str | None) -> None:
+    if reason is not None:
+        names.label("reason", reason)

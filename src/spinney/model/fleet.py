@@ -1,0 +1,81 @@
+"""Nodes as operators see them: what is wanted of each, and how it fares."""
+
+import json
+from dataclasses import asdict, dataclass
+
+from spinney.model.serving import ALL, Serves
+
+SILENT_US = 5_000_000
+"""A node that has not beaten for so long (by the clocks of both hosts) is shown as silent. For show alone: that it
+is dead, other nodes say by their own clocks."""
+DEAD_US = 60_000_000
+"""For so long, four times the usual lease period: any other node would have said that it is dead."""
+OVER = "was cut off"
+"""Trouble that begins so is over, and told for a while because nobody may have seen it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Orders:
+    """What operators want of the nodes of a name, whichever incarnation comes."""
+
+    drained: bool = False
+    """It takes nothing new; what it was given and has not begun goes back, what runs finishes."""
+    slots: int | None = None
+    """So many slots; None: as it was started."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Load:
+    """What a node measures of its host."""
+
+    one_minute: float
+    """Processes that ran or wanted to, on average over the last minute."""
+    cpus: int
+    """That it may use."""
+    memory_bytes: int
+    memory_free_bytes: int
+    """What programs could be given without anything being paged out."""
+
+    def to_json(self) -> str:
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str | None) -> "Load | None":
+        """What was measured; None when nothing was, or by a version that measures something else."""
+        try:
+            return None if text is None else cls(**json.loads(text))
+        except (TypeError, ValueError):
+            return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeStatus:
+    """A node that has not left, or still owns leases, as of one snapshot."""
+
+    id: int
+    node: str
+    host: str
+    pid: int
+    version: str
+    state: str
+    """``active``, ``degraded`` (``trouble`` says why), ``drained`` (by an operator), ``draining`` (it was told to
+    end), ``silent``, ``dead`` (silent for so long that any other node would have said so), ``left`` (its leases are
+    being taken back)."""
+    seen_us: int
+    started_us: int
+    slots: int
+    """In force for its name."""
+    slots_started: int
+    """Those it was started with."""
+    used: int
+    """Slots that hold leases."""
+    leases: int
+    types: tuple[str, ...]
+    serves: Serves = ALL
+    load: Load | None = None
+    keeps_house: bool = False
+    """It does what one does for all: promotion of scheduled jobs, recovery, retention."""
+    trouble: str | None = None
+    """Why it works worse than it should, or (``OVER``) did not long ago."""
+    drained_by: str | None = None
+    drained_reason: str | None = None

@@ -1,0 +1,69 @@
+"""Who may do what in a schema of a PostgreSQL database: its owner makes and alters the store, others work with it.
+
+A node needs no right to make, alter or own anything. What it may do is what it does: read and write the rows of the
+store's tables. Who made the store (``meta``) and which schema it has (``alembic_version``) it may only read, and the
+audit it may only add to.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import psycopg
+from psycopg import sql
+
+from spinney.model.errors import StoreUnusable, UsageError
+
+_MAINTAIN = 170000
+"""The first version in which one who does not own a table may be allowed to vacuum it."""
+
+
+def grants(schema: str, roles: Sequence[str], server_version: int) -> list[str]:
+    """What gives these roles all that a node, a submitter or an operator needs. Tables that a later ``init`` makes
+    are granted with it, when the same role runs it."""
+    place = _quoted(schema)
+    said = []
+    for role in map(_quoted, roles):
+        said += [
+            f"grant usage on schema {place} to {role}",
+            f"grant select, insert, update, delete on all tables in schema {place} to {role}",
+            f"revoke insert, update, delete on {place}.alembic_version, {place}.meta from {role}",
+            f"revoke update, delete on {place}.audit from {role}",
+            f"alter default privileges in schema {place} grant select, insert, update, delete on tables to {role}",
+        ]
+        if server_version >= _MAINTAIN:
+            said.append(f"grant maintain on {place}.ready, {place}.leases to {role}")
+    return said
+
+
+def require_roles(connection: "psycopg.Connection[Any]", roles: Sequence[str]) -> None:
+    """Raise UsageError for one that is not there."""
+    for role in roles:
+        if connection.execute("select 1 from pg_roles where rolname = %s", (role,)).fetchone() is None:
+            raise UsageError(f"there is no role {role!r} in this database; make it with 'create role {role} login'")
+
+
+def require_owner(connection: "psycopg.Connection[Any]", name: str, schema: str) -> None:
+    """Raise StoreUnusable, with who may, unless this role may make or alter the store."""
+    user, database, may_create, owner, owns = connection.execute(
+        "select current_user::text, current_database()::text, "
+        "case when s.oid is null then has_database_privilege(current_database(), 'create') "
+        "else has_schema_privilege(s.oid, 'create') end, "
+        "pg_get_userbyid(t.relowner)::text, pg_has_role(t.relowner, 'usage') "
+        "from (select 1) one left join pg_namespace s on s.nspname = %s "
+        "left join pg_class t on t.relnamespace = s.oid and t.relname = 'alembic_version'",
+        (schema,),
+    ).fetchone() or (None,) * 5
+    if owner is not None and not owns:
+        raise StoreUnusable(
+            f"{name} belongs to the role {owner}, and {user} may only work with it; run 'spinney init' as {owner}, or "
+            f"have a DBA run what 'spinney init --sql' prints"
+        )
+    if not may_create:
+        raise StoreUnusable(
+            f"{user} may not make a store in {name}; have a DBA run 'create schema {_quoted(schema)} authorization "
+            f"{_quoted(user)}' in the database {database}, or what 'spinney init --sql' prints"
+        )
+
+
+def _quoted(name: Any) -> str:
+    return sql.Identifier(str(name)).as_string(None)

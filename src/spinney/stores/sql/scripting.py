@@ -1,0 +1,63 @@
+"""What ``spinney init`` does to a PostgreSQL database, as one script for a DBA to read and to run.
+
+It is made from the same revisions, by Alembic's offline mode; what ``init`` finds out by looking is looked up when the
+script is made, so it is for this database as it stands. A test compares what a run of the script leaves with what
+``init`` leaves.
+"""
+
+import io
+import secrets
+from collections.abc import Sequence
+
+from alembic.migration import MigrationContext
+from alembic.operations import Operations
+from alembic.script import ScriptDirectory
+from sqlalchemy.dialects.postgresql.base import PGDialect
+
+from spinney.stores.sql.migrating import OWN, with_finish
+from spinney.stores.sql.standing import WORKS_WITH, Standing
+
+_TURN = "insert into counters (name, value) values ('turn', 0) on conflict do nothing"
+
+
+def script(schema: str, standing: Standing | None, *, schema_is_there: bool, grants: Sequence[str]) -> str:
+    """``standing``: of what is there; None: no store yet. Ends with a line feed."""
+    said = ["begin", f"select pg_advisory_xact_lock(hashtext('spinney {schema}'))"]
+    if not schema_is_there:
+        said.append(f'create schema "{schema}"')
+    said.append(f'set local search_path to "{schema}"')
+    if standing is not None:
+        said.append("update counters set value = value + 1 where name = 'turn'")
+    before = ";\n".join(said)
+    after = ";\n".join([*_marks(standing), _TURN, *grants, "commit"])
+    return (
+        f"-- What 'spinney init' does in the schema {schema}: run it as the role that shall own the store.\n"
+        f"{before};\n\n{_revisions(standing)}\n{after};\n"
+    )
+
+
+def _revisions(standing: Standing | None) -> str:
+    scripts, out = ScriptDirectory(str(OWN)), io.StringIO()
+    context = MigrationContext.configure(
+        dialect=PGDialect(paramstyle="named"),  # type: ignore[no-untyped-call]
+        opts={
+            "as_sql": True,
+            "literal_binds": True,
+            "output_buffer": out,
+            "starting_rev": None if standing is None else standing.schema,
+            "fn": lambda revision, _: scripts._upgrade_revs("head", revision),
+        },
+    )
+    with Operations.context(context):
+        context.run_migrations()
+        for revision in with_finish(scripts) if standing is None else ():
+            revision.module.finish()
+    return out.getvalue()
+
+
+def _marks(standing: Standing | None) -> list[str]:
+    scripts = ScriptDirectory(str(OWN))
+    finished = with_finish(scripts) if standing is None else []
+    works_with = finished[-1].revision if finished else scripts.get_base()
+    said = {"folder_token": secrets.token_hex(16), WORKS_WITH: works_with}
+    return [f"insert into meta (name, value) values ('{n}', '{v}') on conflict do nothing" for n, v in said.items()]

@@ -1,0 +1,111 @@
+"""Nodes behind a pooler in transaction mode: a real PgBouncer, with fewer backends than connections."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from node_fixtures import House, lines, until
+
+from servers import POOL, pooled, postgres_schema
+from spinney.model.states import State
+from spinney.model.types import QueueSpec
+from spinney.stores.sql import open_store
+
+LIMIT = 3
+
+
+@pytest.fixture
+def url() -> Iterator[str]:
+    """Of the database itself."""
+    with postgres_schema() as found:
+        yield found
+
+
+@pytest.fixture
+def house(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[House]:
+    with pooled(url) as through:
+        (tmp_path / "runtime").mkdir(mode=0o700)
+        monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "runtime"))
+        made = House(tmp_path, through)
+        yield made
+        made.close()
+
+
+def left_in_sessions(url: str) -> list[tuple[str, str]]:
+    """What other clients of the pool would meet there: looked at in all of its backends at once."""
+    through = url.partition("?")[0]
+    found: list[tuple[str, str]] = []
+    with ExitStack() as opened:
+        backends = set()
+        for _ in range(POOL):
+            connection = opened.enter_context(psycopg.connect(through, prepare_threshold=None))
+            (pid,) = connection.execute("select pg_backend_pid()").fetchone() or (0,)
+            backends.add(pid)
+            found += connection.execute(
+                "select 'setting', name from pg_settings where source = 'session' and name not in "
+                # What a pooler itself keeps apart.
+                "('application_name', 'client_encoding', 'DateStyle', 'TimeZone', 'standard_conforming_strings', "
+                "'IntervalStyle') "
+                "union all select 'prepared', statement from pg_prepared_statements "
+                "union all select 'channel', c from pg_listening_channels() c "
+                "union all select 'lock', classid::text from pg_locks where locktype = 'advisory' "
+                "and pid = pg_backend_pid()"
+            ).fetchall()
+        assert len(backends) == POOL
+    return found
+
+
+def test_a_pooler_is_found_out_and_told(house: House, url: str) -> None:
+    assert house.store.facts()["wake_ups"] == "pooled: polling every 0.2 s"
+    assert house.store.listen() is None
+    house.file("spinney.toml").write_text(f'[spinney]\nstore = "{house.url}"\nfolders = "folders"\n')
+    command = [sys.executable, "-m", "spinney", "doctor"]
+    doctor = subprocess.run(command, cwd=house.place, capture_output=True, text=True)
+    assert "\npooled: polling every 0.2 s; " in doctor.stdout
+    direct = open_store(url)
+    assert direct.facts()["wake_ups"] == "notifications"
+    direct.close()
+
+
+def test_two_nodes_work_within_a_limit_and_leave_nothing_in_the_sessions(house: House) -> None:
+    house.store.register([], [QueueSpec(name="narrow", limit=LIMIT)])
+    # Leases as long as nodes have them: with short ones a beat may be late on a busy machine, pooler or not.
+    usual: dict[str, Any] = {"slots": 2, "lease_period_s": 15.0, "beat_s": 1.0}
+    nodes = [house.node(name="oak", **usual), house.node(name="elm", run_dir=str(house.place / "run-elm"), **usual)]
+    log, inside = house.file("log"), house.file("inside")
+
+    ids = house.submit("meet", {"place": str(house.place), "n": LIMIT, "log": str(log)}, queue="narrow")
+    ids += house.submit("stages", *[{"log": str(log), "seconds": 0.0}] * 10)
+    ids += house.submit("locked", *[{"place": "here", "note_in": str(inside)}] * 4)
+    ids += house.submit("crowded", *[{"place": str(house.place)}] * 12, queue="narrow")
+    jobs = house.settled(ids)
+
+    assert {job.state for job in jobs} == {State.COMPLETED}
+    assert lines(inside) == ["in", "out"] * 4
+    assert max(house.store.results(job.id)["crowded"] for job in jobs[-12:]) <= LIMIT
+    assert all([a.outcome for a in house.attempts(job.id)] == ["ok"] * len(house.attempts(job.id)) for job in jobs)
+    for node in nodes:
+        assert "cannot" not in node.stop()
+    assert left_in_sessions(house.url) == []
+
+
+def test_work_goes_on_when_the_backends_behind_the_pooler_are_ended(house: House, url: str) -> None:
+    node = house.node()
+    go, notes = house.file("go"), house.file("notes")
+    (job_id,) = house.submit("wait_for", {"file": str(go), "note_in": str(notes)})
+    until(lambda: lines(notes), "it runs")
+    with psycopg.connect(url.rpartition("schema=")[0].rstrip("?&"), autocommit=True) as connection:
+        connection.execute(
+            "select pg_terminate_backend(pid) from pg_stat_activity where pid <> pg_backend_pid() "
+            "and backend_type = 'client backend' and query like '%counters%'"
+        )
+    go.touch()
+
+    assert house.settled([job_id])[0].state is State.COMPLETED
+    assert [a.outcome for a in house.attempts(job_id)] == ["ok"]
+    assert node.process.poll() is None

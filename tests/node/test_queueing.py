@@ -1,0 +1,103 @@
+"""Queues set while real nodes work: on two nodes over PostgreSQL, and a node with a list of its own."""
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from node_fixtures import House, house, now_us, until
+
+from servers import postgres_schema
+from spinney.model.operators import Author, QueueChange
+from spinney.model.serving import Serves
+from spinney.model.states import State
+
+__all__ = ["house"]
+
+ANN = Author(by="ann", call="c", reason="because")
+OBEYED_S = 2.0
+"""Every node obeys within so long."""
+
+
+@pytest.fixture
+def apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[House]:
+    """On PostgreSQL: what the test sets reaches the nodes through the store alone, as from another host."""
+    with postgres_schema() as url:
+        # Only now: the private server has its own lock in the user's run-time directory.
+        (tmp_path / "runtime").mkdir(mode=0o700)
+        monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "runtime"))
+        made = House(tmp_path, url)
+        yield made
+        made.close()
+
+
+def change(house: House, queue: str, **what: object) -> int:
+    """Returns when it is in force."""
+    house.store.queueing.change(queue, QueueChange(**what), ANN, now_us=now_us())  # type: ignore[arg-type]
+    return now_us()
+
+
+def occupied(house: House) -> int:
+    return house.store.queueing.of("q").running
+
+
+def at_once(house: House, ids: list[int], since_us: int, until_us: int) -> int:
+    """The most that ran at one moment within that time."""
+    ran = [a for i in ids for a in house.attempts(i) if a.started_us]
+    ends = [(a.started_us, a.ended_us or now_us()) for a in ran]
+    moments = [since_us, *(start for start, _ in ends if since_us <= start <= until_us)]
+    return max(sum(start <= moment < end for start, end in ends) for moment in moments)
+
+
+def test_a_limit_that_is_set_while_two_nodes_work_is_obeyed_by_both(apart: House) -> None:
+    for name in ("oak", "elm"):
+        apart.node(name=name, slots=3)
+    ids = apart.submit("nap", *[{"seconds": 0.06}] * 400, queue="q")
+    until(lambda: apart.counts().get("completed", 0) >= 40, "all workers have started")
+    assert occupied(apart) == 6
+
+    lowered_us = change(apart, "q", set={"limit": 2})
+    until(lambda: occupied(apart) <= 2, "it falls to the limit", deadline_s=OBEYED_S)
+    fallen_us = now_us()
+    end = time.monotonic() + 1.0
+    seen = set()
+    while time.monotonic() < end:
+        seen.add(occupied(apart))
+    raised_us = now_us()  # before: a third begins as soon as that is committed
+    change(apart, "q", set={"limit": 5})
+    until(lambda: occupied(apart) == 5, "more start", deadline_s=OBEYED_S)
+    change(apart, "q", declared=("limit",))
+    until(lambda: occupied(apart) == 6, "there is no limit any more", deadline_s=OBEYED_S)
+    nodes = {a.node for i in ids for a in apart.attempts(i)}
+
+    assert max(seen) == 2
+    assert at_once(apart, ids, lowered_us - 100_000, lowered_us) > 2
+    assert at_once(apart, ids, fallen_us, raised_us) <= 2
+    assert nodes == {"oak", "elm"}
+
+
+def test_a_queue_that_is_pinned_while_two_nodes_work_is_left_by_the_other(apart: House) -> None:
+    for name in ("oak", "elm"):
+        apart.node(name=name, slots=2)
+    before = apart.run("nap", *[{"seconds": 0.05}] * 20, queue="q")
+    assert {job.node for job in before} == {"oak", "elm"}
+
+    change(apart, "q", pin=("elm",))
+    after = apart.run("nap", *[{"seconds": 0.05}] * 20, queue="q")
+
+    assert {job.node for job in after} == {"elm"}
+
+
+def test_a_node_serves_the_queues_that_it_was_started_for_alone(house: House) -> None:
+    node = house.node(active=("q", "r"))
+    info = node.info()
+    assert info is not None
+    assert info.serves == Serves(active=("q", "r"))
+
+    (other,) = house.submit("noop")
+    (job,) = house.run("noop", queue="q")
+
+    assert (job.state, job.node) == (State.COMPLETED, "oak")
+    assert house.store.job(other).state is State.PENDING
+    house.node(name="elm", ignored=("q",))
+    assert house.settled([other])[0].node == "elm"

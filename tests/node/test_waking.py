@@ -1,0 +1,136 @@
+"""How nodes on PostgreSQL learn that there is work: by what is announced, and, when nothing is heard, by polling."""
+
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from node_fixtures import House, lines, now_us, until
+
+from servers import postgres_schema, postgres_url
+from spinney.model.jobs import Submission
+from spinney.model.states import State
+from spinney.node.listening import PAUSE_S
+
+NEVER_S = 3600.0
+"""A pause between polls that no test outlasts: what is found then was heard of."""
+
+
+@pytest.fixture
+def house(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[House]:
+    with postgres_schema() as url:
+        # Only now: the private server has its own lock in the user's run-time directory.
+        (tmp_path / "runtime").mkdir(mode=0o700)
+        monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "runtime"))
+        made = House(tmp_path, url)
+        yield made
+        made.close()
+
+
+def elsewhere(house: House, name: str) -> dict[str, Any]:
+    """As if on another host: no datagram gets there."""
+    return {"name": name, "run_dir": str(house.place / f"run-{name}")}
+
+
+def submit(house: House, type_: str, *params: dict[str, Any], **options: Any) -> list[int]:
+    """Without waking anybody."""
+    order = Submission(type=type_, params=[json.dumps(p) for p in params or ({},)], **options)
+    return list(house.store.submit([order], now_us=now_us()).ids)
+
+
+def ears(house: House) -> list[int]:
+    """The backends that listen to this store."""
+    schema = house.url.rpartition("schema=")[2]
+    with psycopg.connect(postgres_url(), autocommit=True) as connection:
+        found = connection.execute(
+            "select pid from pg_stat_activity where query = %s", (f'listen "spinney_{schema}"',)
+        ).fetchall()
+    return [pid for (pid,) in found]
+
+
+def cut_off(pids: list[int]) -> None:
+    with psycopg.connect(postgres_url(), autocommit=True) as connection:
+        connection.execute("select pg_terminate_backend(pid) from unnest(%s) as p(pid)", (pids,))
+
+
+@contextmanager
+def nobody_can_listen(house: House) -> Iterator[list[int]]:
+    """Every connection that listens is ended as soon as it is there; yields which."""
+    over, ended = threading.Event(), []
+
+    def run() -> None:
+        while not over.wait(0.01):
+            if pids := ears(house):
+                cut_off(pids)
+                ended.extend(pids)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    try:
+        yield ended
+    finally:
+        over.set()
+        thread.join()
+
+
+def test_a_node_that_does_not_poll_starts_what_is_announced(house: House) -> None:
+    house.node(poll_s=NEVER_S, **elsewhere(house, "oak"))
+    until(lambda: ears(house), "it listens")
+
+    ids = submit(house, "noop")
+    house.store.announce()
+
+    assert house.settled(ids)[0].state is State.COMPLETED
+
+
+def test_a_listener_that_was_cut_off_listens_again(house: House) -> None:
+    node = house.node(poll_s=NEVER_S, **elsewhere(house, "oak"))
+    before = until(lambda: ears(house), "it listens")
+    ids = submit(house, "noop")
+    cut_off(before)
+
+    # What was said while it was deaf is found when it listens again.
+    assert house.settled(ids)[0].state is State.COMPLETED
+    assert set(until(lambda: ears(house), "it listens again")).isdisjoint(before)
+    assert "polls" in node.stop()
+
+
+def test_polling_alone_suffices(house: House) -> None:
+    house.node(**elsewhere(house, "oak"))
+    with nobody_can_listen(house) as ended:
+        until(lambda: ended, "it is cut off")
+        for _ in range(3):
+            ids = submit(house, "noop")
+            assert house.settled(ids, PAUSE_S + 10)[0].state is State.COMPLETED
+
+
+def test_children_for_more_slots_than_a_node_has_wake_the_others(house: House) -> None:
+    house.node(name="oak", slots=1)
+    until(lambda: len(ears(house)) == 1, "the one listens")
+    house.node(poll_s=NEVER_S, slots=1, **elsewhere(house, "elm"))
+    until(lambda: len(ears(house)) == 2, "the other listens")
+    log = house.file("log")
+
+    # Each of two children waits for the other, so no node can run both.
+    ids = house.submit("meet", {"place": str(house.place), "n": 2, "log": str(log)})
+
+    assert house.settled(ids)[0].state is State.COMPLETED
+    assert len(set(lines(log))) == 2
+
+
+def test_a_node_alone_announces_nothing(house: House) -> None:
+    house.node(name="oak", slots=1)
+    ear = house.store.listen()
+    assert ear is not None
+
+    house.run("meet", {"place": str(house.place), "n": 1, "log": str(house.file("log"))})
+
+    house.store.announce("the end")
+    heard: list[str] = []
+    until(lambda: heard.extend(ear.heard()) or "the end" in heard, "the end is heard")
+    assert heard == ["the end"]
+    ear.close()

@@ -1,0 +1,226 @@
+"""What node and store reach for in the outside world, while a simulated one takes its place.
+
+Clocks: every module of them that says ``time.…`` gets the simulated clock of whichever process runs, and so do
+parameters whose default is a clock. Threads: store threads, heartbeat, pump. Processes: what looks for marked ones.
+Sockets: nudges. Everything else, page files, lock files, folders, is real, in a directory in memory.
+"""
+
+import asyncio
+import contextlib
+import inspect
+import itertools
+import logging
+import os
+import pkgutil
+import random
+import socket
+import sys
+import time
+import uuid
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+from unittest import mock
+
+import spinney.node
+import spinney.stores.sql
+import spinney.waking
+from spinney.node.deadline import boot_ns
+
+from .loop import PROCESS
+from .threads import SimHeartbeat, SimStoreThread
+from .workers import SimPump
+
+_INJECTED: dict[Any, str] = {
+    time.monotonic: "monotonic", time.perf_counter: "monotonic", time.time: "time", boot_ns: "boot_ns",
+    random.random: "random",
+}  # fmt: skip
+"""Defaults of parameters through which clocks and chance are handed in."""
+
+
+class SimTime(ModuleType):
+    """In the place of the module ``time``."""
+
+    CLOCK_BOOTTIME = time.CLOCK_BOOTTIME
+
+    @staticmethod
+    def monotonic() -> float:
+        return PROCESS.get().loop.now
+
+    perf_counter = monotonic
+
+    @staticmethod
+    def time() -> float:
+        return float(PROCESS.get().machine.host.wall_us() / 1e6)
+
+    @staticmethod
+    def time_ns() -> int:
+        return int(PROCESS.get().machine.host.wall_us() * 1000)
+
+    @staticmethod
+    def clock_gettime_ns(clock: int) -> int:
+        return int(PROCESS.get().loop.now * 1e9)
+
+    @staticmethod
+    def sleep(seconds: float) -> None:
+        raise AssertionError("nothing may sleep in a simulated process")
+
+
+@contextmanager
+def in_place(world: Any, rng: random.Random) -> Iterator[None]:
+    """While it lasts, this world is all there is."""
+    numbers = itertools.count(1)
+    simulated = SimTime("time")
+    boot = lambda: simulated.clock_gettime_ns(0)  # noqa: E731
+    instead = {
+        "monotonic": simulated.monotonic, "time": simulated.time, "boot_ns": boot, "random": lambda: rng.random(),
+    }  # fmt: skip
+    with contextlib.ExitStack() as stack:
+        def put(target: Any, name: str, value: Any) -> None:
+            stack.enter_context(mock.patch.object(target, name, value))
+
+        for module, defaults in _clocked():
+            if getattr(module, "time", None) is time:
+                put(module, "time", simulated)
+            for function, name in defaults:
+                value = function.__kwdefaults__[name]
+                stack.enter_context(mock.patch.dict(function.__kwdefaults__, {name: instead[_INJECTED[value]]}))
+        for function in _positional():
+            before = function.__defaults__
+            stack.callback(setattr, function, "__defaults__", before)
+            function.__defaults__ = tuple(instead[_INJECTED[d]] if _is_injected(d) else d for d in before)
+        supervisor = sys.modules["spinney.node.supervisor"]
+        put(supervisor, "StoreThread", SimStoreThread)
+        put(supervisor, "Heartbeat", SimHeartbeat)
+        put(supervisor, "Pump", SimPump)
+        put(supervisor, "door", _door)
+        put(supervisor, "boot_ns", boot)
+        put(sys.modules["spinney.node.heartbeat"], "boot_ns", boot)
+        instance = sys.modules["spinney.node.instance"]
+        put(instance, "boot_id", lambda: PROCESS.get().machine.host.name)
+        put(instance, "kill_marked", lambda instance, **_: world.kill_marked(PROCESS.get().machine.host, instance))
+        nudge = sys.modules["spinney.nudge"]
+        put(nudge, "nudged", _nudged)
+        waking = sys.modules["spinney.waking"]
+        for module in (nudge, waking):
+            put(module, "nudge_all", lambda run_dir, but=None: world.nudge(Path(run_dir), but))
+            put(module, "place", str)
+        put(sys.modules["spinney.node.takeover"], "os", _NoSignals(world))
+        # The same declarations are read thousands of times.
+        registry = sys.modules["spinney.stores.sql.registry"]
+        put(registry, "read_type", cache(registry.read_type))
+        put(socket, "gethostname", lambda: PROCESS.get().machine.host.name)
+        put(os, "sched_getaffinity", lambda pid: {0, 1})
+        put(uuid, "uuid4", lambda: uuid.UUID(int=next(numbers)))
+        put(sys.modules["importlib.metadata"], "version", lambda name: "0")
+        yield
+
+
+class _NoSignals:
+    """``os`` for who asks another node's guard to drain: the signal arrives in the simulated world."""
+
+    def __init__(self, world: Any) -> None:
+        self._world = world
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(os, name)
+
+    def kill(self, pid: int, sig: int) -> None:
+        self._world.term(PROCESS.get().machine.host, pid)
+
+
+@asynccontextmanager
+async def _door(run_dir: Path, name: str) -> AsyncIterator[None]:
+    """The real one is a file lock that its holder's death opens."""
+    process, doors = PROCESS.get(), PROCESS.get().machine.host.doors
+    while name in doors and not doors[name].dead:  # noqa: ASYNC110 - as the real one
+        await asyncio.sleep(0.2)
+    doors[name] = process
+    try:
+        yield
+    finally:
+        if doors.get(name) is process:
+            del doors[name]
+
+
+@asynccontextmanager
+async def _nudged(run_dir: Path, name: str, on_nudge: Callable[[], None]) -> AsyncIterator[None]:
+    process = PROCESS.get()
+    nudged = process.machine.host.nudged
+    nudged[name] = process, on_nudge
+    try:
+        yield
+    finally:
+        del nudged[name]
+
+
+@cache
+def _modules() -> tuple[ModuleType, ...]:
+    found = []
+    for package in (spinney.node, spinney.stores.sql):
+        for info in pkgutil.walk_packages(package.__path__, package.__name__ + "."):
+            if not {"supervisor_main", "migrations", "worker", "postgres"} & set(info.name.split(".")):
+                __import__(info.name)
+                found.append(sys.modules[info.name])
+    return tuple(found)
+
+
+@cache
+def _clocked() -> tuple[tuple[ModuleType, tuple[tuple[Any, str], ...]], ...]:
+    """Modules, and their functions with a clock as default of a keyword."""
+    return tuple((module, tuple(_injections(module))) for module in _modules())
+
+
+def _injections(module: ModuleType) -> Iterator[tuple[Any, str]]:
+    for function in _functions(module):
+        for name, default in (function.__kwdefaults__ or {}).items():
+            if _is_injected(default):
+                yield function, name
+
+
+@cache
+def _positional() -> tuple[Any, ...]:
+    return tuple(f for m in _modules() for f in _functions(m) if any(map(_is_injected, f.__defaults__ or ())))
+
+
+def _is_injected(value: Any) -> bool:
+    return callable(value) and any(value == known for known in _INJECTED)
+
+
+def _functions(module: ModuleType) -> Iterator[Any]:
+    for thing in vars(module).values():
+        if getattr(thing, "__module__", None) != module.__name__:
+            continue
+        if inspect.isfunction(thing):
+            yield thing
+        elif inspect.isclass(thing):
+            yield from (f for f in vars(thing).values() if inspect.isfunction(f))
+
+
+@contextmanager
+def quiet(told: Callable[[str], None] | None) -> Iterator[None]:
+    """What the engine logs goes into the trace, or nowhere."""
+    root = logging.getLogger("spinney")
+    before, level = root.propagate, root.level
+
+    class Told(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            assert told is not None
+            told(f"log: {record.getMessage()}")
+
+    handler = Told() if told is not None else logging.NullHandler()
+    root.addHandler(handler)
+    root.propagate = False
+    if told is None:
+        root.setLevel(logging.CRITICAL + 1)
+    else:
+        root.setLevel(logging.DEBUG)
+    try:
+        yield
+    finally:
+        root.removeHandler(handler)
+        root.propagate = before
+        root.setLevel(level)

@@ -1,0 +1,312 @@
+"""What must hold, looked at after every committed transaction, from what the database shows and attempts did.
+
+The oracle keeps a memory of its own: which leases there were, which stages have passed, which attempts run where.
+It knows nothing of how the engine comes to its decisions, only what it has promised:
+
+* an accepted job is there (promise 1);
+* a stage recorded as passed is leased again only when an operator asked, or it is marked ``again`` (2);
+* fences grow, a job has one lease, what bears an old fence is refused (3);
+* no lease is granted beyond a queue's limit, a node's slots, a lock's capacity (4), under a hold, or to a job that
+  is to be cancelled;
+* nothing is recovered whose node has beaten within a lease period, or still runs something (6);
+* user code of one job runs once at a time, in one slot one attempt at a time, and under a lease (3, 6).
+
+The time that counts here is the true one, which no node can see.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple, Protocol
+
+import orjson
+
+from spinney.model.errors import SpinneyError, StoreUnusable
+from spinney.model.jobs import Record
+from spinney.model.lineage import ancestors
+from spinney.model.outcomes import PASSED, Outcome
+from spinney.model.types import TypeSpec
+from spinney.stores.sql.database import Tx
+
+TOO_LATE_S = 2.5
+"""From the moment at which an observer may have found a node dead until he takes its leases away, at most."""
+
+
+class Violation(AssertionError):
+    """The engine has broken a promise."""
+
+
+class Held(NamedTuple):
+    """A lease as the database shows it."""
+
+    fence: int
+    job_id: int
+    node_id: int
+    slot: int
+    queue: str
+    type: str
+    stage: str
+
+
+class Place(Protocol):
+    """Where an attempt runs."""
+
+    @property
+    def excused(self) -> bool:
+        """It does not run now, or has just thawed with its whole machine, and its guard has not looked yet."""
+
+
+class Oracle:
+    """See the module's docstring."""
+
+    def __init__(
+        self, types: Iterable[TypeSpec], now: Callable[[], float], lease_period_s: float, gone: Callable[[int], bool]
+    ) -> None:
+        """``gone``: whether nothing is left of a node, in truth."""
+        self._types = {spec.name: spec for spec in types}
+        self._now, self._lease_period_s, self._gone = now, lease_period_s, gone
+        self.violation: str | None = None
+        self.leases: dict[int, Held] = {}
+        self._last_fence = 0
+        self.known: set[int] = set()
+        """Jobs that were accepted."""
+        self.states: dict[int, str] = {}
+        self._type_of: dict[int, str] = {}
+        self._passed: dict[int, dict[str, int]] = {}
+        """Job to stage to the fence under which it passed."""
+        self._finished: set[int] = set()
+        self._beats: dict[int, tuple[int, float]] = {}
+        """Node to its counter, and when that last moved."""
+        self._late: dict[int, float] = {}
+        """Node to when it beat after it had been silent for a lease period."""
+        self._running: dict[int, tuple[Held, Place]] = {}
+        """By fence: attempts that run user code."""
+        self.runs = 0
+        self.grants = 0
+
+    def violated(self, what: str) -> None:
+        """Remember the first thing that went wrong, and stop whoever did it."""
+        if self.violation is None:
+            self.violation = what
+        raise Violation(what)
+
+    # --- what the database shows ----------------------------------------------------------
+
+    def committed(self, tx: Tx) -> None:
+        """A transaction has been committed: look at all that may have moved."""
+        before, rows = self.leases, map(Held._make, tx.all(_LEASES))
+        self.leases = {row.fence: row for row in rows}
+        found = tx.all("select id, state, type from jobs")
+        states = {job_id: state for job_id, state, _ in found}
+        self._type_of = {job_id: type_ for job_id, _, type_ in found}
+        lost = self.known - states.keys()
+        if lost:
+            self.violated(f"accepted jobs {sorted(lost)} are gone")
+        self.states = states
+        self._look_at_nodes(tx)
+        if self.leases.keys() != before.keys():
+            self._look_at_ended(tx, [h for f, h in before.items() if f not in self.leases])
+            self._look_at_granted(tx, [h for f, h in self.leases.items() if f not in before])
+        self._look_at_locks(tx)
+
+    def _look_at_nodes(self, tx: Tx) -> None:
+        for node_id, beat in tx.all("select id, beat from nodes"):
+            before, since = self._beats.get(node_id, (None, 0.0))
+            if before != beat:
+                if before is not None and self._now() - since >= self._lease_period_s:
+                    self._late[node_id] = self._now()
+                self._beats[node_id] = (beat, self._now())
+
+    def _look_at_ended(self, tx: Tx, ended: Sequence[Held]) -> None:
+        for lease in ended:
+            running = self._running.get(lease.fence)
+            if running is not None and not running[1].excused:
+                self.violated(f"the lease {lease.fence} of job {lease.job_id} ended while its attempt was running")
+            for outcome, superseded in tx.all(
+                "select outcome, superseded from history where job_id = ? and fence = ?", (lease.job_id, lease.fence)
+            ):
+                if outcome in PASSED and superseded != 1:
+                    self._has_passed(lease, outcome)
+
+    def _has_passed(self, lease: Held, outcome: str) -> None:
+        passed = self._passed.setdefault(lease.job_id, {})
+        if lease.stage in passed and not self._again(lease):
+            first = passed[lease.stage]
+            self.violated(f"stage {lease.stage} of job {lease.job_id} was recorded twice: {first}, {lease}")
+        passed[lease.stage] = lease.fence
+        if outcome == Outcome.FINISH:
+            self._finished.add(lease.job_id)
+
+    def _look_at_granted(self, tx: Tx, granted: Sequence[Held]) -> None:
+        for lease in granted:
+            self.grants += 1
+            if lease.fence <= self._last_fence:
+                self.violated(f"the fence {lease.fence} was given after {self._last_fence}")
+            over = lease.job_id in self._finished or lease.stage in self._passed.get(lease.job_id, {})
+            if over and not self._again(lease):
+                self.violated(f"stage {lease.stage} of job {lease.job_id} had passed and was leased again: {lease}")
+            self._look_at_stops(tx, lease)
+        self._last_fence = max([self._last_fence, *(h.fence for h in granted)])
+        jobs = Counter(h.job_id for h in self.leases.values())
+        twice = [j for j, n in jobs.items() if n > 1]
+        if twice:
+            self.violated(f"jobs {twice} have two leases each")
+        self._look_at_limits(tx, {h.queue for h in granted})
+        self._look_at_slots(tx, {h.node_id for h in granted})
+
+    def _look_at_stops(self, tx: Tx, lease: Held) -> None:
+        """What is to be cancelled begins nothing more, and what a hold covers begins nothing."""
+        # Not where it is a whole tree's: that is swept from below, and its top is the last to hear of it.
+        stopped = tx.one("select reason from wishes where job_id = ? and tree = 0", (lease.job_id,))
+        if stopped is not None:
+            self.violated(f"job {lease.job_id} is to be cancelled and was leased: {lease}")
+        hold = tx.one(_HOLD, (lease.queue, lease.type, lease.job_id, lease.job_id))
+        if hold is not None:
+            self.violated(f"the hold {hold} covers job {lease.job_id}, which was leased: {lease}")
+
+    def _again(self, lease: Held) -> bool:
+        stage = self._types[lease.type].stage(lease.stage)
+        return stage is not None and stage.again
+
+    def _look_at_limits(self, tx: Tx, queues: set[str]) -> None:
+        said = dict(tx.all("select name, spec from queues"))
+        for name, settings in tx.all("select name, settings from queue_settings"):
+            said[name] = orjson.dumps(orjson.loads(said.get(name, "{}")) | orjson.loads(settings))
+        for name in sorted(queues & said.keys()):
+            limit = orjson.loads(said[name]).get("limit")
+            if limit is not None:
+                taken = {(h.node_id, h.slot) for h in self.leases.values() if h.queue == name}
+                if len(taken) > limit:
+                    self.violated(f"queue {name} has the limit {limit} and occupies {sorted(taken)}")
+
+    def _look_at_slots(self, tx: Tx, granted_to: set[int]) -> None:
+        found = tx.all(
+            "select n.id, n.name, coalesce(s.slots, n.slots), coalesce(s.drained, 0) from nodes n "
+            "left join node_settings s on s.name = n.name"
+        )
+        names = {node_id: (name, slots, drained) for node_id, name, slots, drained in found}
+        for node_id in sorted(granted_to):
+            name, slots, drained = names[node_id]
+            if drained:
+                self.violated(f"node {name} is drained and was given a lease")
+            taken = {h.slot for h in self.leases.values() if names[h.node_id][0] == name}
+            if len(taken) > slots:
+                self.violated(f"node {name} has {slots} slots and leases in {sorted(taken)}")
+
+    def _look_at_locks(self, tx: Tx) -> None:
+        owners: dict[str, list[tuple[int, int | None]]] = {}
+        for name, job_id, fence in tx.all("select name, job_id, fence from locks order by name, job_id"):
+            owners.setdefault(name, []).append((job_id, fence))
+        for name, having in owners.items():
+            if len(having) < 2:
+                continue
+            above: set[int] = set()
+            for job_id, _ in having:
+                above.update(ancestors(tx.value("select lineage from jobs where id = ?", (job_id,))))
+            # One that keeps it until it settles shares it with those below.
+            count = sum(1 for job_id, fence in having if fence is not None or job_id not in above)
+            if count > (tx.value("select capacity from lock_capacities where name = ?", (name,)) or 1):
+                self.violated(f"the lock {name} is held by {having}")
+
+    # --- what stores were asked and answered ----------------------------------------------
+
+    def accepted(self, ids: Sequence[int]) -> None:
+        self.known.update(ids)
+        missing = [job_id for job_id in ids if job_id not in self.states]
+        if missing:
+            self.violated(f"jobs {missing} were accepted and are not there")
+
+    def exchanged(
+        self, records: Sequence[Record], refused: Sequence[Record], leased_before: Mapping[int, Held]
+    ) -> None:
+        """An exchange that began with these leases was given these records, and refused those."""
+        owned = {(h.job_id, h.fence) for h in leased_before.values()}
+        expected = []
+        for record in records:
+            if (record.job_id, record.fence) in owned:
+                owned.discard((record.job_id, record.fence))
+            else:
+                expected.append(record.fence)
+        if sorted(r.fence for r in refused) != sorted(expected):
+            self.violated(
+                f"records of the attempts {expected} had to be refused, {[r.fence for r in refused]} were"
+            )
+
+    def recovering(self, node_id: int) -> None:
+        """Somebody takes the leases of this node away."""
+        silent_s = self._now() - self._beats.get(node_id, (0, 0.0))[1]
+        # Who saw it silent for so long may have looked just before a beat that came too late.
+        late = self._now() - self._late.get(node_id, 0.0) < TOO_LATE_S
+        if silent_s < self._lease_period_s and not late and not self._gone(node_id):
+            self.violated(f"node {node_id} is recovered {silent_s:.3f} s after its last beat, and it lives")
+
+    @contextmanager
+    def asked_again(self, job_ids: Sequence[int], stage: str | None, *, rerun: bool) -> Iterator[None]:
+        """An operator wants passed stages again; unless it is refused."""
+        before = {j: (dict(self._passed.get(j, {})), j in self._finished) for j in job_ids}
+        for job_id in job_ids:
+            if rerun or stage is not None:
+                self._forget(job_id, stage)
+        try:
+            yield
+        except StoreUnusable:
+            raise
+        except SpinneyError:
+            for job_id, (passed, finished) in before.items():
+                self._passed[job_id] = passed
+                (self._finished.add if finished else self._finished.discard)(job_id)
+            raise
+
+    def _forget(self, job_id: int, stage: str | None) -> None:
+        """What has passed counts no more, from that stage on (None: from the first)."""
+        spec = self._types.get(self._type_of.get(job_id, ""))
+        order = [s.name for s in spec.stages] if spec is not None else []
+        behind = order[order.index(stage) :] if stage in order else order if stage is None else []
+        for name in behind:
+            self._passed.get(job_id, {}).pop(name, None)
+        if behind:
+            self._finished.discard(job_id)
+
+    # --- what attempts do -----------------------------------------------------------------
+
+    def began(self, job_id: int, fence: int, place: Place) -> None:
+        """User code begins."""
+        lease = self.leases.get(fence)
+        if lease is None:
+            if not place.excused:
+                self.violated(f"attempt {fence} of job {job_id} begins without a lease")
+            return
+        self.runs += 1
+        for other, where in self._running.values():
+            if where.excused:
+                continue
+            if other.job_id == job_id:
+                self.violated(f"attempts {other.fence} and {fence} of job {job_id} run at once")
+            if (other.node_id, other.slot) == (lease.node_id, lease.slot):
+                self.violated(f"attempts {other.fence} and {fence} run at once in slot {lease.slot} of {lease.node_id}")
+        self._running[fence] = (lease, place)
+
+    def places(self) -> list[Any]:
+        """Where attempts run now."""
+        return [place for _, place in self._running.values()]
+
+    def at_work(self) -> set[int]:
+        """Jobs that are leased now."""
+        return {lease.job_id for lease in self.leases.values()}
+
+    def ended(self, fence: int) -> None:
+        """User code has ended, in whatever way."""
+        self._running.pop(fence, None)
+
+
+_HOLD = (
+    "select h.id, h.scope, h.name from holds h where h.scope = 'everything' or (h.scope = 'queue' and h.name = ?) "
+    "or (h.scope = 'type' and h.name = ?) or (h.scope = 'job' and h.name = cast(? as text)) or exists (select 1 from "
+    "jobs j where j.id = ? and ((h.scope = 'collection' and h.name = j.collection) or (h.scope = 'tree' and exists "
+    "(select 1 from jobs top where cast(top.id as text) = h.name and (j.id = top.id or "
+    "(j.lineage > top.lineage || '.' and j.lineage < top.lineage || '/')))))) limit 1"
+)
+_LEASES = (
+    "select l.fence, l.job_id, l.node_id, l.slot, lanes.queue, lanes.type, lanes.stage "
+    "from leases l join lanes on lanes.id = l.lane order by l.fence"
+)

@@ -1,0 +1,73 @@
+"""Some hundred lives in every test run, and proof that the simulation can fail. ``make sim`` lives more."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from .__main__ import main, report
+from .variants import VARIANTS
+from .world import live
+
+SEEDS = 60
+"""Lives in each of the tests below: always the same, so that nobody else's change is found here by luck. With those
+that it takes to find the broken engines some hundred are lived."""
+LOOK = 200
+"""So many lives a broken engine may go unnoticed at most; on average it is some ten."""
+TESTS = Path(__file__).parent.parent
+
+
+@pytest.mark.timeout(300)
+def test_no_life_breaks_a_promise() -> None:
+    attempts = 0
+    for seed in range(1, SEEDS + 1):
+        life = live(seed)
+        assert life.violation is None, report(seed, life.violation or "", life.tail)
+        attempts += life.attempts
+
+    assert attempts > 10 * SEEDS, "the simulated nodes hardly work: something keeps them from it"
+
+
+def test_a_seed_is_the_same_life_wherever_it_is_lived() -> None:
+    digests = [live(seed).digest for seed in (3, 4, 3, 4)]
+
+    assert digests[:2] == digests[2:]
+    assert digests[0] != digests[1]
+    assert digests[:2] == _lived_elsewhere(3, 4), "sets and dicts of another process have another order"
+
+
+def _lived_elsewhere(*seeds: int) -> list[str]:
+    code = f"from simulation.world import live\nfor seed in {seeds}: print(live(seed).digest)"
+    hashes = "1" if os.environ.get("PYTHONHASHSEED") != "1" else "2"
+    environment = os.environ | {"PYTHONHASHSEED": hashes, "PYTHONPATH": str(TESTS)}
+    ran = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    return ran.stdout.split()
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("variant", sorted(VARIANTS))
+def test_an_engine_that_is_broken_is_found_broken(variant: str, capsys: pytest.CaptureFixture[str]) -> None:
+    # Given an engine that lacks one thing on which a promise rests
+    focus = VARIANTS[variant].focus
+    with VARIANTS[variant].engine() as make_store:
+        # When it lives
+        found = next((s for s in range(1, LOOK) if live(s, make_store=make_store, focus=focus).violation), None)
+    # Then the promise is seen to be broken, by the same seed each time
+    assert found is not None, f"{LOOK} lives of an engine with {variant!r} looked well"
+    assert main(["--seed", str(found), "--variant", variant]) == 1
+    assert "FAILED: " in capsys.readouterr().out
+    # And the same life goes well with the engine as it is
+    assert live(found, focus=focus).violation is None
+
+
+def test_a_seed_that_fails_says_how_to_see_it_again() -> None:
+    with VARIANTS["recovery by elapsed time"].engine() as make_store:
+        lives = (live(seed, make_store=make_store) for seed in range(1, LOOK))
+        life = next(life for life in lives if life.violation is not None)
+
+    said = report(life.seed, life.violation or "", life.tail)
+
+    assert f"make sim SEED={life.seed}" in said
+    assert life.tail[-1] in said

@@ -1,0 +1,123 @@
+"""Engines that are broken on purpose: each lacks one thing that a promise rests on, and the suite has to notice.
+
+A variant is the same world with one piece of the engine replaced for as long as it lasts.
+"""
+
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any, NamedTuple
+from unittest import mock
+
+from spinney.model.jobs import Exchange, NodeInfo, Record, Want
+from spinney.model.outcomes import Outcome
+from spinney.node.recovery import Watch
+from spinney.stores.contract import Swept
+from spinney.stores.sql import placing
+from spinney.stores.sql.recording import Recorder
+from spinney.stores.sql.settling import Consequences
+from spinney.stores.sql.sweeping import Sweep
+
+from .loop import PROCESS
+from .nodes import SimNode
+from .stores import SimStore
+
+
+@contextmanager
+def no_fence() -> Iterator[type[SimStore]]:
+    """A record is taken whoever owns the job by now."""
+    found_by_fence = Recorder._leases
+
+    def leases(self: Recorder, records: Sequence[Record]) -> Any:
+        by_job = {lease[0]: lease for lease in found_by_fence(self, records).values()}
+        return {record.fence: by_job[record.job_id] for record in records if record.job_id in by_job}
+
+    with mock.patch.object(Recorder, "_leases", leases):
+        yield SimStore
+
+
+class LimitOutside(SimStore):
+    """How many slots a queue occupies is looked up before the claim's transaction."""
+
+    def exchange(self, records: Sequence[Record], want: Want | None, *, now_us: int) -> Exchange:
+        if want is not None and want.slots:
+            with self._look() as tx:
+                stale = {name: self._registry.occupied(tx, name) for name in ("narrow",)}
+            self._registry.occupied = lambda tx, queue: set(stale.get(queue, ()))  # type: ignore[method-assign]
+            self._sim_database.calls += 1  # others may go first now
+        return super().exchange(records, want, now_us=now_us)
+
+
+class ByElapsedTime(SimStore):
+    """A lease that is older than a lease period is taken to be lost."""
+
+    def sweep(self, *, now_us: int, limit: int = 500) -> Swept:
+        with self._look() as tx:
+            old = tx.all("select job_id, fence from leases where claimed_us < ?", (now_us - 300_000,))
+        if old:
+            super().exchange([Record(j, f, Outcome.LOST, 1, now_us) for j, f in old], None, now_us=now_us)
+        return super().sweep(now_us=now_us, limit=limit)
+
+
+@contextmanager
+def by_the_wall_clock() -> Iterator[type[SimStore]]:
+    """A node is dead when its last beat is long ago by the observer's wall clock."""
+
+    def look(self: Watch, nodes: Sequence[NodeInfo], now_s: float) -> list[NodeInfo]:
+        now_us = PROCESS.get().machine.host.wall_us()
+        return [node for node in nodes if now_us - node.seen_us > self._lease_period_s * 1e6]
+
+    with mock.patch.object(Watch, "look", look):
+        yield SimStore
+
+
+@contextmanager
+def no_guard() -> Iterator[type[SimStore]]:
+    """Nobody ends a node that cannot renew its lease."""
+    with mock.patch.object(SimNode, "_look", return_value=None):
+        yield SimStore
+
+
+@contextmanager
+def deaf_to_wishes() -> Iterator[type[SimStore]]:
+    """The next stage is kept in its slot although the job is to be cancelled."""
+    keeps = Recorder._keeps
+
+    def keeps_anyway(self: Recorder, *args: Any) -> bool:
+        with mock.patch.object(placing, "wished", return_value=None):
+            return keeps(self, *args)
+
+    with mock.patch.object(Recorder, "_keeps", keeps_anyway):
+        yield SimStore
+
+
+@contextmanager
+def locks_never_told() -> Iterator[type[SimStore]]:
+    """Who waits for a lock is not woken when it comes free, and housekeeping does not look."""
+    with (
+        mock.patch.object(Consequences, "_lock_freed", return_value=None),
+        mock.patch.object(Sweep, "free_locks", return_value=None),
+    ):
+        yield SimStore
+
+
+def _just(store: type[SimStore]) -> Callable[[], AbstractContextManager[type[SimStore]]]:
+    return lambda: contextlib.nullcontext(store)
+
+
+class Variant(NamedTuple):
+    """How to break the engine, and in which worlds that comes to light soon."""
+
+    engine: Callable[[], AbstractContextManager[type[SimStore]]]
+    focus: str | None = None
+
+
+VARIANTS: dict[str, Variant] = {
+    "no fence": Variant(no_fence, "zombies"),
+    "limit checked outside the transaction": Variant(_just(LimitOutside)),
+    "recovery by elapsed time": Variant(_just(ByElapsedTime)),
+    "recovery by the wall clock": Variant(by_the_wall_clock, "clocks"),
+    "no guard": Variant(no_guard, "silence"),
+    "next stage in spite of a cancel": Variant(deaf_to_wishes, "meddling"),
+    "freed locks tell nobody": Variant(locks_never_told),
+}

@@ -1,0 +1,30 @@
+"""Who keeps house is decided once, however many find at the same time that nobody does."""
+
+from pathlib import Path
+
+from spinney.model.jobs import NodeInfo
+from spinney.stores.sql import chores, open_store
+
+
+def test_of_two_that_find_the_house_unkept_one_keeps_it(tmp_path: Path) -> None:
+    store = open_store(f"sqlite:///{tmp_path}/x.db")
+    store.create()
+    elm, oak = (
+        store.join(
+            NodeInfo(
+                id=0, name=name, boot_id="b", host="h", pid=1, slots=1, state="active", beat=0, started_us=1,
+                seen_us=1, version="1", types=(),
+            ),
+            now_us=1,
+        )
+        for name in ("elm", "oak")
+    )  # fmt: skip
+    with store.database.look() as tx:
+        assert chores.keeper(tx) is None, "as both have seen"
+    for node_id in (elm, oak):
+        with store.database.write() as tx:
+            assert chores.take(tx, node_id, None) == elm
+    with store.database.write() as tx:
+        assert chores.take(tx, oak, elm) == oak, "elm is dead by the watch of oak"
+        assert chores.take(tx, oak + 1, elm) == oak, "and nobody else gets it for that"
+    store.close()

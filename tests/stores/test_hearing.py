@@ -1,0 +1,122 @@
+"""What is announced to a store on PostgreSQL, and who hears it."""
+
+import select
+from collections.abc import Iterator
+from contextlib import ExitStack
+
+import psycopg
+import pytest
+
+from servers import postgres_schema, postgres_url
+from spinney.model.errors import StoreUnusable
+from spinney.stores.contract import Ear
+from spinney.stores.sql import SqlStore, open_store
+from spinney.stores.sql.hearing import channel
+from spinney.stores.sql.postgres import PostgresDatabase
+
+PATIENCE_S = 10.0
+
+
+@pytest.fixture
+def opened() -> Iterator[ExitStack]:
+    with ExitStack() as stack:
+        yield stack
+
+
+@pytest.fixture
+def store(opened: ExitStack) -> SqlStore:
+    return made(opened)
+
+
+def made(opened: ExitStack) -> SqlStore:
+    found = open_store(opened.enter_context(postgres_schema()))
+    opened.callback(found.close)
+    found.create()
+    return found
+
+
+def ear_of(store: SqlStore, opened: ExitStack) -> Ear:
+    found = store.listen()
+    assert found is not None
+    opened.callback(found.close)
+    return found
+
+
+def next_heard(ear: Ear) -> list[str]:
+    readable, _, _ = select.select([ear], [], [], PATIENCE_S)
+    assert readable, "nothing was heard"
+    return list(ear.heard())
+
+
+def terminate(condition: str) -> None:
+    with psycopg.connect(postgres_url(), autocommit=True) as connection:
+        connection.execute(f"select pg_terminate_backend(pid) from pg_stat_activity where {condition}")
+
+
+def test_what_is_announced_is_heard_with_its_sender(store: SqlStore, opened: ExitStack) -> None:
+    ear = ear_of(store, opened)
+    store.announce("oak")
+
+    assert next_heard(ear) == ["oak"]
+    assert ear.heard() == []
+
+
+def test_stores_in_one_database_do_not_wake_each_other(store: SqlStore, opened: ExitStack) -> None:
+    ear, other = ear_of(store, opened), made(opened)
+    other.announce("of the other")
+    store.announce("own")
+
+    assert next_heard(ear) == ["own"]
+
+
+def test_a_long_name_of_a_schema_has_a_channel_of_its_own() -> None:
+    one, two = "s" * 62 + "1", "s" * 62 + "2"
+
+    assert channel("spinney") == "spinney_spinney"
+    assert len({channel(one), channel(two), channel("s" * 55)}) == 3
+    assert max(map(len, map(channel, (one, two, "s" * 55)))) <= 63
+
+
+def test_an_ear_whose_connection_was_ended_says_so(store: SqlStore, opened: ExitStack) -> None:
+    ear = ear_of(store, opened)
+    terminate("query like 'listen%'")
+
+    def hear_on() -> None:
+        while True:
+            next_heard(ear)
+
+    with pytest.raises(StoreUnusable, match="polling goes on"):
+        hear_on()
+
+
+def test_announcing_fails_silently(store: SqlStore) -> None:
+    store.signature()
+    terminate("query like '%counters%' and pid <> pg_backend_pid()")
+
+    store.announce("oak")
+    store.announce("oak")
+
+    assert store.signature() >= 0
+
+
+def test_a_file_has_no_ears(tmp_path: object) -> None:
+    store = open_store(f"sqlite:///{tmp_path}/spinney.db")
+    store.create()
+    store.announce("oak")
+    assert store.listen() is None
+    store.close()
+
+
+def test_making_a_store_is_one_transaction(opened: ExitStack) -> None:
+    url = opened.enter_context(postgres_schema())
+    database = PostgresDatabase(url)
+
+    def broken(connection: object) -> None:
+        connection.exec_driver_sql(f'create table "{database.schema}".half (n integer)')  # type: ignore[attr-defined]
+        raise RuntimeError("in the middle")
+
+    with pytest.raises(RuntimeError):
+        database.upgrade(broken)
+
+    with psycopg.connect(postgres_url()) as connection:
+        assert connection.execute("select to_regnamespace(%s)", (database.schema,)).fetchone() == (None,)
