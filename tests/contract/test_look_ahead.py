@@ -27,6 +27,16 @@ def test_a_slot_gets_no_more_jobs_than_it_asks(site: Site) -> None:
     assert Counter(lease.slot for lease in leases) == {0: 5, 1: 5}
 
 
+def test_a_queue_at_its_limit_is_given_more_in_the_slots_that_it_has(site: Site) -> None:
+    site.knows(queues=[QueueSpec(name="default", limit=2)])
+    site.submit(n=50)
+    node = site.node("n", slots=3)
+
+    leases = site.claim(node, jobs=5, run_us=1.0)
+
+    assert Counter(lease.slot for lease in leases) == {0: 5, 1: 5}
+
+
 def test_nothing_is_put_behind_a_stage_that_goes_on_in_its_slot_and_may_take_long(site: Site) -> None:
     job = site.submit_one("three")
     node = site.node("n", slots=1)

@@ -155,7 +155,13 @@ class Claim:
     def _look_ahead(self, lanes: list[Lane], quick: list[Lane], slots: list[SlotBudget]) -> None:
         """Only at the most urgent priority there is: looking ahead must not overtake what waits for
         a slot (but what waits for its queue's limit is not overtaken by it)."""
-        urgent = [lane for lane in lanes if self._below_limit(lane.queue)]
+        urgent = [
+            lane
+            for lane in lanes
+            if self._below_limit(lane.queue)
+            # A queue at its limit may still be given more in the slots that it has.
+            or (self._quick(lane) and any(self._has_room(lane.queue, slot) for slot, _, _ in slots))
+        ]
         until = self._most_urgent(urgent)
         if until is not None and not self._others_wait(urgent, until):
             self._fill(quick, slots, until=until)
