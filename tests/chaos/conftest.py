@@ -15,6 +15,7 @@ sys.path.insert(0, str(HERE.parent / "node"))
 import chaos_table  # noqa: E402 - only now can it be found
 from chaos_load import Grove, Harvest  # noqa: E402
 
+from longer import LONG  # noqa: E402
 from servers import postgres_schema  # noqa: E402
 
 _ROW = "chaos"
@@ -70,7 +71,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     terminalreporter.section("faults")
     for line in chaos_table.text(rows):
         terminalreporter.line(line)
-    if os.environ.get("SPINNEY_LONG"):
+    if LONG:
         to = HERE.parents[1] / "build" / "chaos.json"
         chaos_table.write(rows, to)
         terminalreporter.line(f"written to {to}")

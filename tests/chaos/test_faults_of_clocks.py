@@ -15,6 +15,8 @@ from pathlib import Path
 import pytest
 from chaos_load import Grove, Harvest, works
 
+from longer import long_alone
+
 HOUR_S, DAY_S = 3_600, 86_400
 STEPS_S = (HOUR_S, 0, -HOUR_S, 0, DAY_S, 0)
 _LIES = """
@@ -57,7 +59,7 @@ def test_the_clock_does_lie(tmp_path: Path) -> None:
     assert 0 <= boot_too_s - boot_s <= 60
 
 
-@pytest.mark.skipif(not os.environ.get("SPINNEY_LONG"), reason="takes long; SPINNEY_LONG=1 runs it")
+@long_alone
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("store", ["sqlite", "postgresql"])
 def test_the_simulated_clock_of_one_node_is_stepped(

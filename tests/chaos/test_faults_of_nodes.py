@@ -10,12 +10,12 @@ import pytest
 from chaos_load import Grove, Harvest, works
 from node_fixtures import Node, until
 
-LONG = bool(os.environ.get("SPINNEY_LONG"))
+from longer import LONG, long_alone
+
 BLOWS = 25 if LONG else 2
-long = pytest.mark.skipif(not LONG, reason="takes long; SPINNEY_LONG=1 runs it")
 FREEZE_LEASE_S = 6.0
 """Longer than a server lets a transaction stand still for such a node, so that the others live."""
-stores = pytest.mark.parametrize("store", ["sqlite", pytest.param("postgresql", marks=long)])
+stores = pytest.mark.parametrize("store", ["sqlite", pytest.param("postgresql", marks=long_alone)])
 Plant, Tell = Callable[..., Grove], Callable[[str, str, Harvest], None]
 
 
@@ -37,7 +37,7 @@ def kill_the_node(node: Node, draw: random.Random) -> None:
     kill(*draw.choice([node.processes(), node.processes()[:1], node.processes()[1:2]]))
 
 
-@long
+@long_alone
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("store", ["sqlite", "postgresql"])
 def test_workers_are_killed(plant: Plant, tell: Tell, store: str) -> None:
@@ -74,7 +74,7 @@ def test_nodes_are_killed_and_started_again(plant: Plant, tell: Tell, store: str
     tell("node killed, the other on its host", _NAMES[store], harvest)
 
 
-@long
+@long_alone
 @pytest.mark.timeout(600)
 def test_nodes_of_other_hosts_are_killed(plant: Plant, tell: Tell) -> None:
     """Nothing proves that they are gone, so their leases are waited out."""
@@ -94,7 +94,7 @@ def test_nodes_of_other_hosts_are_killed(plant: Plant, tell: Tell) -> None:
     tell("node killed, the other on another host", "PostgreSQL", grove.harvest())
 
 
-@long
+@long_alone
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("store", ["sqlite", "postgresql"])
 def test_a_node_stands_still_past_its_lease_and_goes_on(plant: Plant, tell: Tell, store: str) -> None:
@@ -123,7 +123,7 @@ def test_a_node_stands_still_past_its_lease_and_goes_on(plant: Plant, tell: Tell
     tell("node stopped past its lease, then continued", _NAMES[store], grove.harvest())
 
 
-@long
+@long_alone
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("store", ["sqlite", "postgresql"])
 def test_two_nodes_of_one_name(plant: Plant, tell: Tell, store: str) -> None:

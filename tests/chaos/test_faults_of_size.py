@@ -1,6 +1,5 @@
 """A tree of very many subjobs, whose nodes are killed while it is grown, worked off and reported."""
 
-import os
 from collections.abc import Callable
 
 import pytest
@@ -8,13 +7,14 @@ from chaos_load import Grove, Harvest, quietly
 from node_fixtures import until
 from test_faults_of_nodes import kill
 
-LONG = bool(os.environ.get("SPINNEY_LONG"))
+from longer import LONG, long_alone
+
 SUBJOBS = 100_000 if LONG else 2_000
 
 
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize(
-    "store", ["sqlite", pytest.param("postgresql", marks=pytest.mark.skipif(not LONG, reason="SPINNEY_LONG=1 runs it"))]
+    "store", ["sqlite", pytest.param("postgresql", marks=long_alone)]
 )
 def test_a_big_tree_is_grown_worked_off_and_reported_once(
     plant: Callable[..., Grove], tell: Callable[[str, str, Harvest], None], store: str

@@ -15,13 +15,14 @@ from collections.abc import Callable
 import pytest
 from node_fixtures import House, Node, house, lines, until
 
+from longer import LONG
 from spinney.model.outcomes import PASSED, Outcome
 from spinney.model.states import State
 from spinney.node.instance import MARK
 
 __all__ = ["house"]
 
-ROUNDS = int(os.environ.get("SPINNEY_CHAOS_ROUNDS", "100" if os.environ.get("SPINNEY_LONG") else "1"))
+ROUNDS = int(os.environ.get("SPINNEY_CHAOS_ROUNDS", "100" if LONG else "1"))
 SEED = int(os.environ.get("SPINNEY_CHAOS_SEED", str(random.randrange(10**6))))
 STAGES = ["first", "second", "third"]
 

@@ -3,7 +3,6 @@
 ``SPINNEY_LONG=1`` takes its time.
 """
 
-import os
 import sys
 from contextlib import ExitStack
 
@@ -18,6 +17,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
+from longer import LONG
 from spinney.model.errors import Refused, SpinneyError
 from spinney.model.holds import Hold, Scope
 from spinney.model.jobs import Filter, Job, Lease
@@ -29,7 +29,6 @@ from spinney.model.types import QueueSpec
 from .conftest import PLACES
 from .words import Clock, Node, Site, kind, locked, stage
 
-LONG = os.environ.get("SPINNEY_LONG") == "1"
 ANN = Author(by="ann", call="c")
 TYPES = (
     kind("one", "work"),

@@ -3,7 +3,6 @@
 ``SPINNEY_LONG=1`` takes its time.
 """
 
-import os
 import sys
 from contextlib import ExitStack
 
@@ -19,6 +18,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
+from longer import LONG
 from spinney.model.errors import SpinneyError
 from spinney.model.jobs import Filter, Lease
 from spinney.model.outcomes import Outcome
@@ -30,7 +30,6 @@ from .memory_jobs import ModelJob, Refusal
 from .memory_model import Model
 from .words import Clock, Node, Site, kind, stage
 
-LONG = os.environ.get("SPINNEY_LONG") == "1"
 TYPES = (
     kind("one", "work"),
     kind("tenacious", stage("work", max_attempts=3), poison_after=2),

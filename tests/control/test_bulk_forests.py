@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from contract.words import Clock, Site, kind, stage
+from longer import LONG
 from spinney.control.bulk import Bulk, Report
 from spinney.model.jobs import Filter
 from spinney.model.operators import Order, Step, Verb
@@ -27,7 +28,7 @@ INNER = (
 )
 LEAVES = (kind("one", "work"), kind("three", "first", "second", "third"))
 SEED = os.environ.get("SPINNEY_FOREST_SEED")
-ROUNDS = 1 if SEED else 200 if os.environ.get("SPINNEY_LONG") else 10
+ROUNDS = 1 if SEED else 200 if LONG else 10
 
 
 class CutOff(BaseException):

@@ -1,6 +1,5 @@
 """An upgrade beside a node at work, under load: nothing waits for long, nothing is lost, nothing is refused."""
 
-import os
 import shutil
 import threading
 from collections.abc import Iterator
@@ -10,13 +9,13 @@ from pathlib import Path
 import pytest
 from node_fixtures import House, now_us, until
 
+from longer import LONG
 from servers import postgres_schema
 from spinney.model.errors import StoreUnusable
 from spinney.model.states import State
 from spinney.stores.sql import SqlStore, open_store
 from spinney.stores.sql.migrating import OWN, finish, upgrade
 
-LONG = bool(os.environ.get("SPINNEY_LONG"))
 AROUND = 2_000 if LONG else 60
 """Jobs before the upgrade, and after it."""
 REVISION = '''
