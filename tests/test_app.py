@@ -5,6 +5,7 @@ import sys
 import textwrap
 import threading
 from collections.abc import Iterator
+from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -384,3 +385,21 @@ def test_a_wrong_schedule_is_refused_where_it_is_declared(
     with pytest.raises(UsageError, match="no option 'key'"):
         app.schedule(count.options(key="k"), every=5, name="other")
     assert list(app.schedules) == ["there"]
+
+
+def test_an_application_declares_how_much_there_is_of_its_locks(app: Spinney) -> None:
+    @app.job
+    def fetch(url: str) -> None: ...
+
+    assert app.lock("download:*", capacity=4) == "download:*"
+    for name, capacity, said in (
+        ("download:*", 5, "declared twice"), ("*", 1, "no family"), ("a", 0, "from 1 to"), ("a", True, "from 1 to"),
+    ):  # fmt: skip
+        with pytest.raises(UsageError, match=said):
+            app.lock(name, capacity=capacity)
+    app.submit(fetch, url="x")
+
+    from spinney.stores.sql import open_store
+
+    with closing(open_store(app.settings.store)) as store:
+        assert store.locks.capacity("download:example.org") == 4

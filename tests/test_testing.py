@@ -62,6 +62,27 @@ def test_stages_run_one_after_another_on_one_bench(tmp_path: Path) -> None:
     assert second.value == {"completed": 1, "failed": 1, "planned": 3}
 
 
+def test_jobs_of_their_own_are_told_apart_from_subjobs_and_a_key_is_one_of_them() -> None:
+    local = Spinney()
+
+    @local.job
+    def work(job: Job) -> list[int]:
+        job.prioritise(7)
+        job.submit(count.options(queue="mail"), file="a")
+        return [job.spawn(count.options(key="k"), file="b")] + [
+            job.submit(count.options(key="k", forever=True), file=file) for file in ("c", "d")
+        ]
+
+    ran = run_stage(work)
+
+    assert [(s.id, s.params, s.key, s.order) for s in ran.submitted] == [
+        (4, {"file": "a"}, None, {"queue": "mail"}), (6, {"file": "c"}, "k", {"forever": True}),
+    ]  # fmt: skip
+    assert [s.id for s in ran.spawned] == [5]
+    assert ran.value == [5, 6, 6]
+    assert ran.bench.priority == 7
+
+
 def test_a_taken_lock_shows_as_locked() -> None:
     ran = Bench(taken=["disk"]).run(batch, names=[])
     assert (ran.outcome, ran.message) == ("locked", "waits for the lock 'disk'")
@@ -118,3 +139,18 @@ def test_programs_are_not_run_here() -> None:
     local = Spinney()
     with pytest.raises(UsageError, match="a program, no function"):
         run_stage(local.program("ls", ["ls"]))
+
+
+def test_a_bench_tells_how_much_of_a_lock_was_taken_and_what_there_is_not() -> None:
+    app = Spinney()
+
+    @app.job
+    def load(need: int, job: Job) -> None:
+        job.lock("disk", amount=need, capacity=100)
+
+    bench = Bench()
+    assert bench.run(load, need=60).outcome == "ok"
+    assert bench.amounts == {"disk": 60}
+    with pytest.raises(UsageError, match="nobody can take 101"):
+        bench.run(load, need=101)
+    assert Bench(taken=["disk"]).run(load, need=1).outcome == "locked"

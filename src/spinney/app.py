@@ -39,6 +39,7 @@ from spinney.jobtype.kinds import (
     TypeOptions,
 )
 from spinney.model import durations
+from spinney.model.capacities import LockCapacity
 from spinney.model.errors import SpinneyError, UnknownType, UsageError
 from spinney.model.schedules import Schedule
 from spinney.model.states import SETTLED
@@ -76,6 +77,7 @@ class Spinney:
     ) -> None:
         self.types: dict[str, JobType] = {}
         self.queues: list[QueueSpec] = []
+        self.locks: list[LockCapacity] = []
         self.schedules: dict[str, Schedule] = {}
         self._given = (store, folders)
         self._clock = clock
@@ -139,6 +141,20 @@ class Spinney:
                 pinned=_names("pinned", pinned), barred=_names("barred", barred),
             )
         )  # fmt: skip
+        return name
+
+    def lock(self, name: str, *, capacity: int) -> str:
+        """Declare how much there is of a lock, or of each lock of a family; returns the name.
+
+            app.lock("download:*", capacity=4)    # four at a time from each host
+
+        A family is the beginning of names with a ``*`` behind it; where several fit, the longest counts. One about
+        which nothing is said has a capacity of 1. Operators may set it otherwise at run time; then theirs counts.
+        """
+        made = LockCapacity(name=name, capacity=capacity)
+        if any(lock.name == name for lock in self.locks):
+            raise UsageError(f"the lock {name!r} is declared twice; keep one of the two")
+        self.locks.append(made)
         return name
 
     def schedule(
@@ -339,7 +355,9 @@ class Spinney:
         types = [t.spec for t in self.types.values() if t.name not in self._known]
         if types:
             declared = store.queues()
-            store.register(types, [q for q in self.queues if q.name not in declared])
+            said = {each.name for each in store.locks.capacities()}
+            queues = [q for q in self.queues if q.name not in declared]
+            store.register(types, queues, [lock for lock in self.locks if lock.name not in said])
         self._known.update(self.types)
 
 

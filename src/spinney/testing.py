@@ -30,7 +30,7 @@ _ROOT_ID, _PARENT_ID, _JOB_ID, _FIRST_CHILD_ID = 1, 2, 3, 4
 
 
 class Spawned(NamedTuple):
-    """A subjob that the stage asked for."""
+    """A subjob, or a job of its own, that the stage asked for."""
 
     id: int
     type: str
@@ -59,6 +59,11 @@ class Ran:
     @property
     def spawned(self) -> list[Spawned]:
         return self.bench.spawned
+
+    @property
+    def submitted(self) -> list[Spawned]:
+        """Jobs of their own: no subjobs."""
+        return self.bench.submitted
 
     @property
     def folder(self) -> Path:
@@ -93,7 +98,12 @@ class Bench:
         }
         self.results = dict(results or {})
         self.locks: list[str] = []
+        self.amounts: dict[str, int] = {}
+        """How much the job has of each lock that it took."""
         self.spawned: list[Spawned] = []
+        self.submitted: list[Spawned] = []
+        self.priority: int | None = None
+        """What a stage set; None: nothing."""
         self.progress: list[tuple[float, str | None]] = []
         self._children, self._taken = list(children), set(taken)
         self._cancelled, self._attempt = cancelled, attempt
@@ -182,27 +192,37 @@ class Bench:
         return dict(self.results)
 
     def _answer_spawn(self, submissions: list[dict[str, Any]]) -> list[int]:
+        return self._born(submissions, self.spawned)
+
+    def _answer_submit(self, submissions: list[dict[str, Any]], beside: int | None) -> list[int]:
+        return self._born(submissions, self.submitted)
+
+    def _born(self, submissions: list[dict[str, Any]], among: list[Spawned]) -> list[int]:
+        """Their ids; those whose key nobody has ``among`` them yet are added."""
         made = []
         for row in submissions:
             order = {k: v for k, v in row.items() if k not in ("type", "params", "keys")}
             for text, key in itertools.zip_longest(row["params"], row.get("keys", ())):
-                made.append(self._born(row["type"], orjson.loads(text), key, order))
+                same = next((s for s in among if key is not None and s.key == key), None)
+                if same is None:
+                    same = Spawned(next(self._ids), row["type"], orjson.loads(text), key, order)
+                    among.append(same)
+                made.append(same.id)
         return made
 
-    def _born(self, type_: str, params: dict[str, Any], key: str | None, order: Mapping[str, Any]) -> int:
-        same = next((s for s in self.spawned if key is not None and s.key == key), None)
-        if same is None:
-            same = Spawned(next(self._ids), type_, params, key, order)
-            self.spawned.append(same)
-        return same.id
+    def _answer_prioritise(self, priority: int) -> None:
+        self.priority = priority
 
     def _answer_type_schema(self, type: str) -> dict[str, Any]:  # noqa: A002  the verb's own word
         raise UnknownType(f"a bench knows no job type {type!r} by name; spawn it by its handle")
 
-    def _answer_take_lock(self, name: str, until: str) -> bool:
+    def _answer_take_lock(self, name: str, until: str, amount: int, capacity: int | None) -> bool:
         if name in self._taken:
             return False
+        if capacity is not None and amount > capacity:
+            raise UsageError(f"the lock {name!r} has a capacity of {capacity}, so that nobody can take {amount} of it")
         self.locks.append(name)
+        self.amounts[name] = amount
         return True
 
     def _answer_progress(self, fraction: float, message: str | None) -> None:

@@ -85,7 +85,7 @@ def rich(shell: Shell) -> Shell:
     shell.ok("hold", "--type", "tell", "--reason", "it is loud")
     node = f"insert into nodes {NODE} values (?, ?, '', '', 1, 1, ?, 0, 0, 0, '', '[]')"
     parked = "insert into parked (job_id, state, since_us, fingerprint) values (?, 'failed', 0, ?)"
-    lock = "insert into locks values (?, ?, 1, 0)"
+    lock = "insert into locks (name, job_id, fence, since_us) values (?, ?, 1, 0)"
     change(
         shell.folder,
         (node, (1, "oak", "left")), (node, (2, "oak", "active")), (node, (3, "elm", "left")),
@@ -128,6 +128,7 @@ def test_names_of_the_store_are_offered(shell: Shell) -> None:
         ("schedule resume ", ["weekly"]),
         ("schedule add ", []),
         ("unlock ", ["receiver:SG-1"]),
+        ("lock rec", ["receiver:SG-1"]),
         ("unlock receiver:SG-1 --job ", ["1", "2"]),
         ("unlock --reason gone rec", ["receiver:SG-1"]),
         ("release --hold ", ["1", "2"]),
@@ -167,7 +168,7 @@ def test_commands_and_options_are_offered(bare: Shell, line: str, found: list[st
 
 
 def test_all_commands_are_offered_in_their_order(bare: Shell) -> None:
-    assert offered(bare.folder, "spinney ") == list(HOMES)
+    assert offered(bare.folder, "spinney ") == [*HOMES, "ingest"]
 
 
 @pytest.mark.parametrize(
@@ -253,7 +254,7 @@ def test_what_a_shell_would_evaluate_is_not_offered(rich: Shell, kind: str) -> N
             rich.folder,
             (TYPE, (bad, bad)),
             ("insert into queues values (?, '{}')", (bad,)),
-            (JOB, (n, bad, bad)), ("insert into locks values (?, 7, 1, 0)", (bad,)),
+            (JOB, (n, bad, bad)), ("insert into locks (name, job_id, fence, since_us) values (?, 7, 1, 0)", (bad,)),
             (f"insert into nodes {NODE} values (?, ?, '', '', 1, 1, 'active', 0, 0, 0, '', '[]')", (n, bad)),
             ("insert into schedules values (?, '{}', 0, null, null, '', 0)", (bad,)),
         )  # fmt: skip
@@ -567,7 +568,7 @@ def test_no_more_names_are_given_than_can_be_read(rich: Shell) -> None:
         rich.folder,
         (f"insert into jobs ({columns}) {many} select x, 'double', 'held', 'net', 50, 0, '', x, '{{}}', 0, "
          "'c' || x, 's' || x from n", ()),
-        (f"insert into locks {many} select 'l' || x, x, 1, 0 from n", ()),
+        (f"insert into locks (name, job_id, fence, since_us) {many} select 'l' || x, x, 1, 0 from n", ()),
         (f"insert into holds {many} select x, 'job', x, '', '', 0, null, 0, 0 from n", ()),
         (f"insert into nodes {NODE} {many} select x, 'n' || x, '', '', 1, 1, 'left', 0, 0, 0, '', '[]' from n", ()),
         (f"insert into parked (job_id, state, since_us, fingerprint) {many} select x, 'failed', 0, x from n", ()),

@@ -9,6 +9,7 @@ import sys
 import pytest
 
 from spinney.cli.session import now_us, opened
+from spinney.model.capacities import LockCapacity
 from spinney.model.jobs import LaneWant, NodeInfo, SlotWant, Want
 from spinney.model.types import LockSpec, StageSpec, TypeSpec
 
@@ -45,16 +46,17 @@ def states(shell: Shell) -> dict[int, str]:
 def test_locks_are_listed_with_owner_node_and_who_waits(locked: Shell) -> None:
     heading, line = locked.ok("locks").splitlines()
 
-    assert heading.split() == ["LOCK", "JOB", "NODE", "SINCE", "WAITING"]
-    assert line.split()[:3] == [LOCK, "1", "oak"]
+    assert heading.split() == ["LOCK", "JOB", "AMOUNT", "USED", "CAPACITY", "NODE", "SINCE", "WAITING"]
+    assert line.split()[:6] == [LOCK, "1", "1", "1", "1", "oak"]
     assert line.split()[-1] == "2"
 
 
 def test_programs_get_a_line_for_each(locked: Shell) -> None:
     (found,) = locked.listed("locks")
 
-    assert {k: found[k] for k in ("name", "owner_id", "until", "node", "waiting")} == {
-        "name": LOCK, "owner_id": 1, "until": "attempt", "node": "oak", "waiting": 2,
+    assert {k: found[k] for k in ("name", "owner_id", "until", "node", "waiting", "amount", "used", "capacity")} == {
+        "name": LOCK, "owner_id": 1, "until": "attempt", "node": "oak", "waiting": 2, "amount": 1, "used": 1,
+        "capacity": 1,
     }  # fmt: skip
     assert isinstance(found["since_us"], int)
 
@@ -145,3 +147,73 @@ def test_a_lock_that_nobody_waits_for_is_told_so(locked: Shell) -> None:
     assert locked.ok("locks") == "no job has a lock or waits for one\n"
 
 
+# --- capacities ---------------------------------------------------------------------------------
+
+
+def test_a_capacity_is_set_and_who_waits_goes_on(locked: Shell) -> None:
+    said = locked.ok("lock", LOCK, "--capacity", "2", "--by", "ann")
+
+    assert said.splitlines()[0].split() == ["lock", LOCK]
+    assert "capacity     2 (set by ann, " in said
+    assert "used         2" in said
+    assert "job          2 (about to start) has 1" in said
+    assert states(locked) == {1: "running", 2: "pending", 3: "waiting"}
+
+
+def test_a_family_is_set_and_taken_back(locked: Shell) -> None:
+    locked.ok("lock", "receiver:*", "--capacity", "1000")
+    assert "capacity     1,000" in locked.ok("lock", LOCK)
+    assert locked.ok("locks", "--capacities").splitlines()[1].split()[:2] == ["receiver:*", "1,000"]
+
+    locked.ok("lock", "receiver:*", "--default")
+
+    assert "capacity     1\n" in locked.ok("lock", LOCK)
+    assert "every lock has a capacity of 1" in locked.ok("locks", "--capacities")
+
+
+def test_what_an_application_declares_is_shown_beside_what_is_set(locked: Shell) -> None:
+    with opened(f"sqlite:///{locked.folder}/spinney.db") as store:
+        store.register([], [], [LockCapacity(name="receiver:*", capacity=4)])
+    assert "capacity     4 (declared)" in locked.ok("lock", "receiver:*")
+
+    locked.ok("lock", "receiver:*", "--capacity", "2", "--by", "ann", "--reason", "they are slow")
+
+    (found,) = locked.listed("locks", "--capacities")
+    assert {k: found[k] for k in ("name", "capacity", "declared", "by")} == {
+        "name": "receiver:*", "capacity": 2, "declared": 4, "by": "ann",
+    }  # fmt: skip
+    assert "; declared: 4)" in locked.ok("lock", "receiver:*")
+    *_, entry = locked.listed("audit")
+    assert (entry["by"], entry["verb"], entry["reason"]) == ("ann", "lock", "they are slow")
+    assert entry["what"] == {"lock": "receiver:*", "capacity": 2}
+
+
+def test_programs_are_told_how_a_lock_stands(locked: Shell) -> None:
+    told = json.loads(locked.ok("lock", LOCK, "--json"))
+
+    assert {k: told[k] for k in ("lock", "capacity", "set", "used", "waiting")} == {
+        "lock": LOCK, "capacity": 1, "set": None, "used": 1, "waiting": 2,
+    }  # fmt: skip
+    assert [i["owner_id"] for i in told["owners"]] == [1]
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        ([LOCK, "--capacity", "0"], 2, "--capacity"),
+        ([LOCK, "--capacity", str(2**63)], 2, "--capacity"),
+        ([LOCK, "--capacity", "2", "--default"], 2, "one of the two"),
+        ([LOCK, "--reason", "because"], 2, "say what is to change"),
+        ([LOCK, "--default"], 1, "nobody has set a capacity"),
+        (["*", "--capacity", "2"], 2, "names no lock and no family"),
+        (["../etc*", "--capacity", "2"], 2, "names no lock and no family"),
+        ([LOCK, "--capacity", "2", "--reason", "a\nb"], 2, "reason"),
+    ],
+)
+def test_what_is_no_capacity_changes_nothing(locked: Shell, words: list[str], code: int, said: str) -> None:
+    before = locked.ok("audit")
+
+    assert said in locked.refused(code, "lock", *words)
+
+    assert locked.ok("audit") == before
+    assert "every lock has a capacity of 1" in locked.ok("locks", "--capacities")

@@ -45,6 +45,8 @@ class ModelJob:
     wish: bool = False
     tree_wish: bool = False
     unborn: list["ModelJob"] = field(default_factory=list)
+    unsent: list["ModelJob"] = field(default_factory=list)
+    """Jobs of their own that its attempt has submitted."""
 
     @property
     def shown(self) -> State:

@@ -53,6 +53,13 @@ class Model:
             job.birth_stage = parent.stage
         parent.unborn += made
 
+    def sent(self, by: ModelJob, made: Sequence[ModelJob]) -> None:
+        """A running attempt submits jobs of their own."""
+        by.unsent += made
+
+    def prioritised(self, job: ModelJob, priority: int) -> None:
+        job.priority = priority
+
     def may_spawn(self, job: ModelJob) -> bool:
         return not self._wished(job)
 
@@ -98,9 +105,11 @@ class Model:
         assert job.lease is not None
         job.lease = None
         unborn, job.unborn = job.unborn, []
+        unsent, job.unsent = job.unsent, []
         if self._wished(job) and (unborn or outcome not in PASSED):
             self._settle(job, State.CANCELLED)  # its children would have to run for it to be done
         elif outcome in PASSED:
+            self._born(unsent)  # nothing ties them to this job
             self._passed(job, outcome, unborn)
         else:
             self._not_passed(job, outcome, retryable, delay_s)
@@ -111,7 +120,7 @@ class Model:
         lost = [job for job in self.leased() if job.lease and job.lease.node == node]
         for job in lost:
             assert job.lease is not None
-            began, job.lease, job.unborn = job.lease.started, None, []
+            began, job.lease, job.unborn, job.unsent = job.lease.started, None, [], []
             job.interruptions += began
             spec = self.types[job.type]
             if self._wished(job):

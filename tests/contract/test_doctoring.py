@@ -747,8 +747,17 @@ def _(patient: Patient) -> Case:
 
 @case("call-abandoned, and its attempt has ended")
 def _(patient: Patient) -> Case:
+    return _of_an_ended_attempt(patient, patient.spawn)
+
+
+@case("call-abandoned, and the attempt that submitted it has ended")
+def _(patient: Patient) -> Case:
+    return _of_an_ended_attempt(patient, patient.submit_from)
+
+
+def _of_an_ended_attempt(patient: Patient, bear: Callable[..., list[int]]) -> Case:
     lease = patient.run(patient.submit_one("parent"))
-    born = patient.spawn(lease, n=2)
+    born = bear(lease, n=2)
     patient.damage("create table kept as select * from staging")
     patient.fail(lease)
     patient.damage("delete from staging")

@@ -149,3 +149,22 @@ def test_names_are_those_that_something_bears(site: Site, made: Everything) -> N
     assert set(store.names("collection")) == {"alpha", "beta"}
     assert set(store.names("submitter")) == {"ann", "ben"}
     assert {"oak", "elm", "here"} == set(store.names("node"))
+
+
+def test_the_job_that_has_a_key_is_found_by_it_and_no_other(site: Site, made: Everything) -> None:
+    assert names(made, site.ids(key="taken")) == {"pending keyed"}
+    assert site.count(key="taken") == {State.PENDING: 1}
+    assert site.ids(key="taken", states=(State.COMPLETED,)) == []
+    assert site.ids(key="once") == [], "it was free again when its job had settled"
+    assert site.ids(key="never") == []
+
+
+def test_the_same_key_is_another_below_each_parent(site: Site) -> None:
+    site.knows(ONE)
+    parents = site.submit(n=2)
+    leases = site.claim_by_job(slots=2)
+    below = [site.spawn(leases[parent], keys=("k",)) for parent in parents]
+    top = site.submit_one(keys=("k",))
+
+    assert [site.ids(key="k", parent_id=parent) for parent in parents] == below
+    assert site.ids(key="k") == [top]

@@ -5,6 +5,7 @@ from collections import Counter
 from spinney.model.jobs import LaneWant, SlotWant, Want
 from spinney.model.outcomes import Outcome
 from spinney.model.types import QueueSpec
+from spinney.stores.sql.claiming import RUN_MAX
 
 from .words import Site, kind
 
@@ -130,6 +131,40 @@ def test_look_ahead_within_one_slot_occupies_one_slot_of_the_limit(site: Site) -
     assert len({lease.slot for lease in leases}) == 1
     assert 1 <= len(leases) <= 6
     assert site.claim(theirs) == []
+
+
+def test_of_many_shares_with_little_each_all_are_given_ahead(site: Site) -> None:
+    for n in range(60):
+        site.submit(n=1 + n % 2, share=f"share {n}")
+    node = site.node("n", slots=2)
+
+    leases = site.claim(node, jobs=30, run_us=1.0)
+
+    assert Counter(lease.slot for lease in leases) == {0: 30, 1: 30}
+    assert len({site.job(lease.job_id).share for lease in leases}) >= 58
+
+
+def test_short_jobs_of_a_share_follow_one_another_but_not_many(site: Site) -> None:
+    for n in range(20):
+        site.submit(n=50, share=f"share {n}")
+    node = site.node("n", slots=2)
+
+    leases = site.claim(node, jobs=41, run_us=1.0)
+
+    held = Counter(site.job(lease.job_id).share for lease in leases)
+    assert max(held.values()) <= 1 + RUN_MAX
+    assert len(held) >= 82 // (1 + RUN_MAX)
+
+
+def test_jobs_that_take_a_while_are_given_ahead_one_of_each_share(site: Site) -> None:
+    for n in range(20):
+        site.submit(n=50, share=f"share {n}")
+    node = site.node("n", slots=2)
+
+    leases = site.claim(node, jobs=11, run_us=1_000.0)
+
+    held = Counter(site.job(lease.job_id).share for lease in leases)
+    assert sorted(held.values()) == [1] * 18 + [2] * 2
 
 
 def test_work_ahead_is_dealt_by_shares_too(site: Site) -> None:

@@ -113,6 +113,22 @@ class JobLife(RuleBasedStateMachine):
         assert self.model.may_spawn(job)
         self.model.spawned(job, [self.model.new(i, of, job.id, job.queue, job.priority) for i in ids])
 
+    @precondition(lambda self: self.leases and sum(job.open for job in self.model.jobs.values()) < MANY)
+    @rule(of=LEAVES, n=st.integers(1, 2), priority=st.sampled_from([10, 50]), data=st.data())
+    def submit_from_a_stage(self, of: str, n: int, priority: int, data: st.DataObject) -> None:
+        lease, job = self._some_lease(data)
+        needs = data.draw(st.lists(st.sampled_from(self._ids()), max_size=1))
+        needs = [n for n in needs if self.model.jobs[n].state is not State.DELETED]
+        ids = self.site.submit_from(lease, of, n, priority=priority, needs=tuple(needs))
+        self.model.sent(job, [self.model.new(i, of, None, "default", priority, needs) for i in ids])
+
+    @precondition(lambda self: self.leases)
+    @rule(priority=st.sampled_from([10, 50]), data=st.data())
+    def prioritise(self, priority: int, data: st.DataObject) -> None:
+        lease, job = self._some_lease(data)
+        self.site.store.prioritise(lease.job_id, lease.fence, priority)
+        self.model.prioritised(job, priority)
+
     # --- attempts -------------------------------------------------------------------------
 
     @rule(which=st.integers(0, 1), slots=st.integers(1, SLOTS))

@@ -42,10 +42,7 @@ def free(site: Site, name: str = LOCK, job_id: int | None = None) -> int:
 
 
 def of_capacity(site: Site, name: str, capacity: int) -> None:
-    """No verb sets a capacity yet; the store keeps to one all the same."""
-    assert isinstance(site.store, SqlStore)
-    with site.store.database.write() as tx:
-        tx.run("insert into lock_capacities (name, capacity) values (?, ?)", (name, capacity))
+    site.store.locks.set_capacity(name, capacity, ANN, now_us=site.now)
 
 
 # --- looking ------------------------------------------------------------------------------------

@@ -139,6 +139,11 @@ class Site:
             self.store.spawn(lease.job_id, lease.fence, submissions, now_us=self.now).ids
         )
 
+    def submit_from(self, lease: Lease, of: str = "one", n: int = 1, **fields: Any) -> list[int]:
+        """Jobs of their own, submitted by a running attempt."""
+        made = [submission(of, n=n, **fields)]
+        return list(self.store.submit_from(lease.job_id, lease.fence, made, now_us=self.now).ids)
+
     # --- claiming -------------------------------------------------------------------------
 
     def want(

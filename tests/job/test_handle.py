@@ -36,7 +36,7 @@ class Recorder:
 
     def ask(self, verb: str, **args: Any) -> Any:
         self.asked.append((verb, args))
-        if verb == "spawn":
+        if verb in ("spawn", "submit"):
             count = sum(len(s["params"]) for s in args["submissions"])
             self._next_id += count
             return list(range(self._next_id - count, self._next_id))
@@ -197,6 +197,35 @@ def test_a_wrong_subjob_in_a_long_list_is_refused_before_any_is_sent() -> None:
     assert port.asked == []
 
 
+# --- jobs of their own -------------------------------------------------------------------------
+
+
+def test_submitting_sends_checked_parameters_with_their_options_and_gives_ids() -> None:
+    port = Recorder()
+    job = handle(port)
+    assert job.submit(resize, picture=Path("cat.jpg")) == 100
+    assert job.submit(resize.options(key="mail-7", forever=True), picture="dog.jpg") == 101
+    with pytest.raises(BadParameters, match="parameter 'picture' is missing"):
+        job.submit(resize)
+    assert port.asked == [
+        ("submit", {"submissions": [{"type": "resize", "params": ['{"picture":"cat.jpg"}']}], "beside": None}),
+        ("submit", {
+            "submissions": [
+                {"type": "resize", "params": ['{"picture":"dog.jpg"}'], "keys": ["mail-7"], "forever": True}
+            ],
+            "beside": None,
+        }),
+    ]  # fmt: skip
+
+
+def test_the_parts_of_a_long_list_are_submitted_beside_its_first() -> None:
+    port = Recorder()
+    ids = handle(port).submit_many(resize, ({"picture": str(n)} for n in range(2500)))
+    assert ids == list(range(100, 2600))
+    assert [len(args["submissions"][0]["params"]) for _, args in port.asked] == [1000, 1000, 500]
+    assert [args["beside"] for _, args in port.asked] == [None, 100, 100]
+
+
 def test_a_type_of_another_application_is_checked_by_its_schema() -> None:
     schema = {"type": "object", "properties": {"n": {"type": "integer"}}, "additionalProperties": False}
     port = Recorder({"type_schema": schema})
@@ -299,12 +328,44 @@ def test_a_taken_lock_ends_the_stage() -> None:
         job.lock("../etc")
     with pytest.raises(UsageError, match="until='attempt'"):
         job.lock("a", until="ever")
+    assert caught.value.wanted is None
+
+
+def test_who_does_not_get_some_of_a_lock_says_how_much_it_wanted() -> None:
+    with pytest.raises(LockTaken) as caught:
+        handle(Recorder({"take_lock": False})).lock("disk", amount=2**40, capacity=2**41)
+    assert caught.value.wanted == (2**40, 2**41)
+    assert caught.value.message == f"waits for {2**40} of the lock 'disk'"
+
+
+@pytest.mark.parametrize("wrong", [-1, 2**63, 1.0, True, "3", None])
+def test_an_amount_is_a_whole_number_of_64_bits(wrong: object) -> None:
+    port = Recorder({"take_lock": True})
+    with pytest.raises(UsageError, match="a whole number from 0 to 9223372036854775807"):
+        handle(port).lock("disk", amount=wrong)  # type: ignore[arg-type]
+    if wrong is not None:
+        with pytest.raises(UsageError):
+            handle(port).lock("disk", capacity=wrong)  # type: ignore[arg-type]
+    assert port.asked == []
 
 
 def test_a_free_lock_is_taken() -> None:
     port = Recorder({"take_lock": True})
     handle(port).lock("receiver:1", until="job")
-    assert port.asked == [("take_lock", {"name": "receiver:1", "until": "job"})]
+    handle(port).lock("disk", amount=5, capacity=7)
+    assert port.asked == [
+        ("take_lock", {"name": "receiver:1", "until": "job", "amount": 1, "capacity": None}),
+        ("take_lock", {"name": "disk", "until": "attempt", "amount": 5, "capacity": 7}),
+    ]
+
+
+def test_a_priority_is_a_whole_number_from_0_to_99() -> None:
+    port = Recorder({"prioritise": None})
+    handle(port).prioritise(0)
+    for wrong in (-1, 100, 5.0, True, None, "3"):
+        with pytest.raises(UsageError, match=r"from 0 \(first\) to 99 \(last\)"):
+            handle(port).prioritise(wrong)  # type: ignore[arg-type]
+    assert port.asked == [("prioritise", {"priority": 0})]
 
 
 def test_progress_is_a_fraction() -> None:

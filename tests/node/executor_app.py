@@ -21,6 +21,7 @@ print("loading prints, too")
 
 app = Spinney()
 app.queue("slow", limit=2)
+app.lock("disk:*", capacity=100)
 sample = app.pipeline("sample")
 
 
@@ -230,6 +231,11 @@ def handle_in_fork(job: Job) -> int | None:
 @sample.stage
 def takes_lock(job: Job) -> None:
     job.lock("the place")
+
+
+@sample.stage
+def takes_much(job: Job) -> None:
+    job.lock("disk:1", amount=60, capacity=90)
 
 
 @sample.stage

@@ -12,6 +12,7 @@ from pathlib import Path
 from spinney import Backoff, Defer, Fail, Job, Spinney
 
 app = Spinney()
+app.lock("disk:*", capacity=100)
 _STUBBORN = (
     "import os, signal, sys, time\n"
     "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
@@ -88,9 +89,9 @@ def always_dies() -> None:
 
 
 @app.job
-def takes(job: Job, name: str, file: str, note_in: str) -> None:
-    """Takes a lock in its midst, and has it until a file is there."""
-    job.lock(name)
+def takes(job: Job, name: str, file: str, note_in: str, amount: int = 1) -> None:
+    """Takes a lock in its midst, or some of it, and has it until a file is there."""
+    job.lock(name, amount=amount)
     note(note_in, job.id)
     while not Path(file).exists():
         time.sleep(0.005)

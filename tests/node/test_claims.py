@@ -246,6 +246,16 @@ async def test_a_row_with_more_to_say_is_recorded_with_it() -> None:
     assert set(scene.worker(0).unwritten) == {102}
 
 
+async def test_one_that_did_not_get_some_of_a_lock_is_recorded_with_how_much_it_wanted() -> None:
+    scene = Scene(spec())
+    await scene.desk.take([lease(1), lease(2)])
+
+    said = {"outcome": "locked", "lock": "disk", "message": "waits"}
+    scene.desk.done(scene.worker(0), [[101, 1, 2, said | {"wanted": [60, None]}], [102, 3, 4, said]])
+
+    assert [(r.lock, r.wanted) for r in scene.recorded] == [("disk", (60, None)), ("disk", None)]
+
+
 async def test_a_dead_worker_hits_what_ran_and_hands_back_the_rest() -> None:
     scene = Scene(spec())
     await scene.desk.take([lease(1), lease(2), lease(3)])

@@ -24,7 +24,7 @@ from alembic import op
 
 from spinney.stores.sql.migrating import large_index
 
-revision, down_revision = "0004", "0003"
+revision, down_revision = "0005", "0004"
 
 
 def upgrade():
@@ -57,7 +57,7 @@ def coming(tmp_path: Path) -> Path:
     """The revisions of the version to come."""
     folder = tmp_path / "coming"
     shutil.copytree(OWN, folder, ignore=shutil.ignore_patterns("__pycache__"))
-    (folder / "versions" / "0004_coming.py").write_text(REVISION)
+    (folder / "versions" / "0005_coming.py").write_text(REVISION)
     return folder
 
 
@@ -105,13 +105,13 @@ def test_an_upgrade_under_load(house: House, coming: Path) -> None:
     assert {job.state for job in jobs} == {State.COMPLETED}
     assert [[a.outcome for a in house.attempts(job.id)] for job in jobs] == [["ok"]] * len(jobs)
 
-    with pytest.raises(StoreUnusable, match=r"nodes of older schemas than 0004 have not left: oak on "):
+    with pytest.raises(StoreUnusable, match=r"nodes of older schemas than 0005 have not left: oak on "):
         finish(house.store.database, folder=coming)
     assert {job.state for job in house.run("noop", {}, {})} == {State.COMPLETED}
     log = node.stop()
     assert "Traceback" not in log
     assert "refused" not in log
-    assert finish(house.store.database, folder=coming) == ["0004"]
+    assert finish(house.store.database, folder=coming) == ["0005"]
 
     late = house.start(name="elm")
     _, said = late.process.communicate(timeout=30)

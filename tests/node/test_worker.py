@@ -41,6 +41,7 @@ async def test_it_introduces_the_application(host, worker):
     assert hello.pid == worker.pid
     assert [t.name for t in hello.types] == ["sample", "program", "many"]
     assert [(q.name, q.limit) for q in hello.queues] == [("slow", 2)]
+    assert [(lock.name, lock.capacity) for lock in hello.locks] == [("disk:*", 100)]
     assert worker.ready
 
 
@@ -257,6 +258,10 @@ async def test_a_taken_lock_ends_the_attempt_as_locked(host, worker):
     detail = await host.run(worker, "takes_lock")
     assert detail["outcome"] == "locked"
     assert detail["lock"] == "the place"
+    assert "wanted" not in detail
+
+    detail = await host.run(worker, "takes_much", fence=2)
+    assert (detail["lock"], detail["wanted"]) == ("disk:1", [60, 90])
 
 
 async def test_work_that_arrives_during_a_request_is_not_lost(host, worker):

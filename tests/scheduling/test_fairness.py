@@ -14,32 +14,33 @@ ROTATIONS = st.permutations(SHARES).flatmap(
 COUNTS = st.dictionaries(st.sampled_from(SHARES), st.integers(0, 12))
 N = st.integers(0, 40)
 QUOTAS = st.none() | st.integers(1, 10)
+RUNS = st.integers(1, 9)
 
 
-@given(COUNTS, ROTATIONS, COUNTS, N, QUOTAS)
+@given(COUNTS, ROTATIONS, COUNTS, N, QUOTAS, RUNS)
 def test_no_share_is_picked_beyond_its_supply(
-    held: dict[str, int], rotation: list[str], supply: dict[str, int], n: int, at_most: int | None
+    held: dict[str, int], rotation: list[str], supply: dict[str, int], n: int, at_most: int | None, run: int
 ) -> None:
-    picks = Counter(deal(held, rotation, supply, n, at_most))
+    picks = Counter(deal(held, rotation, supply, n, at_most, run))
 
     assert picks.total() <= n
     assert all(count <= supply.get(share, 0) for share, count in picks.items())
 
 
-@given(COUNTS, ROTATIONS, COUNTS, N)
+@given(COUNTS, ROTATIONS, COUNTS, N, RUNS)
 def test_no_slot_idles_while_somebody_may_use_it(
-    held: dict[str, int], rotation: list[str], supply: dict[str, int], n: int
+    held: dict[str, int], rotation: list[str], supply: dict[str, int], n: int, run: int
 ) -> None:
-    picks = deal(held, rotation, supply, n)
+    picks = deal(held, rotation, supply, n, run=run)
 
     assert len(picks) == min(n, sum(supply.get(share, 0) for share in rotation))
 
 
-@given(COUNTS, ROTATIONS, COUNTS, N, st.integers(1, 10))
+@given(COUNTS, ROTATIONS, COUNTS, N, st.integers(1, 10), RUNS)
 def test_with_a_quota_a_slot_idles_only_when_nobody_may_use_it(
-    held: dict[str, int], rotation: list[str], supply: dict[str, int], n: int, at_most: int
+    held: dict[str, int], rotation: list[str], supply: dict[str, int], n: int, at_most: int, run: int
 ) -> None:
-    picks = deal(held, rotation, supply, n, at_most)
+    picks = deal(held, rotation, supply, n, at_most, run)
     room = sum(
         min(supply.get(share, 0), max(0, at_most - held.get(share, 0))) for share in rotation
     )
@@ -47,11 +48,11 @@ def test_with_a_quota_a_slot_idles_only_when_nobody_may_use_it(
     assert len(picks) == min(n, room)
 
 
-@given(COUNTS, ROTATIONS, COUNTS, N, st.integers(1, 10))
+@given(COUNTS, ROTATIONS, COUNTS, N, st.integers(1, 10), RUNS)
 def test_nobody_is_dealt_more_than_the_quota(
-    held: dict[str, int], rotation: list[str], supply: dict[str, int], n: int, at_most: int
+    held: dict[str, int], rotation: list[str], supply: dict[str, int], n: int, at_most: int, run: int
 ) -> None:
-    picks = Counter(deal(held, rotation, supply, n, at_most))
+    picks = Counter(deal(held, rotation, supply, n, at_most, run))
 
     assert all(held.get(share, 0) + count <= at_most for share, count in picks.items())
 
@@ -108,3 +109,19 @@ def test_the_same_question_has_the_same_answer_and_a_shorter_one_is_its_beginnin
     fewer, more = sorted((n, m))
 
     assert deal(held, rotation, supply, more)[:fewer] == deal(held, rotation, supply, fewer)
+
+
+@given(ROTATIONS, N, RUNS)
+def test_in_runs_nobody_gets_a_whole_run_more_than_another(rotation: list[str], n: int, run: int) -> None:
+    plenty = dict.fromkeys(rotation, 100)
+
+    picks = Counter(deal({}, rotation, plenty, n, run=run))
+
+    assert max(picks[share] for share in rotation) - min(picks[share] for share in rotation) <= run
+
+
+def test_runs_are_cut_so_that_the_rest_is_even() -> None:
+    picks = deal({}, ["ann", "bob"], {"ann": 50, "bob": 50}, 20, run=8)
+
+    assert Counter(picks) == {"ann": 10, "bob": 10}
+    assert picks[:8] == ["ann"] * 8

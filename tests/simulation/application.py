@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from spinney.model.capacities import LockCapacity
 from spinney.model.schedules import Overlap, Schedule
 from spinney.model.types import Backoff, Isolation, LockSpec, QueueSpec, StageSpec, TypeSpec
 from spinney.node.executors.child import Hello
@@ -34,6 +35,8 @@ TYPES = (
 LEAVES = ("one", "three", "fragile", "locked", "keeper", "cold", "thread", "watched")
 """What is spawned: types that bear nothing themselves."""
 QUEUES = ("default", "narrow", "quota")
+WIDE = 6
+"""The capacity of a lock of which stages take amounts."""
 
 
 class Application:
@@ -45,10 +48,13 @@ class Application:
             QueueSpec(name="narrow", limit=narrow, sharing="none"),
             QueueSpec(name="quota", sharing="quota"),
         )
+        self.locks = (LockCapacity(name="wide:*", capacity=WIDE),)
         self.schedules = (Schedule(name="ticking", type="one", every_s=2.0, overlap=Overlap.QUEUE),)
 
+        self.declared = (self.types, self.queues, self.locks)
+
     def hello(self, pid: int) -> Hello:
-        return Hello(pid=pid, types=self.types, queues=self.queues, schedules=self.schedules)
+        return Hello(pid=pid, types=self.types, queues=self.queues, locks=self.locks, schedules=self.schedules)
 
     @property
     def by_name(self) -> Mapping[str, TypeSpec]:

@@ -63,7 +63,7 @@ class Operator:
     async def _work(self) -> None:
         world, rng = self.world, self.world.rng
         async with SimStoreThread("operator", lambda: world.open_store(self.process)) as self._db:
-            await self._say(lambda store: store.register(world.application.types, world.application.queues))
+            await self._say(lambda store: store.register(*world.application.declared))
             await self._submit()
             while not world.calm:
                 await asyncio.sleep(rng.choice((0.05, 0.3, 1.0)))
@@ -174,7 +174,7 @@ class Operator:
         while True:
             self.idle = False
             await self._say(lambda s: s.schedules.pause("ticking", paused, paused=True, now_us=self._now()))
-            await self._say(lambda s: s.register(world.application.types, world.application.queues))
+            await self._say(lambda s: s.register(*world.application.declared))
             await self._say(lambda s: s.queueing.change("narrow", as_declared, self._author(), now_us=self._now()))
             await self._lift(all_of_them=True)
             await self._sweep_holds()

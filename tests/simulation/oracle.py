@@ -21,6 +21,7 @@ from typing import Any, NamedTuple, Protocol
 
 import orjson
 
+from spinney.model.capacities import Words
 from spinney.model.errors import SpinneyError, StoreUnusable
 from spinney.model.jobs import Record
 from spinney.model.lineage import ancestors
@@ -194,18 +195,19 @@ class Oracle:
                 self.violated(f"node {name} has {slots} slots and leases in {sorted(taken)}")
 
     def _look_at_locks(self, tx: Tx) -> None:
-        owners: dict[str, list[tuple[int, int | None]]] = {}
-        for name, job_id, fence in tx.all("select name, job_id, fence from locks order by name, job_id"):
-            owners.setdefault(name, []).append((job_id, fence))
+        said = Words.of(tx.all("select name, capacity from lock_capacities"))
+        owners: dict[str, list[tuple[int, int | None, int]]] = {}
+        for name, *had in tx.all("select name, job_id, fence, amount from locks order by name, job_id"):
+            owners.setdefault(name, []).append(tuple(had))
         for name, having in owners.items():
             if len(having) < 2:
                 continue
             above: set[int] = set()
-            for job_id, _ in having:
+            for job_id, _, _ in having:
                 above.update(ancestors(tx.value("select lineage from jobs where id = ?", (job_id,))))
             # One that keeps it until it settles shares it with those below.
-            count = sum(1 for job_id, fence in having if fence is not None or job_id not in above)
-            if count > (tx.value("select capacity from lock_capacities where name = ?", (name,)) or 1):
+            used = sum(amount for job_id, fence, amount in having if fence is not None or job_id not in above)
+            if used > (said.about(name) or 1):
                 self.violated(f"the lock {name} is held by {having}")
 
     # --- what stores were asked and answered ----------------------------------------------

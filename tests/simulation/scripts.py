@@ -9,7 +9,7 @@ from spinney.job import options
 from spinney.model.jobs import Submission
 from spinney.model.outcomes import Outcome
 
-from .application import LEAVES, QUEUES
+from .application import LEAVES, QUEUES, WIDE
 
 if TYPE_CHECKING:
     from .workers import Worker
@@ -54,6 +54,8 @@ class Script:
             await self._worker.ask(self._fence, "put_data", target=self._job_id, name="seen", value="1")
         if not calm and rng.random() < 0.05:
             await self._sleep(rng.choice(_RUN_S))
+        if not calm and rng.random() < 0.15 and (waits := await self._take("wide:1", rng.randint(0, WIDE))):
+            return waits
         outcome = Outcome.OK if calm else rng.choice(_ENDS)
         if outcome is Outcome.LOCKED:
             # Two that keep a lock until they settle, and each want the other's, wait for ever: nobody notices.
@@ -100,9 +102,15 @@ class Script:
         await self._sleep(rng.choice(_RUN_S))
 
     async def _lock(self) -> Detail | None:
-        name = f"place:{self._world.rng.randint(1, 2)}"
-        taken = await self._worker.ask(self._fence, "take_lock", name=name, until="attempt")
+        return await self._take(f"place:{self._world.rng.randint(1, 2)}", 1)
+
+    async def _take(self, name: str, amount: int) -> Detail | None:
+        """Some of a lock, for a while."""
+        taken = await self._worker.ask(
+            self._fence, "take_lock", name=name, until="attempt", amount=amount, capacity=None
+        )
         if not taken:
-            return {"outcome": Outcome.LOCKED, "lock": name, "message": f"the lock {name} is taken"}
+            message = f"the lock {name} is taken"
+            return {"outcome": Outcome.LOCKED, "lock": name, "message": message, "wanted": [amount, None]}
         await self._sleep(self._world.rng.choice(_RUN_S))
         return None

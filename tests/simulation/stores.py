@@ -182,9 +182,12 @@ class SimStore(SqlStore):
         with self._under(fence):
             super().put_data(job_id, fence, name, value, target)
 
-    def take_lock(self, job_id: int, fence: int, name: str, until: str, *, now_us: int) -> bool:
+    def take_lock(
+        self, job_id: int, fence: int, name: str, until: str, *, amount: int = 1, capacity: int | None = None,
+        now_us: int,
+    ) -> bool:  # fmt: skip
         with self._under(fence):
-            return super().take_lock(job_id, fence, name, until, now_us=now_us)
+            return super().take_lock(job_id, fence, name, until, amount=amount, capacity=capacity, now_us=now_us)
 
     @contextmanager
     def _under(self, fence: int) -> Iterator[None]:

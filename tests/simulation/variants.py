@@ -13,8 +13,10 @@ from spinney.model.jobs import Exchange, NodeInfo, Record, Want
 from spinney.model.outcomes import Outcome
 from spinney.node.recovery import Watch
 from spinney.stores.contract import Swept
-from spinney.stores.sql import placing
+from spinney.stores.sql import locks, placing
+from spinney.stores.sql.database import Tx
 from spinney.stores.sql.recording import Recorder
+from spinney.stores.sql.registry import Registry
 from spinney.stores.sql.settling import Consequences
 from spinney.stores.sql.sweeping import Sweep
 
@@ -101,6 +103,18 @@ def locks_never_told() -> Iterator[type[SimStore]]:
         yield SimStore
 
 
+@contextmanager
+def amounts_as_one() -> Iterator[type[SimStore]]:
+    """Whoever wants some of a lock gets it where there is room for 1."""
+    look = locks.look
+
+    def look_for_one(tx: Tx, registry: Registry, wanted: locks.Wanted, *args: Any, **how: Any) -> locks.Look:
+        return look(tx, registry, wanted._replace(amount=min(wanted.amount, 1)), *args, **how)
+
+    with mock.patch.object(locks, "look", look_for_one):
+        yield SimStore
+
+
 def _just(store: type[SimStore]) -> Callable[[], AbstractContextManager[type[SimStore]]]:
     return lambda: contextlib.nullcontext(store)
 
@@ -120,4 +134,5 @@ VARIANTS: dict[str, Variant] = {
     "no guard": Variant(no_guard, "silence"),
     "next stage in spite of a cancel": Variant(deaf_to_wishes, "meddling"),
     "freed locks tell nobody": Variant(locks_never_told),
+    "amounts of locks count as one": Variant(amounts_as_one),
 }

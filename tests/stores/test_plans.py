@@ -18,6 +18,7 @@ from spinney.stores.sql import SqlStore, open_store
 SMALL = {
     "leases", "lanes", "nodes", "wishes", "staging", "met_needs", "holds", "schedules", "queues", "types", "counters",
     "streaks", "locks", "retention", "removals", "queue_settings", "node_settings", "chores", "low_marks", "homes",
+    "lock_capacities",
     "j", "l", "s", "json_each", "history", "found", "v",
 }  # fmt: skip
 """What holds what runs now or what was declared may be read whole; of the view ``history`` that is

@@ -56,6 +56,31 @@ def test_a_call_that_was_taken_for_abandoned_is_refused_whole(
     other.close()
 
 
+def test_a_call_of_which_a_server_lost_steps_when_it_crashed_is_refused_whole(
+    store: SqlStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The server is back at once, and knows nothing of what it had not synced: the writer must find out."""
+    write, turns = store._write, iter(range(100))
+
+    @contextmanager
+    def gone_back(**how: bool) -> Iterator[Tx]:
+        turn = next(turns)
+        with write(**how) as tx:
+            if turn == 4:  # as it stood two steps before
+                tx.run("delete from jobs where id > 2000")
+                tx.run("update staging set beat_us = 0")
+            yield tx
+
+    monkeypatch.setattr(store, "_write", gone_back)
+
+    with pytest.raises(Refused, match="submit it again"):
+        store.submit(long_call(8000), now_us=0)
+
+    assert store.counts(Filter()) == {}
+    with store.database.look() as tx:
+        assert tx.value("select count(*) from jobs") == 0
+
+
 @pytest.mark.parametrize("passed", [True, False], ids=["passed", "running"])
 def test_a_job_that_somebody_ran_before_it_was_put_in_place_is_left_alone(
     store: SqlStore, monkeypatch: pytest.MonkeyPatch, passed: bool

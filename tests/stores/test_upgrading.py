@@ -19,12 +19,13 @@ from contract.words import ONE, submission
 from servers import postgres_schema, postgres_url
 from spinney.model.errors import NodeRefused, StoreUnusable
 from spinney.model.jobs import NodeInfo
+from spinney.model.operators import Author
 from spinney.stores.sql import SqlStore, altering, open_store
 from spinney.stores.sql.database import SCHEMA_VERSION
 from spinney.stores.sql.migrating import OWN, finish, unfinished, upgrade
 from spinney.stores.sql.standing import require_workable
 
-NEXT = "0004"
+NEXT = "0005"
 REVISION = '''
 import os
 import time
@@ -35,7 +36,7 @@ from alembic import op
 
 from spinney.stores.sql.migrating import large_index
 
-revision, down_revision = "0004", "0003"
+revision, down_revision = "0005", "0004"
 
 
 def upgrade():
@@ -90,7 +91,7 @@ def coming(tmp_path: Path) -> Path:
     """The revisions of the version to come: those there are, and another."""
     folder = tmp_path / "coming"
     shutil.copytree(OWN, folder, ignore=shutil.ignore_patterns("__pycache__"))
-    (folder / "versions" / "0004_coming.py").write_text(REVISION)
+    (folder / "versions" / "0005_coming.py").write_text(REVISION)
     return folder
 
 
@@ -140,13 +141,13 @@ def test_a_new_store_needs_no_finish(url: str, coming: Path) -> None:
         upgrade(store.database, folder=coming)
 
         assert unfinished(store.database, folder=coming) == []
-        with pytest.raises(StoreUnusable, match="only those of 0004 or later may"):
+        with pytest.raises(StoreUnusable, match="only those of 0005 or later may"):
             store.nodes()
 
 
 def test_a_store_of_before_stores_said_with_what_they_work_is_upgraded(url: str, tmp_path: Path, coming: Path) -> None:
     old = tmp_path / "old"
-    shutil.copytree(OWN, old, ignore=shutil.ignore_patterns("__pycache__", "0003*"))
+    shutil.copytree(OWN, old, ignore=shutil.ignore_patterns("__pycache__", "0003*", "0004*"))
     with closing(open_store(url)) as store:
         upgrade(store.database, folder=old)
         store.database.upgrade(_as_of_then)
@@ -221,7 +222,7 @@ def test_what_disturbs_waits_until_the_last_older_node_has_left(store: SqlStore,
 
     with closing(open_store(_url(store))) as late, pytest.raises(StoreUnusable, match="upgrade Spinney on this host"):
         late.nodes()
-    with pytest.raises(NodeRefused, match="0004 or later only"):
+    with pytest.raises(NodeRefused, match="0005 or later only"):
         store.join(node(), now_us=3)  # on a connection from before
 
 
@@ -235,7 +236,7 @@ def test_finishing_is_done_once(store: SqlStore, coming: Path) -> None:
 
 
 def test_a_first_part_that_is_missing_comes_first(store: SqlStore, coming: Path) -> None:
-    with pytest.raises(StoreUnusable, match="this Spinney needs 0004; run 'spinney init'"):
+    with pytest.raises(StoreUnusable, match="this Spinney needs 0005; run 'spinney init'"):
         finish(store.database, folder=coming)
 
 
@@ -318,3 +319,31 @@ def _url(store: SqlStore) -> str:
         return f"sqlite:///{found}"
     url = postgres_url()
     return f"{url}{'&' if '?' in url else '?'}schema={store.facts()['schema']}"
+
+
+def test_locks_of_before_amounts_are_each_taken_once_and_code_of_before_works_on(url: str, tmp_path: Path) -> None:
+    old = tmp_path / "old"
+    shutil.copytree(OWN, old, ignore=shutil.ignore_patterns("__pycache__", "0004*"))
+    with closing(open_store(url)) as store:
+        upgrade(store.database, folder=old)
+        store.database.upgrade(lambda connection: _with_lock(connection, "before", 1))
+        store.database.upgrade(
+            lambda connection: connection.execute(text("insert into lock_capacities values ('before', 3)"))
+        )
+
+        upgrade(store.database)
+        store.database.upgrade(lambda connection: _with_lock(connection, "beside", 2))
+
+        found = [(i.name, i.owner_id, i.amount, i.used, i.capacity) for i in store.locks.all()]
+        assert found == [("before", 1, 1, 1, 3), ("beside", 2, 1, 1, 1)]
+        ann = Author(by="ann", call="c")
+        assert store.locks.set_capacity("before", 2**62, ann, now_us=2) == 2**62
+        assert store.locks.set_capacity("before", None, ann, now_us=3) == 1
+
+
+def _with_lock(connection: Connection, name: str, job_id: int) -> None:
+    """As code of schema 0003 writes it."""
+    connection.execute(
+        text("insert into locks (name, job_id, fence, since_us) values (:name, :job, 1, 1)"),
+        {"name": name, "job": job_id},
+    )

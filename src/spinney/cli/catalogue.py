@@ -35,6 +35,7 @@ HEADINGS: Mapping[str, Mapping[str, str]] = {
         "queues": "queueing",
         "queue": "queueing",
         "locks": "locking",
+        "lock": "locking",
         "unlock": "locking",
         "rehome": "rehoming",
         "schedule": "scheduling",

@@ -8,29 +8,50 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-from spinney.cli import shells
+from spinney.cli import applications, shells
 from spinney.cli.arguments import VersionOption
 from spinney.cli.catalogue import HEADINGS, HOMES
+from spinney.cli.showing import safe
 
 _BORDER = 6
 """What a line of help needs beside the name and what is said of it."""
 
 
 class Headed(TyperGroup):
-    """Commands under the headings of the catalogue."""
+    """Commands under the headings of the catalogue, and behind them those that packages bring."""
 
     def list_commands(self, ctx: Any) -> list[str]:
         return [name for name in HOMES if name in self.commands]
 
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        own = super().get_command(ctx, cmd_name)
+        if own is not None or cmd_name in HOMES:
+            return own
+        found = applications.found()
+        _warn(found)
+        brought = found.applications.get(cmd_name)
+        return None if brought is None else brought.load()
+
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         names = self.list_commands(ctx)
-        wide = max(map(len, names), default=0)
+        brought = applications.found()
+        wide = max(map(len, (*names, *brought.applications)), default=0)
         room = formatter.width - _BORDER - wide
         for heading, under in HEADINGS.items():
             rows = [(n.ljust(wide), self.commands[n].get_short_help_str(room)) for n in names if n in under]
             if rows:
                 with formatter.section(heading):
                     formatter.write_dl(rows)
+        if brought.applications:
+            with formatter.section(applications.HEADING):
+                told = brought.applications.items()
+                formatter.write_dl([(name.ljust(wide), safe(app.summary)) for name, app in told])
+        _warn(brought)
+
+
+def _warn(found: applications.Found) -> None:
+    for sentence in found.ignored:
+        typer.echo(f"spinney: {safe(sentence)}", err=True)
 
 
 def bound(modules: Iterable[str]) -> typer.Typer:

@@ -1,6 +1,8 @@
-"""``locks`` and ``unlock``: who has which lock, and taking one away from an owner that is gone."""
+"""``locks``, ``lock`` and ``unlock``: who has how much of which lock, how much there is, and taking one away from an
+owner that is gone."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -10,10 +12,12 @@ from spinney.cli.arguments import ByOption, JsonOption, StoreOption
 from spinney.cli.asking import require_yes
 from spinney.cli.session import hand, opened
 from spinney.model import names
+from spinney.model.capacities import AMOUNT_MAX
+from spinney.model.errors import UsageError
 from spinney.model.jobs import JOB_ID_MAX
 
 if TYPE_CHECKING:
-    from spinney.model.operators import LockInfo
+    from spinney.model.operators import CapacityInfo, LockInfo
     from spinney.stores.contract import Store
 
 _PAGE = 1_000
@@ -22,13 +26,22 @@ _NAMED = 5
 
 
 def add_to(app: typer.Typer) -> None:
-    for command in (locks, unlock):
+    for command in (locks, lock, unlock):
         app.command()(command)
 
 
-def locks(json: JsonOption = False, store: StoreOption = None) -> None:
+def locks(
+    capacities: Annotated[
+        bool, typer.Option("--capacities", help="What is set and declared of locks and families instead.")
+    ] = False,
+    json: JsonOption = False,
+    store: StoreOption = None,
+) -> None:
     """List the locks that jobs have or wait for."""
     with opened(store) as s:
+        if capacities:
+            _list_capacities(s.locks.capacities(), json=json)
+            return
         found = list(_all(s))
     if json:
         showing.lines(found)
@@ -36,10 +49,49 @@ def locks(json: JsonOption = False, store: StoreOption = None) -> None:
         typer.echo("no job has a lock or waits for one")
     else:
         rows = [
-            (i.name, _owner(i), i.node, showing.moment(i.since_us), f"{i.waiting:,}" if i.waiting else "")
+            (
+                i.name, _owner(i), f"{i.amount:,}", f"{i.used:,}", f"{i.capacity:,}", i.node,
+                showing.moment(i.since_us), f"{i.waiting:,}" if i.waiting else "",
+            )
             for i in found
-        ]
-        showing.table(("LOCK", "JOB", "NODE", "SINCE", "WAITING"), rows)
+        ]  # fmt: skip
+        showing.table(("LOCK", "JOB", "AMOUNT", "USED", "CAPACITY", "NODE", "SINCE", "WAITING"), rows)
+
+
+def lock(
+    name: Annotated[
+        str,
+        typer.Argument(metavar="LOCK", show_default=False, autocompletion=completing.locks,
+                       help="The lock's name, or how those of a family begin and a '*', as in 'download:*'."),
+    ],
+    capacity: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=1, max=AMOUNT_MAX, show_default=False,
+                     help="How much of it jobs may have together; wins over what applications say."),
+    ] = None,
+    default: Annotated[bool, typer.Option("--default", help="Take back what was set.")] = False,
+    reason: Annotated[str | None, typer.Option(help="Why; kept in the audit.", show_default=False)] = None,
+    json: JsonOption = False,
+    by: ByOption = None,
+    store: StoreOption = None,
+) -> None:
+    """Show a lock, or set how much there is of it: every node obeys at once, and nobody loses what he has."""
+    names.lock_or_family(name)
+    if capacity is not None and default:
+        raise UsageError("--capacity sets it, --default takes that back; give one of the two")
+    if capacity is None and not default:
+        if reason is not None:
+            raise UsageError("--reason is kept with a change; say what is to change, as with --capacity N")
+        with opened(store) as s:
+            told = _Told.of(s, name)
+    else:
+        with hand(store, by) as control:
+            control.locks.set_capacity(name, capacity, reason=reason)
+            told = _Told.of(control.store, name)
+    if json:
+        showing.as_json(told)
+    else:
+        _show(told)
 
 
 def unlock(
@@ -76,6 +128,63 @@ def unlock(
         return
     who = ", ".join(f"job {n}" for n in losers[:_NAMED])
     typer.echo(f"the lock {name} is taken from {who or 'its owners'}; {_next(left, losers)}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Told:
+    """A lock or a family, as ``lock`` shows it."""
+
+    lock: str
+    capacity: int
+    """In force; of a family: for what begins so and about which nothing else is said."""
+    set: "CapacityInfo | None"
+    """What is said of this very name."""
+    used: int
+    owners: "Sequence[LockInfo]"
+    waiting: int
+
+    @classmethod
+    def of(cls, store: "Store", name: str) -> "_Told":
+        said = next((info for info in store.locks.capacities() if info.name == name), None)
+        found = [] if name.endswith("*") else store.locks.of(name)
+        owners = [info for info in found if info.owner_id is not None]
+        return cls(
+            lock=name, capacity=store.locks.capacity(name.removesuffix("*")), set=said,
+            used=sum(info.amount for info in owners), owners=owners, waiting=found[0].waiting if found else 0,
+        )  # fmt: skip
+
+
+def _show(told: _Told) -> None:
+    out = showing.console()
+    rows = [("lock", told.lock), ("capacity", f"{told.capacity:,}{_whose(told)}")]
+    if not told.lock.endswith("*"):
+        rows += [("used", f"{told.used:,}"), ("waiting", f"{told.waiting:,}")]
+    rows += [("job", f"{_owner(i)} has {i.amount:,}{f' on {i.node}' if i.node else ''}") for i in told.owners]
+    for what, value in rows:
+        out.print(f"{what:<12} {showing.safe(value)}")
+
+
+def _whose(told: _Told) -> str:
+    said = told.set
+    if said is None:
+        return ""
+    if said.by is None:
+        return " (declared)" if said.capacity == told.capacity else f" (set for a family; declared: {said.capacity:,})"
+    declared = "nothing is declared" if said.declared is None else f"declared: {said.declared:,}"
+    return f" (set by {said.by or 'hand'}, {showing.moment(said.at_us)}; {declared})"
+
+
+def _list_capacities(found: "Sequence[CapacityInfo]", *, json: bool) -> None:
+    if json:
+        showing.lines(found)
+    elif not found:
+        typer.echo("nothing is set or declared: every lock has a capacity of 1, unless who takes it says otherwise")
+    else:
+        rows = [
+            (i.name, f"{i.capacity:,}", "" if i.declared is None else f"{i.declared:,}", i.by, showing.moment(i.at_us))
+            for i in found
+        ]
+        showing.table(("LOCK", "CAPACITY", "DECLARED", "SET BY", "SINCE"), rows)
 
 
 def _all(store: "Store") -> "Iterator[LockInfo]":

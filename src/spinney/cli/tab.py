@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from spinney.cli import shells
+from spinney.cli import applications, shells
 from spinney.cli.catalogue import HOMES
 from spinney.cli.shells import FILES, Offer
 
@@ -36,9 +36,13 @@ def offers(before: Sequence[str], begun: str, *, helped: bool = False) -> list[O
     name = next((word for word in before if not word.startswith("-")), None)
     if name is None and not begun.startswith("-"):
         return _commands(begun, helped=helped)
+    root = _tree([HOMES[name]] if name is not None and name in HOMES else [])
     if name is not None and name not in HOMES:
-        return []
-    place = _Place(_tree([] if name is None else [HOMES[name]]))
+        brought = applications.found().applications.get(name)
+        if brought is None:
+            return []
+        root.commands[name] = brought.load()
+    place = _Place(root)
     for word in before:
         place.pass_by(word)
     return place.offers(begun)
@@ -46,10 +50,12 @@ def offers(before: Sequence[str], begun: str, *, helped: bool = False) -> list[O
 
 def _commands(begun: str, *, helped: bool) -> list[Offer]:
     fitting = [name for name in HOMES if name.startswith(begun)]
+    brought = {name: app for name, app in applications.found().applications.items() if name.startswith(begun)}
     if not helped:
-        return [Offer(name) for name in fitting]
+        return [Offer(name) for name in (*fitting, *brought)]
     known = _tree([HOMES[name] for name in fitting]).commands
-    return [Offer(name, known[name].get_short_help_str()) for name in fitting]
+    own = [Offer(name, known[name].get_short_help_str()) for name in fitting]
+    return own + [Offer(name, app.summary) for name, app in brought.items()]
 
 
 def _tree(modules: Sequence[str]) -> Any:

@@ -1,4 +1,4 @@
-"""The handle that a stage gets: ``params``, ``data``, ``folder``, ``spawn``, ``lock``, ``progress`` …
+"""The handle that a stage gets: ``params``, ``data``, ``folder``, ``spawn``, ``submit``, ``lock`` …
 
 What it may ask of the engine, and in which words, is in ``spinney.job.port``.
 """
@@ -14,9 +14,10 @@ import orjson
 
 from spinney.job.data import Data, Relative, folder_of
 from spinney.job.log import stage_logger
-from spinney.job.options import Options, to_json
+from spinney.job.options import Options, check_priority, to_json
 from spinney.job.port import Assignment, Port
 from spinney.model import names
+from spinney.model.capacities import require_amount
 from spinney.model.errors import UsageError
 from spinney.model.outcomes import Outcome
 from spinney.model.signals import Signal
@@ -26,8 +27,8 @@ from spinney.params.values import to_text
 
 __all__ = ["Assignment", "Cancelled", "Child", "Job", "Kind", "LockTaken", "Port"]
 
-_SPAWN_CHUNK = 1000
-"""Children asked for in one message: their rows are hidden until the stage passes, so that a long
+_CHUNK = 1000
+"""Jobs asked for in one message: their rows are hidden until the stage passes, so that a long
 list may well go in several."""
 _CHILDREN_PAGE = 1000
 
@@ -46,7 +47,7 @@ class Child(NamedTuple):
 
 
 class Kind(Protocol):
-    """What may be spawned: a job type, bare or with options."""
+    """What may be spawned or submitted: a job type, bare or with options."""
 
     @property
     def name(self) -> str: ...
@@ -65,9 +66,11 @@ class LockTaken(Signal):
 
     outcome = Outcome.LOCKED
 
-    def __init__(self, lock: str) -> None:
-        super().__init__(f"waits for the lock {lock!r}")
+    def __init__(self, lock: str, amount: int = 1, capacity: int | None = None) -> None:
+        super().__init__(f"waits for {'' if amount == 1 else f'{amount} of '}the lock {lock!r}")
         self.lock = lock
+        self.wanted = None if (amount, capacity) == (1, None) else (amount, capacity)
+        """How much, and of what capacity, where that is not said by the lock itself."""
 
 
 @final
@@ -84,7 +87,7 @@ class Job:
     __slots__ = ("_assignment", "_kinds", "_params", "_port", "_results", "asked_folder")
 
     def __init__(self, assignment: Assignment, port: Port, kinds: Mapping[str, Kind] = _NO_KINDS) -> None:
-        """``kinds``: the application's job types by name, for those spawned by name."""
+        """``kinds``: the application's job types by name, for those given by name."""
         self._assignment, self._port, self._kinds = assignment, port, kinds
         self._params: Mapping[str, Any] | None = None
         self._results: Mapping[str, Any] | None = None
@@ -171,12 +174,8 @@ class Job:
         self, kind: Kind | str, rows: Iterable[Mapping[str, Any]], *, keys: Iterable[str] | None = None
     ) -> list[int]:
         """A subjob for each dict of parameters; returns their ids in order. ``keys``: one for each."""
-        found = self._kind(kind)
-        texts = found.texts(rows)
-        # Made as a whole first, so that keys are counted and checked before the first is sent.
-        whole = found.order.submission(found.name, texts, keys)
         ids: list[int] = []
-        for part in _chunks(to_json(whole)):
+        for part in self._parts(kind, rows, keys):
             ids += self._port.ask("spawn", submissions=[part])
         return ids
 
@@ -188,6 +187,33 @@ class Job:
                 yield Child(id_, type_, State(state), *rest)
             after = page[-1][0]
 
+    # --- jobs of their own ----------------------------------------------------------------
+
+    def submit(self, kind: Kind | str, /, **params: Any) -> int:
+        """A job of its own; returns its id. It is no subjob: this job does not wait for it, nor fail or regrow with
+        it, and to cancel or delete this tree does not reach it.
+
+        It is born in the moment this stage is recorded as passed, and not at all when it fails. With a key
+        (``job.submit(kind.options(key="mail-7", forever=True), …)``) it is born at once, whatever becomes of this
+        attempt, and the same key is the same job as long as that has the key: until it settles, or with
+        ``forever=True`` until it is deleted. So a key that is to be kept over attempts is one for ever.
+
+        Unless it names its own it takes submitter and collection of this job; queue, priority and share are those of
+        a job that somebody submits from outside. Raises DuplicateKey when a job of another type has the key.
+        """
+        return self.submit_many(kind, [params])[0]
+
+    def submit_many(
+        self, kind: Kind | str, rows: Iterable[Mapping[str, Any]], *, keys: Iterable[str] | None = None
+    ) -> list[int]:
+        """A job of its own for each dict of parameters; returns their ids in order. ``keys``: one for each.
+
+        They count as one share, as those of one submission do."""
+        ids: list[int] = []
+        for part in self._parts(kind, rows, keys):
+            ids += self._port.ask("submit", submissions=[part], beside=ids[0] if ids else None)
+        return ids
+
     # --- while it runs --------------------------------------------------------------------
 
     def progress(self, fraction: float, message: str | None = None) -> None:
@@ -196,16 +222,38 @@ class Job:
             raise UsageError(f"progress takes a fraction from 0.0 to 1.0, not {fraction!r}")
         self._port.ask("progress", fraction=float(fraction), message=message)
 
-    def lock(self, name: str, until: str = "attempt") -> None:
+    def lock(self, name: str, until: str = "attempt", *, amount: int = 1, capacity: int | None = None) -> None:
         """Take a lock without waiting; kept until this attempt ends, or (``until="job"``) the job settles.
 
         When another has it, the stage ends here and starts again once it is free, no attempt used:
         take locks before doing what must not be done twice.
+
+            job.lock("disk:work", until="job", amount=bytes_needed, capacity=bytes_free)
+
+        ``amount``: how much of the lock's capacity; 0 keeps a place that bars nobody. Taken again, what the job has
+        becomes that: less at any time, more when there is room. ``capacity``: for this taking, where it is measured
+        and not declared (``app.lock``); one that an operator has set wins. Whoever waits for a lock gets it before
+        those that come later, however little they want.
+
+        Raises UsageError when more is wanted than there is and nobody else has any.
         """
         if until not in ("attempt", "job"):
             raise UsageError(f"a lock is kept until='attempt' or until='job', not {until!r}")
-        if not self._port.ask("take_lock", name=names.lock_name(name), until=until):
-            raise LockTaken(name)
+        require_amount(amount)
+        if capacity is not None:
+            require_amount(capacity)
+        taken = self._port.ask(
+            "take_lock", name=names.lock_name(name), until=until, amount=amount, capacity=capacity
+        )
+        if not taken:
+            raise LockTaken(name, amount, capacity)
+
+    def prioritise(self, priority: int) -> None:
+        """Another priority for this job, 0 (first) to 99 (last): it counts from the next claim on (later stages, other
+        attempts), and for subjobs spawned from now on. It stays whatever becomes of this attempt; what an operator
+        sets later wins."""
+        check_priority(priority)
+        self._port.ask("prioritise", priority=priority)
 
     @property
     def cancelled(self) -> bool:
@@ -224,6 +272,14 @@ class Job:
 
     def __repr__(self) -> str:
         return f"<Job {self.id} {self.type}.{self.stage}, attempt {self.attempt}>"
+
+    def _parts(
+        self, kind: Kind | str, rows: Iterable[Mapping[str, Any]], keys: Iterable[str] | None
+    ) -> Iterator[dict[str, Any]]:
+        """An order for many jobs, in messages. Made as a whole first, so that keys are counted and checked before the
+        first is sent."""
+        found = self._kind(kind)
+        return _chunks(to_json(found.order.submission(found.name, found.texts(rows), keys)))
 
     def _kind(self, kind: Kind | str) -> Kind:
         if not isinstance(kind, str):
@@ -248,6 +304,6 @@ class _ForeignKind:
 
 def _chunks(row: dict[str, Any]) -> Iterator[dict[str, Any]]:
     texts, keys = iter(row["params"]), iter(row.get("keys", ()))
-    while part := list(islice(texts, _SPAWN_CHUNK)):
-        some_keys = list(islice(keys, _SPAWN_CHUNK))
+    while part := list(islice(texts, _CHUNK)):
+        some_keys = list(islice(keys, _CHUNK))
         yield {**row, "params": part} | ({"keys": some_keys} if some_keys else {})

@@ -49,7 +49,8 @@ class Options:
             value = getattr(self, option)
             if value is not None:
                 names.label(option, value)
-        _check_priority(self.priority)
+        if self.priority is not None:
+            check_priority(self.priority)
         _check_at(self.at)
         _check_needs(self.needs)
         _data_texts(self.data)
@@ -120,9 +121,8 @@ def from_json(row: Mapping[str, Any]) -> Submission:
     return Submission(**{**row, "needs": tuple(row.get("needs", ()))})
 
 
-def _check_priority(priority: int | None) -> None:
-    if priority is None:
-        return
+def check_priority(priority: int) -> None:
+    """Raises UsageError unless it is a whole number from 0 to 99."""
     if type(priority) is not int or priority not in PRIORITIES:
         raise UsageError(f"the priority must be a whole number from 0 (first) to 99 (last), not {priority!r}")
 

@@ -14,8 +14,13 @@ JSON as text, as the store keeps it):
     results()                                       -> {stage: value} of the stages that passed
     spawn(submissions: [{…}])                       -> [id, …]; rows made by ``options.to_json``, which
                                                        ``options.from_json`` makes Submissions again
+    submit(submissions: [{…}], beside: int|None)    -> [id, …]; jobs of their own, else as ``spawn``.
+                                                       ``beside``: one of those that earlier requests of
+                                                       the same call made
     type_schema(type)                               -> the JSON schema of a type in the store
-    take_lock(name, until)                          -> whether it was taken
+    take_lock(name, until, amount: int, capacity: int|None)
+                                                    -> whether it was taken
+    prioritise(priority: int)                       -> None
     progress(fraction: float, message: str|None)    -> None
     children(after: int, limit: int)                -> [[id, type, state, stage, code, message,
                                                          warnings, params], …] by id, from behind

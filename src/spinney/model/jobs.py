@@ -94,6 +94,8 @@ class Record(NamedTuple):
     """The node would run the next stage at once in the same slot, if the rules allow it."""
     log: str | None = None
     """Name of what could not be told apart in the output, when something could not."""
+    wanted: tuple[int, int | None] | None = None
+    """For locked: how much of the lock, and which capacity the attempt gave; None: 1, and none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,7 +143,8 @@ class Exchange:
     starved: bool = False
     """Something claimable was left that found no room here: ask again when a slot comes free."""
     wake_us: int | None = None
-    """The earliest time at which a sleeping lane or a scheduled job becomes due, if any."""
+    """The earliest time at which a sleeping lane or a scheduled job becomes due, if any; not said by an exchange
+    without records that gives leases."""
     last_hold: int = 0
     """The number of the last hold that was laid: when it moves, leases given before may be covered by now."""
     left: bool = False
@@ -252,6 +255,8 @@ class Filter:
     """Only what no open parent or root may still look back upon."""
     kept: bool = False
     """Only what is held, or will be because a hold lies on this very job."""
+    key: str | None = None
+    """Only the job that has this key now: at the top of a tree, or below ``parent_id`` where that is named."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -33,6 +33,19 @@ def lock_name(text: str) -> str:
     return text
 
 
+def lock_or_family(text: str) -> str:
+    """Return ``text`` when it names a lock, or all whose names begin so (``download:*``); else raise BadName."""
+    beginning = text.removesuffix("*") if isinstance(text, str) else text
+    try:
+        lock_name(beginning)
+    except BadName:
+        raise BadName(
+            f"{text!r} names no lock and no family of locks: write a lock's name, or how some begin and a '*', as in "
+            f"'download:*'"
+        ) from None
+    return text
+
+
 def label(kind: str, text: str) -> str:
     """Return ``text`` (a share, submitter, key: shown, never part of a path) or raise BadName."""
     if not isinstance(text, str) or not 0 < len(text) <= 500 or not text.isprintable():

@@ -159,6 +159,27 @@ class LockInfo:
     since_us: int | None
     waiting: int
     """How many jobs wait for it."""
+    amount: int = 1
+    """How much of it this owner has; 0 also where nobody has it."""
+    used: int = 1
+    """How much all have of it."""
+    capacity: int = 1
+    """In force for who says nothing of it himself."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CapacityInfo:
+    """How much there is of a lock, or of each of a family."""
+
+    name: str
+    """The lock, or the beginning of several with a ``*`` behind it."""
+    capacity: int
+    """In force: what an operator set, else what is declared."""
+    declared: int | None
+    """By an application; None: nothing."""
+    by: str | None
+    """The operator who set it; None: it is as declared."""
+    at_us: int | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -257,7 +257,7 @@ class Desk:
             if len(row) == 3:
                 records.append(
                     _record((lease[0], fence, _OK, started_us, ended_us,
-                             None, None, None, True, None, None, False, None, keep, None))
+                             None, None, None, True, None, None, False, None, keep, None, None))
                 )  # fmt: skip
             else:
                 self._unusual(worker, task, row, keep, records)
@@ -283,6 +283,7 @@ class Desk:
             task.lease.job_id, fence, outcome, started_us, ended_us, said.get("result"), message,
             said.get("error"), said.get("retryable", True), said.get("code"), said.get("delay_s"),
             said.get("lane", False), said.get("lock"), keep, said.get("log"),
+            _wanted(said),
         )  # fmt: skip
         if said.get("output"):
             self.crew.after_output(worker, record)
@@ -339,6 +340,12 @@ class MarkStarted(Protocol):
     """Makes durable that these attempts run; False when that was not possible."""
 
     async def __call__(self, fences: Sequence[int]) -> bool: ...
+
+
+def _wanted(said: Mapping[str, Any]) -> tuple[int, int | None] | None:
+    """How much of a lock an attempt wanted that did not get it."""
+    found = said.get("wanted")
+    return None if found is None else (found[0], found[1])
 
 
 def handed_back(lane: Lane, message: str) -> tuple[Outcome, str]:

@@ -11,9 +11,9 @@ from typing import Any, TypeVar
 
 from spinney.job import options
 from spinney.model.errors import Refused, StaleFence, StoreAway, UnknownType, UsageError
-from spinney.model.jobs import Job, Lease
+from spinney.model.jobs import Job, Lease, Submission
 from spinney.node.store_thread import StoreThread
-from spinney.stores.contract import Store
+from spinney.stores.contract import Spawned, Store
 
 T = TypeVar("T")
 
@@ -22,8 +22,8 @@ PROGRESS_EVERY_S = 0.2
 
 _PROGRESS_MAX = 1000
 """So many attempts are remembered for that."""
-_SPAWN_MAX = 10_000
-"""The most children asked for in one message: a transaction must stay short."""
+_BEAR_MAX = 10_000
+"""The most jobs asked for in one message: a transaction must stay short."""
 
 
 class Requests:
@@ -39,7 +39,7 @@ class Requests:
         insist_s: float = 15.0,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        """``on_born`` is called when a spawn has made jobs that may be claimable at once. ``insist_s``: so long an
+        """``on_born`` is called when an attempt has made jobs that may be claimable at once. ``insist_s``: so long an
         attempt waits for a database that is away, rather than fail for it."""
         self._writer, self._reader = writer, reader
         self._now_us, self._on_born, self._monotonic = now_us, on_born, monotonic
@@ -51,8 +51,10 @@ class Requests:
             "append_data": self._append_data,
             "results": self._results,
             "spawn": self._spawn,
+            "submit": self._submit,
             "type_schema": self._type_schema,
             "take_lock": self._take_lock,
+            "prioritise": self._prioritise,
             "progress": self._progress,
             "children": self._children,
         }
@@ -105,23 +107,35 @@ class Requests:
         )
 
     async def _spawn(self, lease: Lease, args: Mapping[str, Any]) -> Any:
-        wanted = [options.from_json(row) for row in args["submissions"]]
-        if sum(len(s.params) for s in wanted) > _SPAWN_MAX:
-            raise UsageError(f"one request may spawn up to {_SPAWN_MAX} jobs; send more requests")
-        now_us = self._now_us()
-        keyed = any(s.keys for s in wanted)
-        born = await self._write(
-            lambda store: store.spawn(lease.job_id, lease.fence, wanted, now_us=now_us), twice=keyed
+        wanted, now_us = _wanted(args), self._now_us()
+        return await self._bear(wanted, lambda store: store.spawn(lease.job_id, lease.fence, wanted, now_us=now_us))
+
+    async def _submit(self, lease: Lease, args: Mapping[str, Any]) -> Any:
+        wanted, beside, now_us = _wanted(args), args["beside"], self._now_us()
+        return await self._bear(
+            wanted,
+            lambda store: store.submit_from(lease.job_id, lease.fence, wanted, beside=beside, now_us=now_us),
         )
+
+    async def _bear(self, wanted: list[Submission], verb: Callable[[Store], Spawned]) -> list[int]:
+        keyed = any(s.keys for s in wanted)
+        born = await self._write(verb, twice=keyed)
         if keyed:
             self._on_born()
         return list(born.ids)
 
     async def _take_lock(self, lease: Lease, args: Mapping[str, Any]) -> Any:
         name, until, now_us = args["name"], args["until"], self._now_us()
+        amount, capacity = args["amount"], args["capacity"]
         return await self._write(
-            lambda store: store.take_lock(lease.job_id, lease.fence, name, until, now_us=now_us)
+            lambda store: store.take_lock(
+                lease.job_id, lease.fence, name, until, amount=amount, capacity=capacity, now_us=now_us
+            )
         )
+
+    async def _prioritise(self, lease: Lease, args: Mapping[str, Any]) -> Any:
+        priority: int = args["priority"]
+        await self._write(lambda store: store.prioritise(lease.job_id, lease.fence, priority))
 
     async def _progress(self, lease: Lease, args: Mapping[str, Any]) -> Any:
         fraction, message, now = float(args["fraction"]), args["message"], self._monotonic()
@@ -143,6 +157,13 @@ class Requests:
         """``twice=False``: what would be there twice when it is asked for again after all. Then the attempt is told
         when nobody can say whether it was done, and counts as interrupted if it ends by that: the stage runs again."""
         return await self._writer.insist(verb, for_s=self._insist_s, twice=twice)
+
+
+def _wanted(args: Mapping[str, Any]) -> list[Submission]:
+    wanted = [options.from_json(row) for row in args["submissions"]]
+    if sum(len(s.params) for s in wanted) > _BEAR_MAX:
+        raise UsageError(f"one request may make up to {_BEAR_MAX} jobs; send more requests")
+    return wanted
 
 
 def _relative(lease: Lease, target: int) -> int:

@@ -208,7 +208,7 @@ class Supervisor:
             hello = await self._first_hello
             if hello.error is not None:
                 raise UsageError(hello.error)
-            await self._insist(lambda store: store.register(hello.types, hello.queues))
+            await self._insist(lambda store: store.register(hello.types, hello.queues, hello.locks))
             await self._declare(hello.schedules)
             async with self._membership(hello) as node_id:
                 loops = self._loops(node_id)

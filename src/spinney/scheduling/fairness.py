@@ -13,11 +13,13 @@ def deal(
     supply: Mapping[K, int],
     n: int,
     at_most: int | None = None,
+    run: int = 1,
 ) -> list[K]:
     """Up to ``n`` picks: each goes to the share with supply left that holds fewest.
 
     ``rotation`` lists the shares, the next to be served first; ``held`` counts what each holds now,
     and every pick counts at once. ``at_most``: no share may come to hold more than that (a quota).
+    ``run``: so many picks go to a share at a turn, as long as that leaves as many for each of the others.
     Work-conserving: fewer than ``n`` picks only when supply or ``at_most`` leaves nobody.
     """
     heap = [(held.get(k, 0), i, k, supply.get(k, 0)) for i, k in enumerate(rotation)]
@@ -26,8 +28,10 @@ def deal(
     picks: list[K] = []
     while heap and len(picks) < n:
         holds, place, share, left = heap[0]
-        picks.append(share)
-        holds, left = holds + 1, left - 1
+        even = max(1, (n - len(picks)) // len(heap))
+        turn = min(run, left, even, run if at_most is None else at_most - holds)
+        picks += [share] * turn
+        holds, left = holds + turn, left - turn
         if left > 0 and (at_most is None or holds < at_most):
             # Served once more it stands behind its equals: its place in the rotation moves on.
             heapq.heapreplace(heap, (holds, place + len(rotation), share, left))

@@ -11,7 +11,8 @@ never hold up a write.
 Who writes what:
 
 * ``submit`` makes jobs; ``exchange`` gives leases and records what became of them;
-* verbs of a running attempt (``put_data``, ``append_data``, ``spawn``, ``take_lock``, ``progress``)
+* verbs of a running attempt (``put_data``, ``append_data``, ``spawn``, ``submit_from``, ``take_lock``,
+  ``prioritise``, ``progress``)
   bear its fence, and are refused with StaleFence once the attempt has lost its lease;
 * ``recover`` takes the leases of a dead node away; after it nothing that bears their fences counts;
 * operators' verbs (``cancel``, ``retry``, ``rerun``, ``release``, ``delete``) change jobs that are
@@ -30,6 +31,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from spinney.model.capacities import LockCapacity
 from spinney.model.fleet import Load
 from spinney.model.jobs import (
     Account,
@@ -79,10 +81,10 @@ class Removed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spawned:
-    """The answer to a spawn."""
+    """The answer to a running attempt that makes jobs."""
 
     ids: Sequence[int]
-    """In the order asked. A key that already had a child of this parent gives that child's id."""
+    """In the order asked. A key that a child of this parent (``submit_from``: a job) has already gives its id."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -174,8 +176,10 @@ class Store(Protocol):
 
     # --- what nodes and applications declare ----------------------------------------------
 
-    def register(self, types: Iterable[TypeSpec], queues: Iterable[QueueSpec]) -> None:
-        """Make these job types and queues known; a later registration of a name replaces it.
+    def register(
+        self, types: Iterable[TypeSpec], queues: Iterable[QueueSpec], locks: Iterable[LockCapacity] = ()
+    ) -> None:
+        """Make these job types, queues and capacities of locks known; a later registration of a name replaces it.
 
         Raises Refused when a queue's order or sharing changes while jobs stand in it.
         """
@@ -210,6 +214,30 @@ class Store(Protocol):
         is the same child, so that a call cut off half-way is made again without harm. Refused
         (Refused) when the job or an ancestor is to be cancelled. Raises StaleFence, and what
         ``submit`` raises.
+        """
+
+    def submit_from(
+        self,
+        job_id: int,
+        fence: int,
+        submissions: Sequence[Submission],
+        *,
+        beside: int | None = None,
+        now_us: int,
+    ) -> Spawned:
+        """Jobs of their own, submitted by a running attempt: at the top, children of nobody. As with ``spawn``: ids
+        at once; the rows become visible in the transaction that records the stage as passed, and vanish when the
+        attempt does not pass. From then on nothing ties them to the job that submitted them: it does not wait for
+        them, nor fail or regrow with them, and to cancel or delete its tree does not reach them. A wish to cancel it
+        refuses nothing: a stage that passes all the same has submitted them.
+
+        Those with keys are born at once, a bounded number a transaction, whatever becomes of the attempt. A key is
+        the same as in ``submit``: one that an unsettled job has, or has for ever, gives that job's id where that is
+        of the same type; else it raises DuplicateKey.
+
+        What names no collection or submitter takes those of the job that submits, and nothing else of it. The jobs
+        of a call count as one share; ``beside`` is a job of an earlier part when a call is asked for in several.
+        Raises StaleFence, and what ``submit`` raises.
         """
 
     # --- the hot path ---------------------------------------------------------------------
@@ -251,8 +279,21 @@ class Store(Protocol):
     def results(self, job_id: int) -> Mapping[str, Any]:
         """The values of the stages that have passed, by stage."""
 
-    def take_lock(self, job_id: int, fence: int, name: str, until: str, *, now_us: int) -> bool:
-        """Take one more lock for a running attempt, or answer False; never waits."""
+    def take_lock(
+        self, job_id: int, fence: int, name: str, until: str, *, amount: int = 1, capacity: int | None = None,
+        now_us: int,
+    ) -> bool:  # fmt: skip
+        """Take a lock for a running attempt, or that much of it, or answer False; never waits. What the job has of it
+        becomes ``amount``: less at any time, more when there is room.
+
+        ``capacity``: what counts for this taking, unless an operator has set one. False also where there is room, but
+        somebody waits for the lock who comes first. Raises StaleFence, UsageError (an amount beyond the capacity of a
+        lock of which nobody else has any: it would never come)."""
+
+    def prioritise(self, job_id: int, fence: int, priority: int) -> None:
+        """Another priority (0 to 99) for the job of a running attempt: from its next claim on, and for the children
+        that it spawns from now on, whatever becomes of the attempt. An operator may set another at any time; the last
+        word counts. Raises StaleFence, UsageError."""
 
     def progress(self, job_id: int, fence: int, fraction: float, message: str | None) -> None:
         """What people see while the attempt runs. Raises StaleFence."""

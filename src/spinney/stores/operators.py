@@ -16,6 +16,7 @@ from spinney.model.homes import Fetch, Found, Home
 from spinney.model.jobs import Filter, NodeInfo
 from spinney.model.operators import (
     Author,
+    CapacityInfo,
     Check,
     Explanation,
     FailureGroups,
@@ -218,6 +219,20 @@ class Locks(Protocol):
         """Take a lock away from its owners (or from one); how many lost it. The next that waits goes on,
         although the old owner may still be at work: the operator has judged that it is not. The old owner's
         lease stays, but it no longer has the lock. Raises Refused when nobody (or not this job) has it."""
+
+    def capacities(self) -> Sequence[CapacityInfo]:
+        """What operators set and applications declare, by name."""
+
+    def capacity(self, name: str, given: int | None = None) -> int:
+        """How much there is of a lock: an operator's word, else what its taker gives, else an application's, else 1.
+        Of several words of one party the one with the longest name counts."""
+
+    def set_capacity(self, name: str, capacity: int | None, author: Author, *, now_us: int) -> int:
+        """Set how much there is of a lock, or of each of a family (``download:*``); None: take back what was set. How
+        much is in force then.
+
+        More: who waits goes on. Less than is held: nothing is taken away, and nothing more is granted. What changes
+        nothing is not in the audit. Raises BadName, UsageError (no such capacity), Refused (nothing was set)."""
 
 
 class Queues(Protocol):

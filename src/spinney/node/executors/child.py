@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+from spinney.model.capacities import LockCapacity
 from spinney.model.errors import SpinneyError
 from spinney.model.schedules import Schedule
 from spinney.model.types import QueueSpec, TypeSpec
@@ -45,6 +46,7 @@ class Hello:
     pid: int
     types: tuple[TypeSpec, ...] = ()
     queues: tuple[QueueSpec, ...] = ()
+    locks: tuple[LockCapacity, ...] = ()
     schedules: tuple[Schedule, ...] = ()
     error: str | None = None
     """The sentence that says why the application cannot be loaded. The worker ends after it."""
@@ -311,6 +313,7 @@ class Child:
                 pid=self.pid,
                 types=tuple(map(TypeSpec.from_json, hello.get("types", ()))),
                 queues=tuple(QueueSpec.from_json(queue) for queue in hello.get("queues", ())),
+                locks=tuple(map(LockCapacity.from_json, hello.get("locks", ()))),
                 schedules=tuple(Schedule.from_json(s["name"], s) for s in hello.get("schedules", ())),
                 error=hello.get("error"),
             )

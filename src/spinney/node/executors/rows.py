@@ -157,7 +157,9 @@ def _of_signal(stage: str, signal: Signal) -> Detail:
         case Warn() | Finish():
             return (of_value(stage, signal.value, signal.outcome) or {}) | {"message": message}
     # Those of ``spinney.job`` among them, of which one names a lock.
-    return {"outcome": signal.outcome, "message": message, "lock": getattr(signal, "lock", None)}
+    found = {"outcome": signal.outcome, "message": message, "lock": getattr(signal, "lock", None)}
+    wanted = getattr(signal, "wanted", None)
+    return found if wanted is None else found | {"wanted": wanted}
 
 
 def _code(code: Any) -> int | None:

@@ -70,6 +70,7 @@ def _load(target: str, channel: Channel) -> "Mapping[str, JobType] | None":
             "pid": os.getpid(),
             "types": [kind.spec.to_json() for kind in app.types.values()],
             "queues": [queue.to_json() for queue in app.queues],
+            "locks": [lock.to_json() for lock in app.locks],
             "schedules": [{"name": name, **made.to_json()} for name, made in app.schedules.items()],
         }
     except BaseException as error:  # noqa: BLE001 - a user's module may call exit, too

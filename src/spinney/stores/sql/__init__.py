@@ -13,14 +13,17 @@ never slows a claim, and nothing is counted beside the rows themselves.
 the serial line), last the claim. A crash leaves either all of it or nothing. The one exception is
 a long submission or spawn: its job rows are written in steps under a row in ``staging``, which hides
 them; one small transaction publishes them, and their ``ready`` rows follow in steps. Whoever finds
-a ``staging`` row without its writer drops or finishes it (``sweeping``).
+a ``staging`` row without its writer drops or finishes it (``sweeping``). What a running attempt bears stands
+there, too, until the transaction that records its stage as passed.
 
 **Modules.** ``schema`` the tables · ``database`` connections and transactions · ``turnstile`` order
 among writers · ``registry`` types, queues, lanes as the current transaction sees them · ``placing``
 puts a job where it belongs now · ``submitting`` new jobs · ``claiming`` leases · ``recording`` what
 became of attempts · ``settling`` the consequences for others · ``operating`` verbs of people ·
-``failing`` failures by cause · ``breaking`` the circuit breaker · ``unlocking`` locks seen from outside ·
-``auditing`` who did what · ``recurring`` schedules · ``attempts`` what a running attempt may ask ·
+``failing`` failures by cause · ``breaking`` the circuit breaker · ``locks`` who may have one, ``lock_line`` who waits,
+``capacities`` how much there is, ``unlocking`` all that seen from outside ·
+``auditing`` who did what · ``recurring`` schedules · ``attempts`` what a running attempt may ask, ``bearing`` the jobs
+that it makes · ``flat`` new jobs by one statement ·
 ``migrating`` schemas, ``standing`` which code may work with one, ``altering`` tables beside nodes that work ·
 ``copying`` a whole store · ``retaining`` how long settled jobs are kept, ``removing`` those whose time is over ·
 ``doctoring`` what must hold, and its repair · ``nodes`` · ``sweeping`` · ``reading`` (``leading`` and ``filtering``

@@ -31,17 +31,22 @@ CLAIM_MAX = 1_000
 """So many jobs one claim gives at most: with many slots the rest of what they may be given ahead comes
 with the next, so that others who write wait milliseconds."""
 _NO_BOUND_US = 1e18
+RUN_MAX = 8
+RUN_US = 100.0
+"""So many jobs of a share, or so long, may be given ahead one behind the other, before it is the next share's turn:
+with a job of each share in turn every page of the table would be written for one job. A round over a thousand shares
+takes no longer by it than slots are filled ahead of their time anyway."""
 AHEAD_US = 100_000
 """So long slots may be filled ahead of their time while something waits for a free one."""
 
 
 _HEADS = (
-    "select l.lane, r.priority, r.share, r.position from unnest(cast(? as bigint[]), cast(? as integer[]), "
+    "select l.lane, r.priority, r.share, r.position, r.job_id from unnest(cast(? as bigint[]), cast(? as integer[]), "
     "cast(? as bigint[]), cast(? as text[])) as l(lane, priority, share, position) cross join lateral "
     "(select * from ready where ready.lane = l.lane and (ready.priority, ready.share, ready.position) "
-    ">= (l.priority, l.share, l.position) order by ready.priority, ready.share, ready.position limit 1) r"
+    ">= (l.priority, l.share, l.position) order by ready.priority, ready.share, ready.position limit 2) r"
 )
-"""Of each lane the first row from a place on, for PostgreSQL."""
+"""Of each lane the first two rows from a place on, for PostgreSQL."""
 SlotBudget = tuple[int, int, float]
 """(slot, how many jobs, how many µs)."""
 
@@ -70,6 +75,11 @@ class Claim:
         self._withholding = Withholding(consequences) if registry.holds.asking else None
         self._supply = Supply(tx, registry, rotation, want.node_id, self._given, self._withholding)
         # Nothing is put behind a stage that may take long.
+        self._alone: dict[int, tuple[int, Candidate]] = {}
+        """Lanes that have one row in all, with its priority: known on a server, where asking again would cost more
+        than the work."""
+        self._emptied: set[int] = set()
+        """Of these the ones from which it was taken."""
         self._closed = {lease.slot for lease in kept if not _is_quick(want.lanes.get((lease.type, lease.stage)))}
 
     def run(self) -> list[Lease]:
@@ -108,12 +118,13 @@ class Claim:
         """Free slots and those to look ahead for; no more than the node has, over all its incarnations
         (one that is being replaced shares the slots of its successor). None while more are occupied than that,
         because an operator has made them fewer, and none of a node that drains or is drained."""
-        claimant = nodes.claimant(self.tx, self.want.node_id)
-        if claimant is None or not claimant.claims:
+        seated = nodes.seated(self.tx, self.want.node_id, self.registry.marks.fence)
+        if seated is None or not seated[0].claims:
             return [], []
+        claimant, occupied = seated
         own: set[int] = set()
         others: set[int] = set()
-        for owner, slot in nodes.occupied(self.tx, claimant.name, self.registry.marks.fence):
+        for owner, slot in occupied:
             (own if owner == self.want.node_id else others).add(slot)
         room = claimant.slots - len(own | others)
         if room < 0:
@@ -164,7 +175,7 @@ class Claim:
         ]
         until = self._most_urgent(urgent)
         if until is not None and not self._others_wait(urgent, until):
-            self._fill(quick, slots, until=until)
+            self._fill(quick, slots, until=until, ahead=True)
 
     def _others_wait(self, urgent: list[Lane], until: int) -> bool:
         """Whether something as urgent that cannot be given ahead (a thread, a lock) has waited for long for a slot to
@@ -187,9 +198,11 @@ class Claim:
             heads = self._heads(lanes, first)
         return min(heads.values(), default=None)
 
-    def _fill(self, lanes: list[Lane], slots: list[SlotBudget], until: int = PRIORITIES[-1]) -> list[int]:
+    def _fill(
+        self, lanes: list[Lane], slots: list[SlotBudget], until: int = PRIORITIES[-1], *, ahead: bool = False
+    ) -> list[int]:
         """Give each slot up to so many jobs (and µs), most urgent first, up to a priority; returns the tickets that
-        found nothing."""
+        found nothing. ``ahead``: of their time."""
         tickets = _tickets(slots)
         budget = {slot: us for slot, _, us in slots}
         floor = -1
@@ -203,7 +216,7 @@ class Claim:
                 if heads.get(lane.id) == floor:
                     at_floor.setdefault(lane.queue, []).append(lane)
             if len(at_floor) == 1 and self._uniform(lanes_there := next(iter(at_floor.values()))):
-                tickets = self._deal_uniform(lanes_there[0], floor, tickets, budget)
+                tickets = self._deal_uniform(lanes_there[0], floor, tickets, budget, ahead=ahead)
                 continue
             tickets = self._deal_priority(at_floor, floor, tickets, budget)
         return tickets
@@ -215,7 +228,7 @@ class Claim:
         return len(lanes) == 1 and not lane.probing and not self._wish(lane).locks
 
     def _deal_uniform(
-        self, lane: Lane, priority: int, tickets: list[int], budget: dict[int, float]
+        self, lane: Lane, priority: int, tickets: list[int], budget: dict[int, float], *, ahead: bool
     ) -> list[int]:
         """What ``_deal_priority`` does, by sets: of each share a prefix of its order is taken."""
         run_us = self._run_us(lane.id)
@@ -227,8 +240,8 @@ class Claim:
         if not mine:
             self.starved = True  # what stands at this priority found no room
             return barred
-        supply = self._supply.of(lane.queue, [lane], priority, len(mine) + 1)
-        supply.reverse()
+        run = max(1, min(RUN_MAX, int(RUN_US / run_us))) if ahead and run_us else 1
+        supply = self._offered(lane, priority, len(mine) + 1, run)
         taken = supply[: len(mine)]
         if not taken:
             return tickets
@@ -246,7 +259,20 @@ class Claim:
             self._occupied(lane.queue).update((self.want.node_id, slot) for slot in mine[: len(taken)])
         self._served_last(lane.queue, taken[-1][3])
         self.starved = self.starved or len(supply) > len(taken) or bool(barred)
+        if lane.id in self._alone:
+            self._emptied.add(lane.id)
         return mine[len(taken) :] + barred
+
+    def _offered(self, lane: Lane, priority: int, n: int, run: int) -> list[Candidate]:
+        """The next ``n`` of a lane, in their order."""
+        alone = self._alone.get(lane.id)
+        # A quota may bar even the only one, and a hold that is not swept yet.
+        if alone and alone[0] == priority and self._withholding is None and self._sharing(lane) != "quota":
+            return [alone[1]]
+        return self._supply.of(lane.queue, [lane], priority, n, run)[::-1]
+
+    def _sharing(self, lane: Lane) -> str:
+        return self.registry.queue(lane.queue).shared
 
     def _within_limit(self, queue: str, tickets: list[int]) -> tuple[list[int], list[int]]:
         """The tickets of slots that the queue may occupy, and the others."""
@@ -275,11 +301,22 @@ class Claim:
 
     def _marked_heads(self, lanes: list[Lane], above: int) -> dict[int, int]:
         """The same, each lane from its low mark on; once in a while what stands first becomes the mark."""
-        starts = [(lane.id, *self.registry.marks.start(lane.id, above)) for lane in lanes]
-        found = self.tx.all(_HEADS, [array(column) for column in zip(*starts, strict=True)])
+        starts = [(x.id, *self.registry.marks.start(x.id, above)) for x in lanes if x.id not in self._emptied]
+        if not starts:
+            return {}
+        found: dict[int, list[tuple[int, int, str, int]]] = {}
+        for lane_id, *row in sorted(self.tx.all(_HEADS, [array(column) for column in zip(*starts, strict=True)])):
+            found.setdefault(lane_id, []).append(tuple(row))
         if above < 0:
-            self.registry.marks.note(self.tx, {row[0]: (row[1], row[2], row[3]) for row in found})
-        return {row[0]: row[1] for row in found}
+            self.registry.marks.note(self.tx, {lane_id: rows[0][:3] for lane_id, rows in found.items()})
+            self._alone = {
+                lane_id: (priority, (position, job_id, lane_id, share))
+                for lane_id, ((priority, share, position, job_id), *others) in found.items()
+                if not others
+            }
+        for lane_id, ((priority, share, _, _), *_) in found.items():
+            self._supply.least[(lane_id, priority)] = share
+        return {lane_id: rows[0][0] for lane_id, rows in found.items()}
 
     def _deal_priority(
         self, queues: dict[str, list[Lane]], priority: int, tickets: list[int], budget: dict[int, float]
@@ -374,7 +411,7 @@ class Claim:
         if row is None:
             self._take_out(priority, candidate)
             return False
-        taken = locks.take(self.tx, row.id, wanted, self.now_us)
+        taken = locks.take(self.tx, self.registry, row.id, wanted, self.now_us)
         if taken is None:
             return True
         if self._lock_moves < LOCK_MOVES:

@@ -17,13 +17,14 @@ if TYPE_CHECKING:
     from spinney.stores.contract import Ear
     from spinney.stores.sql.standing import Standing
 
-SCHEMA_VERSION = "0003"
+SCHEMA_VERSION = "0004"
+MOVES = "select name, value from counters where name in ('registry', 'marks')"
 
 
 class Tx:
     """One transaction, or one snapshot. Rows are plain tuples."""
 
-    __slots__ = ("_cursor", "_in_transaction", "many", "must_last", "passed_on", "postgresql", "run")
+    __slots__ = ("_cursor", "_in_transaction", "_moves", "many", "must_last", "passed_on", "postgresql", "run")
 
     def __init__(
         self,
@@ -34,12 +35,13 @@ class Tx:
         in_transaction: Callable[[], bool],
         postgresql: bool = False,
         passed_on: Callable[[int], object] = lambda n: None,
+        moves: Mapping[str, int] | None = None,
     ) -> None:
         """``run`` and ``many`` (for each row of arguments) execute a statement on the cursor.
         ``postgresql``: for the few hot statements that are written once for each. ``passed_on(n)`` hears that so many
-        jobs have left ``ready`` for ``leases``, which they will leave, too."""
+        jobs have left ``ready`` for ``leases``, which they will leave, too. ``moves``: see that method."""
         self.postgresql, self.passed_on = postgresql, passed_on
-        self._cursor, self._in_transaction = cursor, in_transaction
+        self._cursor, self._in_transaction, self._moves = cursor, in_transaction, moves
         self.run, self.many = run, many
         self.must_last = False
         """It must outlast its server, if it has one, whatever ``Database.write`` was told."""
@@ -75,6 +77,12 @@ class Tx:
                 self.run("release part")
             raise
         self.run("release part")
+
+    def moves(self) -> Mapping[str, int]:
+        """The counters by which a cache knows whether it is up to date. On a server they come with the answer to the
+        transaction's first statement, once: what the transaction itself moves is read anew."""
+        found, self._moves = self._moves, None
+        return dict(self.all(MOVES)) if found is None else found
 
     def take(self, counter: str, n: int = 1) -> int:
         """Reserve ``n`` numbers of a counter; returns the first."""

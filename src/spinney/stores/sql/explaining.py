@@ -20,7 +20,7 @@ from spinney.model.outcomes import Outcome
 from spinney.model.serving import may_serve
 from spinney.model.states import SETTLED, State
 from spinney.scheduling.quota import quota
-from spinney.stores.sql import covering, locks, nodes, placing, resting, rows, serving
+from spinney.stores.sql import covering, lock_line, locks, nodes, placing, resting, rows, serving
 from spinney.stores.sql.database import Tx
 from spinney.stores.sql.ordering import position, ready_share
 from spinney.stores.sql.registry import Lane, Registry
@@ -263,10 +263,37 @@ class _Case:
         if not owners:
             return self._say("lock", f"the lock {name!r} came free and it is about to go on", lock=name)
         owner, fence = owners[0]
+        amount, given = self.tx.one(
+            "select coalesce(wants_amount, 1), wants_capacity from parked where job_id = ?", (self.row.id,)
+        ) or (1, None)  # fmt: skip
+        room = locks.look(self.tx, self.registry, locks.Wanted(name, amount, given), self.row.id, in_line=False)
+        if (amount, room.capacity) != (1, 1):
+            return self._for_some(name, amount, room, owner)
         how = {None: "keeps until it settles", locks.RESERVED: "has been woken for"}.get(fence, "has")
         return self._say(
             "lock", f"job {owner} {how} the lock {name!r}", command=f"spinney unlock {shlex.quote(name)}",
             lock=name, owner=owner,
+        )  # fmt: skip
+
+    def _for_some(self, name: str, amount: int, room: locks.Look, owner: int) -> Explanation:
+        """A lock of which several have some."""
+        facts: dict[str, Any] = {
+            "lock": name, "owner": owner, "amount": amount, "used": room.used, "capacity": room.capacity,
+        }  # fmt: skip
+        wants = f"it wants {amount:,} of the lock {name!r}"
+        first = lock_line.first_waiting(self.tx, self.registry, name)
+        if room.fits and first is not None and (first.priority, first.job_id) < (self.row.priority, self.row.id):
+            return self._say(
+                "lock", f"{wants}, and job {first.job_id} comes before it",
+                command=f"spinney explain {first.job_id}", **facts, before=first.job_id,
+            )  # fmt: skip
+        if room.fits:
+            return self._say("lock", f"{wants}, which has room for it by now; it is about to go on", **facts)
+        holders = f"job {owner}" if room.others == 1 else f"{room.others:,} jobs, the first of them {owner},"
+        has = "has" if room.others == 1 else "have"
+        return self._say(
+            "lock", f"{wants}, and of its capacity of {room.capacity:,} {holders} {has} {room.used:,}",
+            command=f"spinney lock {shlex.quote(name)}", **facts,
         )  # fmt: skip
 
     # --- claimable ------------------------------------------------------------------------
@@ -455,7 +482,7 @@ class _Case:
                 name = locking.render(lock.template, params)
             except BadParameters:
                 continue  # the claim will say so
-            if not locks.room(self.tx, name, self.row.id):
+            if not locks.look(self.tx, self.registry, locks.Wanted(name), self.row.id).fits:
                 return self._for_lock(name)
         return None
 

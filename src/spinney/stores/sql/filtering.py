@@ -152,6 +152,8 @@ def conditions(which: Filter) -> Said:
             "(jobs.state = 'held' or exists (select 1 from holds h where h.scope = 'job' "
             "and h.name = cast(jobs.id as text)))"
         )
+    if which.key is not None:
+        say("jobs.id in (select k.job_id from keys k where k.scope = ? and k.key = ?)", which.parent_id or 0, which.key)
     if which.tree_at_rest:
         say(
             "not exists (select 1 from jobs up where up.id in (jobs.root_id, jobs.parent_id) and up.id <> jobs.id "

@@ -20,7 +20,8 @@ def grant(
     total = sum(map(len, given.values()))
     tx.passed_on(total)
     registry.marks.granted(total)
-    fence = tx.take("fence", total)
+    # On a server the numbers come with the leases where one statement writes all of these.
+    fence = None if tx.postgresql and len(given) == 1 else tx.take("fence", total)
     leases: list[Lease] = []
     for (slot, lane_id), ids in given.items():
         lane = registry.lanes[lane_id]
@@ -28,16 +29,19 @@ def grant(
         shared = registry.queue(lane.queue).shared != "none"
         listed = orjson.dumps(ids).decode()
         values = (want.node_id, slot, lane_id, shared, not needs_locks, now_us)
-        if tx.postgresql:
+        if fence is None:
+            found = tx.all(_NUMBER_AND_GRANT, (total, total, listed, *values, slot, lane.type, lane.stage))
+        elif tx.postgresql:
             found = tx.all(_GRANT, (fence, listed, *values, slot, lane.type, lane.stage))
         else:
             tx.run(_INSERT_LEASES, (fence, *values, listed))
             found = tx.all(_SELECT_LEASES, (fence, slot, lane.type, lane.stage, listed))
+        granted = list(map(Lease._make, found))
         if needs_locks:
-            for n, job_id in enumerate(ids):
-                locks.fence_claimed(tx, job_id, fence + n)
-        leases += map(Lease._make, found)
-        fence += len(ids)
+            for lease in granted:
+                locks.fence_claimed(tx, lease.job_id, lease.fence)
+        leases += granted
+        fence = None if fence is None else fence + len(ids)
     return leases
 
 
@@ -53,14 +57,19 @@ _SELECT_LEASES = (
 """The fields of Lease, in its order."""
 
 # Both in one, so that each job's row is looked up once.
-_GRANT = (
-    "with given as materialized ("
-    "select jobs.id, cast(? as bigint) + j.key as fence, j.key, jobs.share, jobs.attempts + 1 as attempt, jobs.params, "
-    "jobs.parent_id, jobs.root_id, jobs.special from json_each(?) j join jobs on jobs.id = j.value), "
+_GRANTING = (
+    "given as materialized ("
+    "select jobs.id, n.first + j.key as fence, j.key, jobs.share, jobs.attempts + 1 as attempt, jobs.params, "
+    "jobs.parent_id, jobs.root_id, jobs.special from n cross join json_each(?) j join jobs on jobs.id = j.value), "
     "written as (insert into leases "
     "(job_id, fence, node_id, slot, lane, share, attempt, parent_id, plain, claimed_us) "
     "select id, fence, ?, ?, ?, share * ?, attempt, parent_id, case when ? = 1 and special is null then 1 else 0 end, "
     "? from given) "
     "select id, fence, cast(? as integer), cast(? as text), cast(? as text), attempt, params, parent_id, root_id "
     "from given order by key"
+)
+_GRANT = f"with n as (select cast(? as bigint) as first), {_GRANTING}"
+_NUMBER_AND_GRANT = (
+    "with n as (update counters set value = value + ? where name = 'fence' returning value - ? + 1 as first), "
+    f"{_GRANTING}"
 )

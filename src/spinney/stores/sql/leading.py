@@ -74,6 +74,9 @@ def _indexes(ask: Ask, which: Filter) -> list[Sequence[tuple[str, Sequence[Any]]
     found: list[Sequence[tuple[str, Sequence[Any]]]] = []
     if which.ids is not None:
         found.append([("jobs.id in (select j.value from json_each(?) j)", [orjson.dumps(which.ids).decode()])])
+    if which.key is not None:
+        has_it = "jobs.id in (select k.job_id from keys k where k.scope = ? and k.key = ?)"
+        found.append([(has_it, [which.parent_id or 0, which.key])])
     for column in ("parent_id", "collection", "submitter"):
         if (value := getattr(which, column)) is not None:
             found.append([(f"jobs.{column} is not null and jobs.{column} = ?", [value])])

@@ -124,6 +124,25 @@ def occupied(tx: Tx, name: str, least_fence: int) -> list[tuple[int, int]]:
     return found
 
 
+def seated(tx: Tx, node_id: int, least_fence: int) -> tuple[Claimant, list[tuple[int, int]]] | None:
+    """Who asks, and what its name occupies: ``claimant`` and ``occupied``, on a server in one exchange."""
+    if not tx.postgresql:
+        found = claimant(tx, node_id)
+        return None if found is None else (found, occupied(tx, found.name, least_fence))
+    rows = tx.all(_SEATED, (least_fence, node_id))
+    if not rows:
+        return None
+    name, claims, slots, ordered, *_ = rows[0]
+    return Claimant(name, claims, slots, ordered), [(owner, slot) for *_, owner, slot in rows if owner is not None]
+
+
+_SEATED = (
+    f"select n.name, {_CLAIMS}, {_SLOTS}, s.slots is not null, o.node_id, o.slot from {_WITH_ORDERS} "
+    "left join lateral (select distinct l.node_id, l.slot from leases l join nodes m on m.id = l.node_id "
+    "where l.fence >= ? and m.name = n.name) o on true where n.id = ?"
+)
+
+
 def may_keep(tx: Tx, node_id: int, slot: int) -> bool:
     """Whether a slot of the node may go on with a further stage, which is a lease like any other. That keeps the
     number of occupied slots, so it can be too many only where an operator has made them fewer."""

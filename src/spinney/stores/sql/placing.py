@@ -79,17 +79,21 @@ def park(
     waits_for: str | None = None,
     reason: str | None = None,
     fingerprint: str | None = None,
+    wanted: tuple[int, int | None] | None = None,
     leased: bool = False,
 ) -> None:
-    """Set the job aside in this state. The caller has taken it out of ``ready`` or its lease away."""
+    """Set the job aside in this state. The caller has taken it out of ``ready`` or its lease away. ``wanted``: how
+    much of the lock that it waits for, and of what capacity, unless that is 1 of the one in force."""
     if row.state is not state or leased:
         rows.set_state(tx, row, state, leased=leased)
     tx.run(
-        "insert into parked (job_id, state, since_us, wake_us, waits_for, priority, reason, fingerprint) "
-        "values (?, ?, ?, ?, ?, ?, ?, ?) on conflict (job_id) do update set state = excluded.state, "
-        "since_us = excluded.since_us, wake_us = excluded.wake_us, waits_for = excluded.waits_for, "
-        "priority = excluded.priority, reason = excluded.reason, fingerprint = excluded.fingerprint",
-        (row.id, state, now_us, wake_us, waits_for, row.priority, reason, fingerprint),
+        "insert into parked (job_id, state, since_us, wake_us, waits_for, priority, reason, fingerprint, "
+        "wants_amount, wants_capacity) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
+        "on conflict (job_id) do update set state = excluded.state, since_us = excluded.since_us, "
+        "wake_us = excluded.wake_us, waits_for = excluded.waits_for, "
+        "priority = excluded.priority, reason = excluded.reason, fingerprint = excluded.fingerprint, "
+        "wants_amount = excluded.wants_amount, wants_capacity = excluded.wants_capacity",
+        (row.id, state, now_us, wake_us, waits_for, row.priority, reason, fingerprint, *(wanted or (None, None))),
     )
 
 

@@ -23,7 +23,7 @@ from sqlalchemy.pool import NullPool
 from spinney.model.errors import StoreUnusable
 from spinney.stores.contract import POLL_S
 from spinney.stores.sql import altering, owning, upkeep
-from spinney.stores.sql.database import Database, Tx
+from spinney.stores.sql.database import MOVES, Database, Tx
 from spinney.stores.sql.hearing import PostgresEar, channel
 from spinney.stores.sql.reaching import Connection, Way
 from spinney.stores.sql.schema import metadata
@@ -34,7 +34,8 @@ log = logging.getLogger(__name__)
 
 MANY = 20
 """So many rows are worth a COPY, or one statement with arrays, instead of a statement for each."""
-_TURN = "update counters set value = value + 1 where name = 'turn'"
+_TURN = f"update counters set value = value + 1 where name = 'turn'; {MOVES}"
+"""What comes with it is read when the turn has come: each statement sees what was committed before it."""
 # Said in full: behind a pooler the session's own default is not ours to set.
 _BEGIN = "begin isolation level read committed"
 _AT_ONCE_S = 0.5
@@ -61,11 +62,12 @@ class PostgresDatabase(Database):
     def write(self, *, durable: bool = True) -> Iterator[Tx]:
         with self._way.explained():
             begin = _BEGIN if durable else _BEGIN_LIGHTLY
-            self._writer = writer = self._begun(
+            self._writer, answer = self._begun(
                 self._writer, lambda c: "; ".join(filter(None, (begin, self._way.each(c), _TURN)))
             )
+            writer = self._writer
             try:
-                tx = _tx(writer, self._upkeep)
+                tx = _tx(writer, self._upkeep, _last_rows(answer))
                 yield tx
                 self._commit(writer, "commit" if not tx.must_last else f"{_DURABLY}; commit")
             except BaseException:
@@ -85,9 +87,10 @@ class PostgresDatabase(Database):
     @contextmanager
     def look(self) -> Iterator[Tx]:
         with self._way.explained():
-            self._reader = reader = self._begun(
+            self._reader, _ = self._begun(
                 self._reader, lambda c: f"begin isolation level repeatable read read only; {self._way.each(c)}"
             )
+            reader = self._reader
             try:
                 yield _tx(reader, self._upkeep)
             finally:
@@ -103,8 +106,8 @@ class PostgresDatabase(Database):
 
     def data_version(self) -> int:
         with self._way.explained():
-            self._reader = reader = self._begun(self._reader, lambda _: "")
-            found = reader.execute(f"select value from \"{self.schema}\".counters where name = 'turn'").fetchone()
+            self._reader, _ = self._begun(self._reader, lambda _: "")
+            found = self._reader.execute(f"select value from \"{self.schema}\".counters where name = 'turn'").fetchone()
         return int(found[0]) if found is not None else 0
 
     # --- the store itself -----------------------------------------------------------------
@@ -253,22 +256,24 @@ class PostgresDatabase(Database):
 
     # --- connections ----------------------------------------------------------------------
 
-    def _begun(self, connection: Connection | None, begin: Callable[[Connection], str]) -> Connection:
-        """One on which this has been said. One that was lost since it was last used is made again at once: nothing
-        had been asked of it."""
+    def _begun(
+        self, connection: Connection | None, begin: Callable[[Connection], str]
+    ) -> tuple[Connection, "psycopg.Cursor[Any]"]:
+        """One on which this has been said, and what was answered. One that was lost since it was last used is made again
+        at once: nothing had been asked of it."""
         fresh = connection is None or connection.closed
         connection = self._opened(connection)
         began_s = time.monotonic()
         self._way.begins(connection)
         try:
-            connection.execute(begin(connection))
+            answer = connection.execute(begin(connection))
         except BaseException as error:
             _roll_back(connection)
             lost = isinstance(error, psycopg.Error) and connection.closed
             if fresh or not lost or time.monotonic() - began_s > _AT_ONCE_S:
                 raise
             return self._begun(connection, begin)
-        return connection
+        return connection, answer
 
     def _opened(self, connection: Connection | None) -> Connection:
         if connection is not None and not connection.closed:
@@ -283,7 +288,16 @@ class PostgresDatabase(Database):
         return connection
 
 
-def _tx(connection: "psycopg.Connection[Any]", keeping: upkeep.Upkeep) -> Tx:
+def _last_rows(answer: "psycopg.Cursor[Any]") -> dict[str, int]:
+    """Of several statements that went together, what the last one found."""
+    while answer.nextset():
+        pass
+    return dict(answer.fetchall())
+
+
+def _tx(
+    connection: "psycopg.Connection[Any]", keeping: upkeep.Upkeep, moves: Mapping[str, int] | None = None
+) -> Tx:
     cursor = connection.cursor()
 
     def run(sql: str, args: Sequence[Any] = ()) -> Any:
@@ -293,6 +307,9 @@ def _tx(connection: "psycopg.Connection[Any]", keeping: upkeep.Upkeep) -> Tx:
     def many(sql: str, rows: Iterable[Sequence[Any]]) -> None:
         rows = rows if isinstance(rows, list) else list(rows)
         if len(rows) >= MANY and (copied_in(rows, sql) or done_at_once(rows, sql)):
+            return
+        if len(rows) == 1:
+            run(sql, rows[0])  # of one statement a round trip less than of a list of one
             return
         text, order = translated(sql)
         cursor.executemany(text, rows if order is None else [[row[n] for n in order] for row in rows])
@@ -327,6 +344,7 @@ def _tx(connection: "psycopg.Connection[Any]", keeping: upkeep.Upkeep) -> Tx:
         in_transaction=lambda: _in_transaction(connection),
         postgresql=True,
         passed_on=keeping.granted,
+        moves=moves,
     )
 
 

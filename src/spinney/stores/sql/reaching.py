@@ -63,6 +63,10 @@ _SETTINGS = {
     "max_parallel_workers_per_gather": "0",
 }
 
+_PLANNED_ONCE = "set plan_cache_mode = force_generic_plan"
+"""A statement is planned once a connection. Most go by a key, or say themselves where they begin, so that no argument
+would change the plan; and to plan them takes as long as to run them. (What people ask once is planned once, too: a
+statement is prepared only when it comes again and again.)"""
 _OF_A_SESSION = {
     "tcp_keepalives_idle", "tcp_keepalives_interval", "tcp_keepalives_count", "default_transaction_isolation",
 }  # fmt: skip
@@ -144,6 +148,7 @@ class Way:
         connection.adapters.register_dumper(bool, _Flag)
         if connection.execute("select pg_backend_pid()").fetchone() == (connection.info.backend_pid,):
             connection.execute(self._told(local=False))
+            connection.execute(_PLANNED_ONCE)
         else:
             connection.prepare_threshold = None
 

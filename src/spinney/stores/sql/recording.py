@@ -208,7 +208,7 @@ class Recorder:
         c.free_locks(record.job_id, record.fence)
         row = there(tx, record.job_id)
         if row is None:
-            staging.disown_children(tx, record.fence)
+            staging.disown(tx, record.fence)
             self.refused.append(record)
             return
         lane = self.registry.lanes[lease.lane]
@@ -227,17 +227,18 @@ class Recorder:
             if (lane.type, lane.stage) in self.registry.streaks:
                 breaking.passed(tx, [(lane.type, lane.stage)])
             wish = placing.wished(tx, row)
-            if wish is not None and staging.disown_children(tx, record.fence):
+            if wish is not None and staging.bears_children(tx, record.fence):
                 # Its children would have to run for it to be done; they are not born any more. So the stage has
-                # not passed: a retry runs it again, and bears them.
+                # not passed: a retry runs it again, and bears them, and submits what it submitted.
+                staging.disown(tx, record.fence)
                 self._supersede(row, record.fence)
                 c.settle(row, State.CANCELLED, reason=wish, leased=True)
                 return
-            staging.publish_children(tx, self.registry, row.id, record.fence, self.now_us)
+            staging.publish_born(tx, self.registry, record.fence, self.now_us)
             self._wake_lane(lane)
             self._passed(row, record, lease, want)
             return
-        staging.disown_children(tx, record.fence)
+        staging.disown(tx, record.fence)
         self._not_passed(row, record, lease, lane, began)
 
     def _history(self, record: Record, lease: Held, lane: Lane) -> None:
@@ -333,7 +334,7 @@ class Recorder:
         if urgent is not None:
             return False
         wanted = [(lock.template, lock.until) for lock in then.locks]
-        return not wanted or locks.take(tx, row.id, wanted, self.now_us) is None
+        return not wanted or locks.take(tx, self.registry, row.id, wanted, self.now_us) is None
 
     def _occupied(self, queue: str, lease: Held) -> int:
         """Slots that a queue would occupy if this one were kept."""
@@ -416,9 +417,11 @@ class Recorder:
             lock = record.lock or ""
             placing.park(
                 tx, row, State.WAITING, now_us=now, waits_for=f"lock:{lock}",
-                reason=f"for the lock {lock}", leased=True,
+                reason=f"for the lock {lock}", wanted=record.wanted, leased=True,
             )  # fmt: skip
-            if tx.value("select 1 from locks where name = ?", (lock,)) is None:
+            # Since it was refused, the lock may have come free, or some of it.
+            wide = record.wanted is not None or self.registry.capacities.in_force(lock) > 1
+            if wide or tx.value("select 1 from locks where name = ?", (lock,)) is None:
                 c.lock_freed(lock)
         else:
             if record.code is not None:

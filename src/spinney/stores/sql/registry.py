@@ -11,10 +11,11 @@ from typing import Any, NamedTuple
 
 import orjson
 
+from spinney.model.capacities import NONE, LockCapacity
 from spinney.model.errors import Refused, SpinneyError, StoreUnusable, UnknownType
 from spinney.model.serving import may_serve
 from spinney.model.types import DEFAULT_QUEUE, SETTABLE, QueueSpec, TypeSpec
-from spinney.stores.sql import covering, homes, nodes
+from spinney.stores.sql import capacities, covering, homes, nodes
 from spinney.stores.sql.database import Tx
 from spinney.stores.sql.marks import Marks
 
@@ -55,6 +56,8 @@ class Registry:
         """(type, stage) pairs with a circuit breaker that have failed lately; see ``breaking``."""
         self.filled: set[int] = set()
         """Lanes into which this store object has put something since its last exchange."""
+        self.capacities = NONE
+        """What applications and operators say of locks."""
         self.homes = homes.NONE
         """Where jobs have their folders, if not all in one place."""
         self.marks = Marks()
@@ -71,7 +74,7 @@ class Registry:
         self._shares.clear()
 
     def refresh(self, tx: Tx) -> None:
-        moves = dict(tx.all("select name, value from counters where name in ('registry', 'marks')"))
+        moves = tx.moves()
         version = moves["registry"]
         self.marks.refresh(tx, moves["marks"])
         if version == self.version:
@@ -84,6 +87,7 @@ class Registry:
         rows = tx.all("select id, queue, type, stage, asleep_until_us, probing, home from lanes")
         self.lanes = {row[0]: Lane(*row) for row in rows}
         self._lane_ids = {(lane.queue, lane.type, lane.stage, lane.home): lane.id for lane in self.lanes.values()}
+        self.capacities = capacities.read(tx)
         self.homes = homes.read(tx)
         self.holds = covering.read(tx)
         self.stopped_lanes = frozenset(
@@ -214,8 +218,10 @@ class Registry:
 
     # --- changing -------------------------------------------------------------------------
 
-    def register(self, tx: Tx, types: Iterable[TypeSpec], queues: Iterable[QueueSpec]) -> None:
-        changed = False
+    def register(
+        self, tx: Tx, types: Iterable[TypeSpec], queues: Iterable[QueueSpec], locks: Iterable[LockCapacity] = ()
+    ) -> None:
+        changed = capacities.declare(tx, locks)
         for spec in types:
             if self.types.get(spec.name) != spec:
                 _put(tx, "types", spec.name, spec.to_json())

@@ -180,6 +180,8 @@ parked = Table(
     Column("priority", Integer),
     Column("reason", _Text),
     Column("fingerprint", _Text),
+    Column("wants_amount", _Id),
+    Column("wants_capacity", _Id),
     Index("parked_by_state", "state", "job_id"),
     Index(
         "parked_by_fingerprint", "fingerprint", "job_id", **_where("fingerprint is not null")
@@ -188,6 +190,7 @@ parked = Table(
     Index("parked_by_lock", "waits_for", "priority", "job_id", **_where("waits_for like 'lock:%'")),
 )
 
+# ``wants_``: of the lock that it waits for, where it wants another amount than 1 or gave a capacity.
 # A job that an operator's hold keeps has ``waits_for`` = 'hold'; one that its own stage parked has none.
 # ``fingerprint``: of the failure that a job stands failed with; see failures.
 
@@ -271,17 +274,23 @@ locks = Table(
     Column("job_id", _Id, primary_key=True),
     Column("fence", _Id),
     Column("since_us", _Id, nullable=False),
+    Column("amount", _Id, nullable=False, server_default=text("1")),
     Index("locks_by_job", "job_id"),
     sqlite_with_rowid=False,
 )
-"""``fence`` is None for a lock kept until its job settles."""
+"""``fence`` is None for a lock kept until its job settles. ``amount``: how much of its capacity the job has."""
 
 lock_capacities = Table(
     "lock_capacities",
     metadata,
     Column("name", _Text, primary_key=True),
-    Column("capacity", Integer, nullable=False),
+    Column("capacity", _Id, nullable=False),
+    Column("declared", _Id),
+    Column("by", _Text),
+    Column("at_us", _Id),
 )
+"""``name``: a lock, or the beginning of a family with a ``*`` behind it. ``capacity`` is in force: what ``by`` set,
+else what an application declares."""
 
 keys = Table(
     "keys",
@@ -324,8 +333,9 @@ staging = Table(
     Column("beat_us", _Id, nullable=False),
 )
 """Jobs written in steps. ``published`` 0: hidden; 1: ``ready`` rows from ``next_id`` on still have to
-follow; -1: hidden, to be dropped. ``fence``: of the attempt that spawned them and must pass before they
-are born."""
+follow; -1: hidden, to be dropped; 2: hidden, and at the top, though an attempt submits them. ``fence`` and
+``parent_id``: of the attempt that must pass before they are born, and its job; of published ones the job that waits
+for them."""
 
 nodes = Table(
     "nodes",

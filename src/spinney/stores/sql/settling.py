@@ -8,10 +8,9 @@ off until nothing is left; each may settle further jobs, so it is a work list an
 import logging
 
 from spinney.model.errors import NoSuchJob
-from spinney.model.lineage import subtree
 from spinney.model.progress import next_stage
 from spinney.model.states import State
-from spinney.stores.sql import homes, locks, placing, rows
+from spinney.stores.sql import locks, placing, rows
 from spinney.stores.sql.database import Tx
 from spinney.stores.sql.registry import Registry
 from spinney.stores.sql.rows import Row
@@ -21,7 +20,7 @@ log = logging.getLogger(__name__)
 NEEDERS_STEP = 200
 """Jobs that need one that settled, or was opened again, are told so many a transaction; the rest follow in steps."""
 PASSED_BY_MOST = 50
-"""So many that wait for a lock but may not go on (a hold covers them) are passed over a transaction."""
+"""So many that wait for a lock are let go, or passed over because they may not (a hold covers them), a transaction."""
 BAD = frozenset({State.FAILED, State.CANCELLED, State.ORPHANED})
 
 
@@ -98,9 +97,10 @@ class Consequences:
         self._parents[parent_id] = None
 
     def free_locks(self, job_id: int, fence: int | None) -> None:
-        """Give back the locks of an attempt, or (fence None) all that the job still has."""
-        where = "job_id = ?" if fence is None else "job_id = ? and fence = ?"
-        args = (job_id,) if fence is None else (job_id, fence)
+        """Give back the locks of an attempt, with what was kept for it and not taken, or (fence None) all that the job
+        still has."""
+        where = "job_id = ?" if fence is None else "job_id = ? and fence in (?, ?)"
+        args = (job_id,) if fence is None else (job_id, fence, locks.RESERVED)
         names = self.tx.all(f"delete from locks where {where} returning name", args)
         self._locks.update((name, None) for (name,) in names)
 
@@ -248,56 +248,23 @@ class Consequences:
         self._locks[name] = None
 
     def _lock_freed(self, name: str) -> None:
-        """The first that waits for it goes back to where it can be claimed; the claim takes the lock.
+        """Those that wait for it, as far as they have room, go back to where they can be claimed; the claim takes it.
 
         One that has other reasons to stand aside by now (a hold among them) lets the next one go. Where that
         are many, the rest is left to housekeeping, which looks for free locks that somebody waits for.
         """
         for _ in range(PASSED_BY_MOST):
-            first = self.first_that_may(name)
-            if first is None:
+            found = locks.next_of(self.tx, self.registry, name)
+            if found is None:
                 return
-            self.place(rows.find(self.tx, first))
-            if rows.find(self.tx, first).state is State.PENDING:
-                # Kept for it until it is claimed, so that nobody who came later overtakes it.
-                self.tx.run(
-                    "insert into locks (name, job_id, fence, since_us) values (?, ?, ?, ?) on conflict do nothing",
-                    (name, first, locks.RESERVED, self.now_us),
-                )
-                return
+            waiter, room = found
+            self.place(rows.find(self.tx, waiter.job_id))
+            if rows.find(self.tx, waiter.job_id).state is State.PENDING:
+                amount = min(waiter.amount, room.capacity)
+                locks.reserve(self.tx, locks.Wanted(name, amount), waiter.job_id, self.now_us)
+                if waiter.capacity is None and room.left(amount) <= 0:
+                    return
         self.left_locks = True
-
-    def first_that_may(self, name: str) -> int | None:
-        """Of those that wait for the lock: the first, or one below a job that keeps it until it settles
-        (that job waits for it in turn, so it may not stand behind a stranger)."""
-        waits_for = f"lock:{name}"
-        first: int | None = self.tx.value(
-            "select job_id from parked where waits_for = ? and waits_for like 'lock:%' "
-            f"and exists (select 1 from jobs where jobs.id = parked.job_id{self._reachable()}) "
-            "order by priority, job_id limit 1",
-            (waits_for,),
-        )
-        if first is None or locks.room(self.tx, name, first):
-            return first
-        for owner_id in locks.keepers(self.tx, name):
-            owner = there(self.tx, owner_id)
-            if owner is None:
-                continue
-            start, until = subtree(owner.lineage)
-            below: int | None = self.tx.value(
-                "select p.job_id from jobs join parked p on p.job_id = jobs.id where jobs.parent_id is not null "
-                "and jobs.root_id = ? and jobs.lineage > ? and jobs.lineage < ? and p.waits_for = ?"
-                f"{self._reachable()} limit 1",
-                (owner.root_id, start, until, waits_for),
-            )
-            if below is not None and locks.room(self.tx, name, below):
-                return below
-        return None
-
-    def _reachable(self) -> str:
-        """A condition over ``jobs``: no lock is kept for a job whose folder is where no node runs."""
-        found = self.registry.homes
-        return f" and {homes.attended(found.sql)}" if found.local else ""
 
     # --- the serial line ------------------------------------------------------------------
 

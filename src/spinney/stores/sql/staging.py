@@ -2,7 +2,8 @@
 
 ``staging`` has a row for each: unpublished rows are hidden from every reading, and dropped when
 their writer is gone; published ones are accepted, and whoever comes by puts what is left in place.
-Children of a running attempt stand here until the record of its success publishes them.
+What a running attempt bears, children and jobs of their own, stands here until the record of its success
+publishes it.
 """
 
 from collections.abc import Callable
@@ -15,7 +16,10 @@ from spinney.stores.sql.registry import Registry
 from spinney.stores.sql.submitting import Plan
 
 INLINE = 300
-"""So many children are put in place by the very transaction that records their parent's stage."""
+"""So many jobs of a call are put in place by the very transaction that records the stage that bore them."""
+CHILDREN, OWN = 0, 2
+"""``published`` of runs that are hidden: what an attempt spawns, and what it submits, which its job neither waits for
+nor fails with. (Submissions from outside are of the first kind, and belong to no attempt.)"""
 ABANDONED_US = 60_000_000
 """A writer that has not moved for so long is taken for dead. A mistake does no harm: it finds its
 row gone and says so; nothing was visible."""
@@ -24,75 +28,94 @@ Write = Callable[[], AbstractContextManager[Tx]]
 
 
 def write_steps(
-    write: Write, registry: Registry, plans: list[Plan], first_id: int, now_us: int, clock: Callable[[], float]
-) -> None:
-    """The rows of a staged call, a step a transaction; drops them all when one fails.
+    write: Write, registry: Registry, plans: list[Plan], first_id: int, now_us: int, clock: Callable[[], float],
+    lightly: Write | None = None,
+) -> int:
+    """The rows of a staged call, a step a transaction; drops them all when one fails. Returns the beat of the last.
 
-    ``clock``: seconds of a monotonic clock, by which the call shows that its writer lives.
-    """
-    begun = clock()
+    ``clock``: seconds of a monotonic clock, by which the call shows that its writer lives. ``lightly``: transactions
+    that are not synced, for a call that is published in the end, by one that is. A server that loses some of them in
+    between is found out: each step must find the beat of the one before.
+    """  # fmt: skip
+    begun, beat_us = clock(), now_us
     last_id = first_id + submitting.size(plans) - 1
     try:
         with write() as tx:
             todo = submitting.runs(tx, registry, plans, first_id, submitting.STEP)
         for run in todo:
-            with write() as tx:
-                _require(tx, first_id, now_us + round((clock() - begun) * 1e6))
+            with (lightly or write)() as tx:
+                before, beat_us = beat_us, max(beat_us + 1, now_us + round((clock() - begun) * 1e6))
+                _require(tx, first_id, beat_us, before if lightly else None)
                 submitting.write_run(tx, run, now_us, first_id)
+        return beat_us
     except BaseException:
         with write() as tx:
-            tx.run("update staging set published = -1 where first_id = ? and published = 0", (first_id,))
+            tx.run("update staging set published = -1 where first_id = ? and published in (0, 2)", (first_id,))
         while not _drop(write, first_id, last_id):
             pass
         raise
 
 
-def enter(tx: Tx, first_id: int, last_id: int, parent_id: int | None, fence: int | None, now_us: int) -> None:
-    """Hide this run of ids. Runs of one attempt that join become one."""
+def enter(
+    tx: Tx, first_id: int, last_id: int, parent_id: int | None, fence: int | None, now_us: int, hidden: int = CHILDREN
+) -> None:
+    """Hide this run of ids. Runs of one attempt that join become one, unless they are of two kinds.
+
+    ``parent_id``, ``fence``: the attempt that must pass before they are born, if one bears them."""
     if fence is not None:
         tx.run(
-            "update staging set last_id = ?, beat_us = ? where fence = ? and last_id = ?",
-            (last_id, now_us, fence, first_id - 1),
+            "update staging set last_id = ?, beat_us = ? where fence = ? and last_id = ? and published = ?",
+            (last_id, now_us, fence, first_id - 1, hidden),
         )
         if tx.changed():
             return
     tx.run(
         "insert into staging (first_id, last_id, next_id, published, parent_id, fence, beat_us) "
-        "values (?, ?, ?, 0, ?, ?, ?)",
-        (first_id, last_id, first_id, parent_id, fence, now_us),
+        "values (?, ?, ?, ?, ?, ?, ?)",
+        (first_id, last_id, first_id, hidden, parent_id, fence, now_us),
     )
 
 
-def _require(tx: Tx, first_id: int, now_us: int) -> None:
+def _require(tx: Tx, first_id: int, beat_us: int, before_us: int | None) -> None:
     tx.run(
-        "update staging set beat_us = ? where first_id <= ? and last_id >= ? and published = 0",
-        (now_us, first_id, first_id),
+        "update staging set beat_us = ? where first_id <= ? and last_id >= ? and published in (0, 2) "
+        "and beat_us = coalesce(?, beat_us)",
+        (beat_us, first_id, first_id, before_us),
     )
     if not tx.changed():
-        raise Refused("the submission took too long between its steps and was dropped; submit it again")
+        raise Refused("the submission was dropped, because it took too long between its steps, or because the database "
+                      "lost some of them when it crashed; submit it again")  # fmt: skip
 
 
-def publish(tx: Tx, first_id: int, now_us: int) -> None:
-    """From here on the jobs are accepted."""
-    _require(tx, first_id, now_us)
+def publish(tx: Tx, first_id: int, beat_us: int) -> None:
+    """From here on the jobs are accepted. ``beat_us``: of the last step, as ``write_steps`` returns it."""
+    _require(tx, first_id, beat_us, beat_us)
     tx.run("update staging set published = 1 where first_id = ?", (first_id,))
 
 
-def publish_children(tx: Tx, registry: Registry, job_id: int, fence: int, now_us: int) -> None:
-    """The stage that bore them has passed: few are put in place now, many in steps."""
+def publish_born(tx: Tx, registry: Registry, fence: int, now_us: int) -> None:
+    """The stage that bore them has passed: few are put in place now, many in steps. For children that are not all in
+    place yet their parent waits; for others nobody does."""
     for first_id, last_id in tx.all("select first_id, last_id from staging where fence = ?", (fence,)):
         if last_id - first_id < INLINE:
             tx.run("delete from staging where first_id = ?", (first_id,))
             submitting.put_in_place(tx, registry, first_id, last_id, now_us)
         else:
-            tx.run("update staging set published = 1, fence = null where first_id = ?", (first_id,))
+            tx.run(
+                "update staging set published = 1, fence = null, "
+                "parent_id = case when published = ? then null else parent_id end where first_id = ?",
+                (OWN, first_id),
+            )
 
 
-def disown_children(tx: Tx, fence: int) -> bool:
-    """What this attempt spawned is not to be born: it stays hidden and is dropped in steps. False when it
-    spawned nothing."""
+def bears_children(tx: Tx, fence: int) -> bool:
+    """Whether children would be born if this attempt passed."""
+    return tx.value("select 1 from staging where fence = ? and published = ? limit 1", (fence, CHILDREN)) is not None
+
+
+def disown(tx: Tx, fence: int) -> None:
+    """What this attempt bears is not to be born: it stays hidden and is dropped in steps."""
     tx.run("update staging set fence = null, parent_id = null, published = -1 where fence = ?", (fence,))
-    return tx.changed() > 0
 
 
 def step(tx: Tx, registry: Registry, now_us: int, limit: int) -> int | None:
@@ -122,7 +145,7 @@ def abandoned(tx: Tx, now_us: int) -> tuple[int, int] | None:
     """A hidden run that is to be dropped: it is said so, its attempt has no lease, or its writer's clock
     stands still. Whoever is judged so cannot publish any more."""
     found = tx.one(
-        "select first_id, last_id from staging s where published = -1 or (published = 0 and ("
+        "select first_id, last_id from staging s where published = -1 or (published in (0, 2) and ("
         "(fence is null and beat_us < ?) or (fence is not null and not exists "
         "(select 1 from leases l where l.job_id = s.parent_id and l.fence = s.fence)))) limit 1",
         (now_us - ABANDONED_US,),

@@ -3,12 +3,14 @@
 import random
 import time
 import uuid
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from typing import Any, NamedTuple
 
 import orjson
 
+from spinney.model.capacities import LockCapacity
 from spinney.model.errors import FateUnknown, Refused, StoreAway, StoreUnusable, UsageError
 from spinney.model.fleet import Load
 from spinney.model.jobs import Account, Attempt, Exchange, Filter, Job, NodeInfo, Record, Submission, Want
@@ -19,6 +21,7 @@ from spinney.stores.contract import Ear, House, Removed, Spawned, Submitted, Swe
 from spinney.stores.sql import (
     accounting,
     attempts,
+    bearing,
     breaking,
     chores,
     failing,
@@ -41,6 +44,7 @@ from spinney.stores.sql.failing import SqlFailures
 from spinney.stores.sql.fetching import SqlFetches
 from spinney.stores.sql.fleet import SqlFleet
 from spinney.stores.sql.holding import SqlHolds
+from spinney.stores.sql.locks import Wanted
 from spinney.stores.sql.operating import Operation
 from spinney.stores.sql.queueing import SqlQueues
 from spinney.stores.sql.recording import Recorder
@@ -59,7 +63,7 @@ from spinney.stores.sql.unlocking import SqlLocks
 STEP = 200
 """Jobs that one transaction of a sweep changes: well under 50 ms."""
 KEYED_STEP = 100
-"""Children with keys that one transaction bears."""
+"""Jobs with keys that one transaction bears."""
 STARTED_STEP = 1_000
 """Fences in one list: a longer one, and a server would go through it for each lease instead."""
 RETRY_STEP = 50
@@ -161,9 +165,11 @@ class SqlStore:
 
     # --- declared -------------------------------------------------------------------------
 
-    def register(self, types: Iterable[TypeSpec], queues: Iterable[QueueSpec]) -> None:
+    def register(
+        self, types: Iterable[TypeSpec], queues: Iterable[QueueSpec], locks: Iterable[LockCapacity] = ()
+    ) -> None:
         with self._write() as tx:
-            self._registry.register(tx, types, queues)
+            self._registry.register(tx, types, queues, locks)
 
     def types(self) -> Mapping[str, TypeSpec]:
         with self._look():
@@ -185,9 +191,12 @@ class SqlStore:
                 return Submitted(ids=ids, held=self._held_at_the_door(tx, ids))
             first_id = tx.take("job", total)
             staging.enter(tx, first_id, first_id + total - 1, None, None, now_us)
-        staging.write_steps(self._write, self._registry, plans, first_id, now_us, time.monotonic)
+        lightly = partial(self._write, durable=False)
+        beat_us = staging.write_steps(
+            self._write, self._registry, plans, first_id, now_us, time.monotonic, lightly
+        )
         with self._write() as tx:
-            staging.publish(tx, first_id, now_us)
+            staging.publish(tx, first_id, beat_us)
         # Accepted: what cannot be put in place now is by whoever sweeps next, and must not be submitted again.
         made, held = range(first_id, first_id + total), 0
         with suppress(StoreUnusable):
@@ -202,41 +211,51 @@ class SqlStore:
         return submitting.held_of(tx, ids[0], ids[-1]) if ids and self._registry.holds.wide else 0
 
     def spawn(self, job_id: int, fence: int, submissions: Sequence[Submission], *, now_us: int) -> Spawned:
+        return self._bear(
+            lambda tx: bearing.of_children(tx, self._registry, job_id, fence), submissions, now_us
+        )
+
+    def submit_from(
+        self, job_id: int, fence: int, submissions: Sequence[Submission], *, beside: int | None = None, now_us: int
+    ) -> Spawned:
+        return self._bear(lambda tx: bearing.of_own_jobs(tx, job_id, fence, beside), submissions, now_us)
+
+    def _bear(
+        self, bearer_of: Callable[[Tx], bearing.Bearer], submissions: Sequence[Submission], now_us: int
+    ) -> Spawned:
         with self._write() as tx:
-            parent = attempts.parent_of_new(tx, self._registry, job_id, fence)
-            plans = [submitting.plan(tx, self._registry, s, parent) for s in submissions]
-            submitting.check_needs(tx, plans, parent)
-            children = attempts.keyed(plans) if any(s.keys for s in submissions) else []
-            if children:
-                attempts.require_all_keyed(submissions)
+            bearer = bearer_of(tx)
+            plans = bearing.plans(tx, self._registry, submissions, bearer)
+            keyed = bearing.keyed(plans)
+            if keyed:
                 ids: list[int] = []
-                attempts.spawn_keyed(tx, self._registry, children[:KEYED_STEP], parent, ids, now_us)
+                bearing.bear_keyed(tx, self._registry, keyed[:KEYED_STEP], bearer, ids, now_us)
             elif not submitting.size(plans):
                 return Spawned(ids=[])
             else:
-                first_id, total = attempts.spawn_staged(tx, plans, parent, fence, now_us)
+                first_id, total = bearing.stage(tx, plans, bearer, now_us)
                 if total <= submitting.STEP:
                     for run in submitting.runs(tx, self._registry, plans, first_id, total):
                         submitting.write_run(tx, run, now_us, first_id)
-        if children:
-            for start in range(KEYED_STEP, len(children), KEYED_STEP):
+        if keyed:
+            for start in range(KEYED_STEP, len(keyed), KEYED_STEP):
                 with self._write() as tx:
-                    parent = attempts.parent_of_new(tx, self._registry, job_id, fence)
-                    step = children[start : start + KEYED_STEP]
-                    attempts.spawn_keyed(tx, self._registry, step, parent, ids, now_us)
+                    step = keyed[start : start + KEYED_STEP]
+                    bearing.bear_keyed(tx, self._registry, step, bearer_of(tx), ids, now_us)
             return Spawned(ids=ids)
         if total > submitting.STEP:
             try:
                 staging.write_steps(self._write, self._registry, plans, first_id, now_us, time.monotonic)
             except StoreAway as error:
                 # What was written is the attempt's, and goes with it; asked for again it would be there twice.
-                raise FateUnknown(f"a part of {total} subjobs was written: {error}; run the stage again") from error
+                raise FateUnknown(f"a part of {total} jobs was written: {error}; run the stage again") from error
         return Spawned(ids=range(first_id, first_id + total))
 
     def _staging_step(self, now_us: int) -> int | None:
         """One step of what earlier transactions left to be put in place: published jobs, and jobs that need
-        one that settled or was opened again. 0: there may be more; None: there was nothing to do."""
-        with self._write() as tx:
+        one that settled or was opened again. 0: there may be more; None: there was nothing to do. What a loss of power
+        undoes is done again."""
+        with self._write(durable=False) as tx:
             parent_id = staging.step(tx, self._registry, now_us, submitting.STEP)
             consequences = Consequences(tx, self._registry, now_us)
             if parent_id is None:
@@ -257,28 +276,25 @@ class SqlStore:
             consequences = Consequences(tx, self._registry, now_us)
             recorder = Recorder(tx, self._registry, consequences, self._random.random(), now_us)
             recorder.run(records, want)
-            leases, starved = recorder.kept, False
+            leases, starved, idle = recorder.kept, False, False
             if want is not None:
                 claim = Claim(tx, self._registry, self._rotation, consequences, want, now_us, recorder.kept)
                 claimed = claim.run()
                 if claimed and not records:
                     # A server may lose what is not synced while nodes live: they would go on running what was given
                     # to others since, under the same fences.
-                    tx.must_last = True
+                    tx.must_last = idle = True
                 leases = leases + claimed
                 consequences.drain()
                 starved = claim.starved
-            unplaced = (
-                tx.value("select 1 from staging where published = 1 union all select 1 from met_needs limit 1")
-                is not None
-            )
-            wake_us = now_us if unplaced else next_wake_us(tx, self._registry, now_us)
+            # Who was idle and has been given work wants to begin; what becomes due is asked with its record.
+            wake_us, unplaced = (None, self._unplaced) if idle else next_wake_us(tx, self._registry, now_us)
             last_hold = self._registry.holds.last
             left = self._left_for_others(tx)
         self._unplaced = unplaced
         return Exchange(
-            leases=leases, refused=recorder.refused, starved=starved, wake_us=wake_us, last_hold=last_hold,
-            left=left,
+            leases=leases, refused=recorder.refused, starved=starved, wake_us=now_us if unplaced else wake_us,
+            last_hold=last_hold, left=left,
         )  # fmt: skip
 
     def _left_for_others(self, tx: Tx) -> bool:
@@ -324,9 +340,17 @@ class SqlStore:
         with self.database.look() as tx:
             return reading.results(tx, job_id)
 
-    def take_lock(self, job_id: int, fence: int, name: str, until: str, *, now_us: int) -> bool:
+    def take_lock(
+        self, job_id: int, fence: int, name: str, until: str, *, amount: int = 1, capacity: int | None = None,
+        now_us: int,
+    ) -> bool:  # fmt: skip
         with self._write() as tx:
-            return attempts.take_lock(tx, job_id, fence, name, until, now_us)
+            wanted = Wanted(name, amount, capacity)
+            return attempts.take_lock(tx, self._registry, job_id, fence, wanted, until, now_us)
+
+    def prioritise(self, job_id: int, fence: int, priority: int) -> None:
+        with self._write() as tx:
+            attempts.prioritise(tx, job_id, fence, priority)
 
     def progress(self, job_id: int, fence: int, fraction: float, message: str | None) -> None:
         with self._write(durable=False) as tx:
@@ -358,7 +382,7 @@ class SqlStore:
     def keep_house(self, node_id: int, *, dead: int | None = None, now_us: int) -> House:
         with self._look() as tx:
             keeper = chores.keeper(tx, dead)
-            wake_us = next_wake_us(tx, self._registry, now_us)
+            wake_us, _ = next_wake_us(tx, self._registry, now_us)
         if keeper is None:
             with self._write() as tx:
                 keeper = chores.take(tx, node_id, dead)
@@ -486,7 +510,7 @@ class SqlStore:
             self._looked_at_failures = failing.forget(tx, self._looked_at_failures, now_us)
             pacing.forget(tx, now_us)
             fetching.forget(tx, self._registry, now_us)
-            wake_us = next_wake_us(tx, self._registry, now_us)
+            wake_us, _ = next_wake_us(tx, self._registry, now_us)
         self._passes = {job_id: self._passes.get(job_id, ("", False)) for job_id in trees}
         for job_id in trees:
             more = self._sweep_tree(job_id, now_us) or more

@@ -18,9 +18,9 @@ from spinney.model.errors import Cycle, DuplicateKey, NoSuchJob, Refused, UsageE
 from spinney.model.jobs import Submission
 from spinney.model.states import State
 from spinney.model.types import DEFAULT_PRIORITY, PRIORITIES, TypeSpec
-from spinney.stores.sql import covering, rows, shifting
+from spinney.stores.sql import covering, flat, rows, shifting
 from spinney.stores.sql.database import Tx
-from spinney.stores.sql.ordering import POSITIONS, share_sql
+from spinney.stores.sql.ordering import POSITIONS, position, ready_share, share_sql
 from spinney.stores.sql.registry import Registry, effective_queue
 from spinney.stores.sql.rows import Row
 from spinney.stores.sql.settling import Consequences
@@ -38,7 +38,6 @@ class Parent:
     row: Row
     collection: str | None
     submitter: str | None
-    birth_fence: int
     serial: bool
 
 
@@ -55,6 +54,8 @@ class Plan:
     submitter: str | None
     plain: bool
     parent: Parent | None
+    beside: int | None = None
+    """The share of earlier jobs of the same call, when it comes in several parts."""
 
 
 def plan(tx: Tx, registry: Registry, submission: Submission, parent: Parent | None) -> Plan:
@@ -104,8 +105,9 @@ def _check(spec: TypeSpec, submission: Submission) -> None:
                 locking.render(template, values)
 
 
-def check_needs(tx: Tx, plans: Sequence[Plan], parent: Parent | None) -> None:
-    """Every need exists (here or in this call), and nobody would wait for himself."""
+def check_needs(tx: Tx, plans: Sequence[Plan], parent: Parent | None, fence: int | None = None) -> None:
+    """Every need exists (here, in this call, or among what the attempt of this fence bears), and nobody would wait
+    for himself."""
     if not any(p.submission.needs for p in plans):
         return
     total = sum(len(p.submission.params) for p in plans)
@@ -123,7 +125,7 @@ def check_needs(tx: Tx, plans: Sequence[Plan], parent: Parent | None) -> None:
                     f"take {need} out of its needs"
                 )
             else:
-                _require_needable(tx, need, parent)
+                _require_needable(tx, need, fence)
     try:
         TopologicalSorter(graph).prepare()
     except CycleError as error:
@@ -131,12 +133,11 @@ def check_needs(tx: Tx, plans: Sequence[Plan], parent: Parent | None) -> None:
         raise Cycle(f"jobs number {circle} of this call would wait in a circle; take out one need") from error
 
 
-def _require_needable(tx: Tx, need: int, parent: Parent | None) -> None:
+def _require_needable(tx: Tx, need: int, fence: int | None) -> None:
     """It is there, or will be born with the same stage."""
     if rows.hidden(tx, need):
-        sibling = parent is not None and tx.value(
-            "select 1 from staging where first_id <= ? and last_id >= ? and fence = ?",
-            (need, need, parent.birth_fence),
+        sibling = fence is not None and tx.value(
+            "select 1 from staging where first_id <= ? and last_id >= ? and fence = ?", (need, need, fence)
         )
         if not sibling:
             raise NoSuchJob(need)
@@ -175,7 +176,7 @@ def share_of(tx: Tx, registry: Registry, p: Plan, first_id: int) -> int:
     if p.submission.share is not None:
         return registry.share(tx, p.submission.share)
     if p.parent is None:
-        return first_id
+        return first_id if p.beside is None else p.beside
     return p.parent.row.share if p.parent.row.share < 0 else p.parent.row.root_id
 
 
@@ -197,10 +198,11 @@ def write_rows(
     """The ``jobs`` rows of a run of ids. Plain ones say pending, the others
     waiting until they are placed."""
     if p.parent is None and keys is None:
-        state = State.PENDING if p.plain else State.WAITING
-        head = (p.spec.name, state.value, p.stage, p.queue, p.priority, share)
-        tail = (now_us, p.collection, p.submitter, p.submission.queue, p.submission.at_us)
-        made = [(i, *head, f"{i:012d}", i, j, *tail) for i, j in zip(ids, params, strict=True)]
+        head, tail = _head_and_tail(p, now_us)
+        if tx.postgresql:
+            flat.write(tx, head, share, ids[0], params, tail)
+            return
+        made = [(i, *head, share, f"{i:012d}", i, j, *tail) for i, j in zip(ids, params, strict=True)]
         tx.many(_INSERT_FLAT, made)
         return
     up = p.parent
@@ -285,10 +287,12 @@ def _into_ready(
 ) -> None:
     queue = registry.queue(queue_name)
     lane = registry.lane_to_fill(tx, queue_name, type_, stage, home)
+    # Read by the ids alone: the index over types and queues, which without the "||" would serve as well to a planner
+    # who knows nothing of the table yet, has every job that ever was.
     tx.run(
         f"insert into ready (lane, priority, share, position, job_id) select ?, priority, {share_sql(queue)}, "
         f"{POSITIONS[queue.order]}, id from jobs where id between ? and ? and state = 'pending' "
-        f"and queue = ? and type = ? and stage = ? and {registry.homes.sql} = ? "
+        f"and queue || '' = ? and type || '' = ? and stage = ? and {registry.homes.sql} = ? "
         "and not exists (select 1 from leases l where l.job_id = jobs.id) on conflict do nothing",
         (lane, first, last, queue_name, type_, stage, home),
     )
@@ -328,6 +332,9 @@ def inline(tx: Tx, registry: Registry, plans: Sequence[Plan], now_us: int) -> li
     total = size(plans)
     if total == 0:
         return []
+    if tx.postgresql and len(plans) == 1 and _is_flat(registry, plans[0]):
+        first_id = _accept(tx, registry, plans[0], now_us)
+        return list(range(first_id, first_id + total))
     first_id = tx.take("job", total)
     for run in runs(tx, registry, plans, first_id, total):
         write_run(tx, run, now_us, first_id)
@@ -339,6 +346,30 @@ def inline(tx: Tx, registry: Registry, plans: Sequence[Plan], now_us: int) -> li
         for place in dict.fromkeys((p.queue, p.spec.name, p.stage) for p in plans):
             _into_ready(tx, registry, first_id, last_id, *place, 0)
     return list(range(first_id, first_id + total))
+
+
+def _is_flat(registry: Registry, p: Plan) -> bool:
+    """New jobs at the top with nothing of their own, which nothing keeps."""
+    return p.parent is None and p.plain and not p.submission.data and not registry.holds.wide
+
+
+def _accept(tx: Tx, registry: Registry, p: Plan, now_us: int) -> int:
+    queue, params = registry.queue(p.queue), p.submission.params
+    lane = registry.lane_to_fill(tx, p.queue, p.spec.name, p.stage, 0)
+    named = None if p.submission.share is None and p.beside is None else share_of(tx, registry, p, 0)
+    head, tail = _head_and_tail(p, now_us)
+    first_id = flat.accept(tx, queue, lane, head, named, params, tail)
+    share = ready_share(queue, first_id if named is None else named)
+    ends = (position(queue, i, f"{i:012d}") for i in (first_id, first_id + len(params) - 1))
+    registry.marks.entered(tx, lane, (p.priority, share, min(ends)))
+    return first_id
+
+
+def _head_and_tail(p: Plan, now_us: int) -> tuple[flat.Head, flat.Tail]:
+    """What the rows of flat jobs have in common."""
+    state = State.PENDING if p.plain else State.WAITING
+    head = (p.spec.name, state.value, p.stage, p.queue, p.priority)
+    return head, (now_us, p.collection, p.submitter, p.submission.queue, p.submission.at_us)
 
 
 def size(plans: Sequence[Plan]) -> int:

@@ -120,23 +120,28 @@ class Supply:
         self.tx, self.registry, self.rotation = tx, registry, rotation
         self.node_id, self.given, self.withholding = node_id, given, withholding
         self._held: dict[str, dict[int, set[tuple[int, int]]]] = {}
+        self.least: dict[tuple[int, int], int] = {}
+        """(lane, priority) to the first share that stands there, where the claim has found it out."""
 
-    def of(self, queue: str, lanes: list[Lane], priority: int, n: int) -> list[Candidate]:
-        """Up to ``n`` candidates of these lanes at this priority, the next to serve last."""
+    def of(self, queue: str, lanes: list[Lane], priority: int, n: int, run: int = 1) -> list[Candidate]:
+        """Up to ``n`` candidates of these lanes at this priority, the next to serve last. ``run``: of a share so many
+        may follow one another, where they are so short that nobody waits for it."""
         sharing = self.registry.queue(queue).shared
         if sharing == "none":
             found = self._of_share(lanes, priority, 0, n)
         else:
-            shares = self._shares_in_turn(queue, lanes, priority, n)
+            shares = self._shares_in_turn(queue, lanes, priority, -(-n // run))
             if len(shares) == 1 and sharing == "shares":
                 found = self._of_share(lanes, priority, shares[0], n)
             else:
-                found = self._dealt(queue, lanes, priority, shares, n)
+                found = self._dealt(queue, lanes, priority, shares, n, run)
+            if run > 1 and len(found) < n <= len(shares) * run:
+                return self.of(queue, lanes, priority, n)  # they have fewer each than that
         found.reverse()
         return found
 
     def _dealt(
-        self, queue: str, lanes: list[Lane], priority: int, shares: list[int], n: int
+        self, queue: str, lanes: list[Lane], priority: int, shares: list[int], n: int, run: int
     ) -> list[Candidate]:
         held = {share: len(slots) for share, slots in self._held_by(queue).items()}
         at_most = None
@@ -146,7 +151,7 @@ class Supply:
         supply, depth = dict.fromkeys(shares, n), dict.fromkeys(shares, 0)
         found: dict[int, list[Candidate]] = {}
         while True:
-            picks = deal(held, shares, supply, n, at_most)
+            picks = deal(held, shares, supply, n, at_most, run)
             deeper = {s: max(k, 2 * depth[s]) for s, k in Counter(picks).items() if k > depth[s]}
             if not deeper:
                 break
@@ -198,7 +203,8 @@ class Supply:
     def _scan_around(self, lanes: list[Lane], priority: int, after: int, limit: int) -> list[int]:
         """Shares from behind ``after``, and on from the first when the last is reached."""
         found = self._scan_shares(lanes, priority, after, limit)
-        if len(found) < limit and after != _ALL_SHARES:
+        around = any(self.least.get((lane.id, priority), after) <= after for lane in lanes)
+        if len(found) < limit and after != _ALL_SHARES and around:
             found += [s for s in self._scan_shares(lanes, priority, _ALL_SHARES, limit - len(found)) if s <= after]
         return found
 

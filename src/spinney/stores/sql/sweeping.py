@@ -84,13 +84,18 @@ class Sweep:
         return [job_id for (job_id,) in self.tx.all(sql)]
 
 
-def next_wake_us(tx: Tx, registry: Registry, now_us: int) -> int | None:
-    """The earliest time at which something becomes due by itself."""
+def next_wake_us(tx: Tx, registry: Registry, now_us: int) -> tuple[int | None, bool]:
+    """The earliest time at which something becomes due by itself; and whether steps are left to do now: jobs that are
+    accepted are not in place yet, or not all have heard of a need that was met."""
+    unplaced, due = tx.one(_DUE)
     times = [lane.asleep_until_us for lane in registry.lanes.values()]
     times = [t for t in times if t is not None and t > now_us]
     times += [registry.holds.ends_us] if registry.holds.ends_us is not None else []
-    due = tx.value(
-        "select min(at_us) from (select min(wake_us) as at_us from parked where wake_us is not null union all "
-        "select min(next_us) from schedules where next_us is not null and paused = 0) as due"
-    )
-    return min([*times, *([] if due is None else [due])], default=None)
+    return min([*times, *([] if due is None else [due])], default=None), bool(unplaced)
+
+
+_DUE = (
+    "select exists (select 1 from staging where published = 1) or exists (select 1 from met_needs), "
+    "(select min(at_us) from (select min(wake_us) as at_us from parked where wake_us is not null union all "
+    "select min(next_us) from schedules where next_us is not null and paused = 0) as due)"
+)

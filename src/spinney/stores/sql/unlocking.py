@@ -1,26 +1,32 @@
-"""Locks seen from outside, and taken away by somebody who has judged that their owner is gone.
+"""Locks seen from outside: who has them, how much there is of them, and taken away by somebody who has judged that
+their owner is gone.
 
 The rows of ``locks`` are the truth and there is nothing beside them, so to free a lock is to delete its rows;
 who waits is then woken in the way in which an ended attempt wakes it. The old owner's lease stays as it is: when
 that attempt ends, it gives back what it still has, which is no longer this lock.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
+from itertools import takewhile
 
 import orjson
 
 from spinney.model import names
 from spinney.model.errors import Refused
-from spinney.model.operators import Author, LockInfo
+from spinney.model.operators import Author, CapacityInfo, LockInfo
 from spinney.params.hints import did_you_mean
-from spinney.stores.sql import locks
+from spinney.stores.sql import capacities, locks
 from spinney.stores.sql.auditing import note
 from spinney.stores.sql.database import Tx
+from spinney.stores.sql.registry import Registry
 from spinney.stores.sql.session import Session
 from spinney.stores.sql.settling import Consequences
 
 _NAMED = 20
 """So many jobs are named in a sentence or an entry of the audit."""
+_WOKEN = 100
+"""Of so many locks of a family those that wait are let go at once when there is more of each."""
 _NEAR = 1_000
 """Names among which one is sought that somebody may have meant."""
 
@@ -34,11 +40,12 @@ class SqlLocks:
     def all(self, *, after: str = "", limit: int = 1000) -> Sequence[LockInfo]:
         with self._session.look() as tx:
             found = {*_held(tx, after, limit), *_waited_for(tx, after, limit)}
-            return _infos(tx, sorted(found)[:limit])
+            return _infos(tx, self._session.registry, sorted(found)[:limit])
 
     def of(self, name: str) -> Sequence[LockInfo]:
         with self._session.look() as tx:
-            return [info for info in _infos(tx, [name]) if info.owner_id is not None or info.waiting]
+            found = _infos(tx, self._session.registry, [name])
+            return [info for info in found if info.owner_id is not None or info.waiting]
 
     def free(self, name: str, author: Author, *, job_id: int | None = None, now_us: int) -> int:
         names.lock_name(name)
@@ -49,11 +56,49 @@ class SqlLocks:
                 raise Refused(_not_had(tx, name, job_id, owners))
             tx.many("delete from locks where name = ? and job_id = ?", [(name, j) for j in losers])
             note(tx, now_us, author, "unlock", {"lock": name, "jobs": losers[:_NAMED]}, len(losers))
-            consequences = Consequences(tx, self._session.registry, now_us)
-            for _ in losers:  # each makes room for one
-                consequences.lock_freed(name)
-                consequences.drain()
+            _let_go_on(tx, self._session.registry, [name], now_us)
         return len(losers)
+
+    def capacities(self) -> Sequence[CapacityInfo]:
+        with self._session.look() as tx:
+            return capacities.all_(tx)
+
+    def capacity(self, name: str, given: int | None = None) -> int:
+        names.lock_name(name)
+        with self._session.look():
+            return self._session.registry.capacities.in_force(name, given)
+
+    def set_capacity(self, name: str, capacity: int | None, author: Author, *, now_us: int) -> int:
+        names.lock_or_family(name)
+        registry = self._session.registry
+        with self._session.write() as tx:
+            if capacities.put(tx, name, capacity, author.by, now_us):
+                registry.touch(tx)
+                said = "as declared" if capacity is None else capacity
+                note(tx, now_us, author, "lock", {"lock": name, "capacity": said}, 1)
+                _let_go_on(tx, registry, _concerned(tx, name), now_us)
+            return registry.capacities.in_force(name)
+
+
+# --- who waits --------------------------------------------------------------------------------
+
+
+def _concerned(tx: Tx, name: str) -> list[str]:
+    """The locks of a name, or of a family, that somebody waits for. Of a large family the first: the others are found
+    by housekeeping."""
+    if not name.endswith("*"):
+        return [name]
+    beginning = name[:-1]
+    own = [beginning] if tx.value("select 1 from parked where waits_for = ? limit 1", (f"lock:{beginning}",)) else []
+    behind = takewhile(lambda found: found.startswith(beginning), _waited_for(tx, beginning, _WOKEN))
+    return [*own, *behind]
+
+
+def _let_go_on(tx: Tx, registry: Registry, freed: Iterable[str], now_us: int) -> None:
+    consequences = Consequences(tx, registry, now_us)
+    for name in freed:
+        consequences.lock_freed(name)
+    consequences.drain()
 
 
 # --- looking ----------------------------------------------------------------------------------
@@ -74,7 +119,7 @@ def _waited_for(tx: Tx, after: str, limit: int) -> Iterable[str]:
         yield at[5:]
 
 
-def _infos(tx: Tx, wanted: Sequence[str]) -> list[LockInfo]:
+def _infos(tx: Tx, registry: Registry, wanted: Sequence[str]) -> list[LockInfo]:
     """A line for each owner of these locks, in their order; for a lock that nobody has, one without."""
     listed = orjson.dumps(wanted).decode()
     waiting = {
@@ -83,23 +128,32 @@ def _infos(tx: Tx, wanted: Sequence[str]) -> list[LockInfo]:
         )
         for name in wanted
     }
-    owned: dict[str, list[LockInfo]] = {}
-    for name, job_id, fence, since_us, node in tx.all(
-        "select l.name, l.job_id, l.fence, l.since_us, n.name from json_each(?) /* text */ j "
+    there = {name: registry.capacities.in_force(name) for name in wanted}
+    found = tx.all(
+        "select l.name, l.job_id, l.fence, l.since_us, l.amount, n.name from json_each(?) /* text */ j "
         "join locks l on l.name = j.value "
         "left join leases e on e.job_id = l.job_id left join nodes n on n.id = e.node_id order by l.name, l.job_id",
         (listed,),
-    ):
-        info = LockInfo(
-            name=name, owner_id=job_id, until=_until(fence), node=node, since_us=since_us, waiting=waiting[name]
+    )
+    used = Counter[str]()
+    for name, _, _, _, amount, _ in found:
+        used[name] += amount
+    owned = [
+        LockInfo(
+            name=name, owner_id=job_id, until=_until(fence), node=node, since_us=since_us, waiting=waiting[name],
+            amount=amount, used=used[name], capacity=there[name],
         )
-        owned.setdefault(name, []).append(info)
+        for name, job_id, fence, since_us, amount, node in found
+    ]  # fmt: skip
     nobody = [
-        LockInfo(name=name, owner_id=None, until="", node=None, since_us=None, waiting=waiting[name])
+        LockInfo(
+            name=name, owner_id=None, until="", node=None, since_us=None, waiting=waiting[name],
+            amount=0, used=0, capacity=there[name],
+        )
         for name in wanted
-        if name not in owned
-    ]
-    return sorted([*nobody, *(info for infos in owned.values() for info in infos)], key=lambda info: info.name)
+        if name not in used
+    ]  # fmt: skip
+    return sorted([*nobody, *owned], key=lambda info: info.name)
 
 
 def _until(fence: int | None) -> str:

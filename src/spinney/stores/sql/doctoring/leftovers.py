@@ -73,8 +73,9 @@ def _call(facts: Facts) -> str:
     which = f"the jobs {facts['first_id']} to {facts['last_id']}"
     if facts["published"] == 1:
         return f"{which} are accepted, but nobody goes on putting them in their places; is no node at work?"
-    if facts["published"] == 0 and facts["fence"] is not None:
-        return f"{which} were spawned by attempt {facts['fence']} of job {facts['parent_id']}, which has ended"
+    if facts["published"] in (staging.CHILDREN, staging.OWN) and facts["fence"] is not None:
+        how = "spawned" if facts["published"] == staging.CHILDREN else "submitted"
+        return f"{which} were {how} by attempt {facts['fence']} of job {facts['parent_id']}, which has ended"
     return f"{which} were written by a call that was never finished, and are still there"
 
 
@@ -185,9 +186,9 @@ RULES: tuple[Rule, ...] = (
         about="A call that is written in steps has a writer; what is accepted is put in place.",
         walk=Walk("staging", ("first_id",)),
         where="(page.published = 0 and page.fence is null and page.beat_us < ?) "
-        "or (page.published = 0 and page.fence is not null and not exists "
+        "or (page.published in (0, 2) and page.fence is not null and not exists "
         "(select 1 from leases l where l.job_id = page.parent_id and l.fence = page.fence)) "
-        "or (page.published <> 0 and page.beat_us < ? and not exists "
+        "or (page.published not in (0, 2) and page.beat_us < ? and not exists "
         "(select 1 from nodes where nodes.state = 'active' and nodes.seen_us >= ?))",
         binds=lambda look: (look.now_us - LONG_US, look.now_us - LONG_US, look.now_us - GRACE_US),
         tells=("page.last_id", "page.published", "page.parent_id", "page.fence"),

@@ -52,10 +52,10 @@ class Mend(NamedTuple):
         self.consequences.place(row)
 
     def take_lease(self, job_id: int, fence: int) -> None:
-        """Take the lease away, with the locks of its attempt and the children that it has not born yet."""
+        """Take the lease away, with the locks of its attempt and the jobs that it has not born yet."""
         self.tx.run("delete from leases where job_id = ?", (job_id,))
         self.consequences.free_locks(job_id, fence)
-        staging.disown_children(self.tx, fence)
+        staging.disown(self.tx, fence)
 
 
 Sentence = str | Callable[[Facts], str]

@@ -16,7 +16,6 @@ from spinney.stores.sql.doctoring.rule import (
     Rule,
     Walk,
 )
-from spinney.stores.sql.settling import Consequences
 from spinney.stores.sql.sweeping import RESERVED_US
 
 _SETTLED = ", ".join(f"'{state}'" for state in sorted(SETTLED))
@@ -40,13 +39,17 @@ def _go_on(mend: Mend, facts: Facts) -> None:
 
 def _could_have_it(look: Look, found: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Those that are the first that may have their lock, which has room."""
-    consequences = Consequences(look.tx, look.registry, look.now_us)
-    first = {name: consequences.first_that_may(name) for name in {_lock(facts) for facts in found}}
+    first = {name: _next(look, name) for name in {_lock(facts) for facts in found}}
     return [
         facts | {"lock": _lock(facts)}
         for facts in found
         if first[_lock(facts)] == facts["job_id"]
     ]
+
+
+def _next(look: Look, name: str) -> int | None:
+    found = locks.next_of(look.tx, look.registry, name)
+    return None if found is None else found[0].job_id
 
 
 def _lock(facts: Facts) -> str:

@@ -1,0 +1,208 @@
+"""Commands of packages: real distributions, as an installer leaves them, in a folder on PYTHONPATH."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from spinney.cli import applications
+
+from .shell import Shell
+
+OCEAN = '''
+from typing import Annotated
+
+import typer
+
+from spinney.model.errors import Refused
+
+app = typer.Typer(help="All about the sea.")
+
+
+@app.command()
+def depth(at: str, metres: Annotated[bool, typer.Option("--metres")] = False) -> None:
+    """How deep it is."""
+    if at == "nowhere":
+        raise Refused("nowhere is no place; name one")
+    if at == "nothing":
+        raise ZeroDivisionError("so deep")
+    typer.echo(f"{at}: {'1 m' if metres else 'deep'}")
+'''
+
+
+class Host:
+    """A machine on which packages are installed."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.site = folder, folder / "site"
+        self.site.mkdir()
+
+    def install(self, name: str, commands: str, code: str = OCEAN, summary: str | None = "All about the sea") -> None:
+        (self.site / f"{name}.py").write_text(code)
+        info = self.site / f"{name}-1.0.dist-info"
+        info.mkdir()
+        said = "" if summary is None else f"Summary: {summary}\n"
+        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n{said}")
+        (info / "entry_points.txt").write_text(f"[spinney.commands]\n{commands}\n")
+
+    def run(self, *words: str, **env: str) -> "subprocess.CompletedProcess[str]":
+        kept = {k: v for k, v in os.environ.items() if not k.startswith("SPINNEY_")}
+        return subprocess.run(
+            [sys.executable, "-m", "spinney", *words], cwd=self.folder, capture_output=True, text=True, timeout=60,
+            env=kept | {"PYTHONPATH": str(self.site), "COLUMNS": "120", "TERM": "dumb"} | env,
+        )  # fmt: skip
+
+    def offered(self, line: str) -> list[str]:
+        piece = line.rpartition(" ")[2]
+        done = self.run(_SPINNEY_LINE=line, _SPINNEY_PIECE=piece, _SPINNEY_COMPLETE="complete_bash")
+        return done.stdout.splitlines()[1:]
+
+
+@pytest.fixture
+def host(tmp_path: Path) -> Host:
+    return Host(tmp_path)
+
+
+@pytest.fixture
+def shell(host: Host, monkeypatch: pytest.MonkeyPatch) -> Iterator[Shell]:
+    """The same machine, without the start of a process for each command."""
+    monkeypatch.syspath_prepend(str(host.site))
+    before = set(sys.modules)
+    applications.found.cache_clear()
+    yield Shell(host.folder)
+    applications.found.cache_clear()
+    for name in set(sys.modules) - before:
+        if name in ("ocean", "pond"):
+            del sys.modules[name]
+
+
+def test_a_command_of_a_package_is_run(host: Host) -> None:
+    host.install("ocean", "sea = ocean:app")
+
+    done = host.run("sea", "depth", "here", "--metres")
+
+    assert (done.stdout, done.stderr, done.returncode) == ("here: 1 m\n", "", 0)
+
+
+def test_its_errors_are_told_like_spinneys_own(host: Host, shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    host.install("ocean", "sea = ocean:app")
+    monkeypatch.setattr("tempfile.tempdir", str(host.folder))
+
+    assert "nowhere is no place; name one" in shell.refused(1, "sea", "depth", "nowhere")
+    assert "sea depth --help' shows how it is written" in shell.refused(2, "sea", "depth")
+    assert "ZeroDivisionError: so deep" in shell.refused(1, "sea", "depth", "nothing")
+
+
+def test_its_help_is_that_of_a_group(host: Host, shell: Shell) -> None:
+    host.install("ocean", "sea = ocean:app")
+
+    told = shell.ok("sea", "-h")
+
+    assert " sea [OPTIONS] COMMAND [ARGS]..." in told
+    assert "How deep it is." in told
+    assert "--install-completion" not in told
+
+
+def test_help_lists_them_and_imports_none(host: Host, shell: Shell) -> None:
+    host.install("ocean", "sea = ocean:app\nloch = ocean:other", "raise RuntimeError('imported')")
+    host.install("pond", "pond = pond:app", summary=None)
+
+    done = shell.call("--help")
+
+    assert (done.returncode, done.stderr) == (0, "")
+    behind = done.stdout.partition("Applications:")[2].splitlines()
+    shown = [line.split(maxsplit=1) for line in behind if line.strip()]
+    mine = ("loch", "pond", "sea")  # this distribution brings one itself
+    assert [row for row in shown if row[0] in mine] == [
+        ["loch", "All about the sea"], ["pond", "Of pond 1.0."], ["sea", "All about the sea"],
+    ]  # fmt: skip
+
+
+def test_without_packages_there_is_no_such_heading(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(applications, "GROUP", "spinney.commands.of.nobody")  # one may be installed here
+
+    assert "Applications" not in shell.ok("--help")
+
+
+@pytest.mark.parametrize(
+    ("value", "code", "said"),
+    [
+        ("ocean:app", "raise RuntimeError('a\\nb')", "(RuntimeError: a b)"),
+        ("ocean:app", "import nothing_of_the_kind", "No module named 'nothing_of_the_kind'"),
+        ("ocean:app", "def app(:", "SyntaxError"),
+        ("ocean:app", "raise SystemExit(0)", "(SystemExit: 0)"),
+        ("ocean:app", "app = [1]", "ocean:app is no typer.Typer, but a list"),
+        ("ocean:gone", OCEAN, "has no attribute 'gone'"),
+        ("ocean.app:", OCEAN, "cannot be loaded"),
+        (
+            "ocean:app",
+            OCEAN.replace('typer.Option("--metres")', 'typer.Option("--metres"), typer.Option("--feet")'),
+            "MultipleTyperAnnotationsError",
+        ),
+    ],
+)
+def test_a_broken_one_is_told_in_one_sentence(host: Host, shell: Shell, value: str, code: str, said: str) -> None:
+    host.install("ocean", f"sea = {value}", code)
+
+    sentence = shell.refused(2, "sea", "depth", "here")
+
+    assert "the command 'sea' of ocean 1.0 cannot be loaded" in sentence
+    assert said in sentence
+
+
+def test_a_broken_one_breaks_no_other(host: Host, shell: Shell) -> None:
+    host.install("ocean", "sea = ocean:app", "raise RuntimeError('imported')")
+    host.install("pond", "pond = pond:app")
+
+    assert shell.ok("pond", "depth", "here") == "here: deep\n"
+    assert shell.ok("init")
+    assert shell.ok("locks")
+    assert host.offered("spinney sea ") == []
+
+
+def test_names_that_are_taken_or_none_are_ignored_with_a_warning(host: Host, shell: Shell) -> None:
+    host.install("ocean", "list = ocean:app\nsea = ocean:app\n\x1b[31mred = ocean:app")
+    host.install("pond", "sea = pond:app", "raise RuntimeError('imported')")
+
+    done = shell.call("sea", "depth", "here")
+
+    assert done.stdout == "here: deep\n"
+    assert [line.partition(" is ignored, for it ")[2] for line in done.stderr.splitlines()] == [
+        "is written with other than small letters, digits and single dashes", "is one of Spinney's own",
+        "is one of ocean 1.0 already",
+    ]  # fmt: skip
+    assert "\x1b" not in done.stderr
+    own = shell.call("list", "--help")
+    assert "--oldest" in own.stdout
+    assert own.stderr == ""
+
+
+def test_a_package_that_is_damaged_breaks_nothing(host: Host, shell: Shell) -> None:
+    shell.ok("init")
+    host.install("ocean", "this is no entry point")
+
+    shell.ok("list")
+    done = shell.call("--help")
+    assert (done.returncode, done.stdout.count("\n") > 40) == (0, True)
+    assert done.stderr.startswith("spinney: what installed packages bring cannot be read (TypeError: ")
+    assert "No such command 'sea'" in shell.call("sea").stderr
+
+
+def test_a_shell_is_offered_them_with_their_commands_and_options(host: Host) -> None:
+    host.install("ocean", "sea = ocean:app")
+
+    assert host.offered("spinney se") == ["sea"]
+    assert host.offered("spinney ")[-1] == "sea"
+    assert host.offered("spinney sea ") == ["depth"]
+    assert host.offered("spinney sea depth --m") == ["--metres"]
+
+
+def test_what_a_shell_is_told_of_a_command_needs_no_import(host: Host) -> None:
+    host.install("ocean", "sea = ocean:app", "raise RuntimeError('imported')")
+
+    done = host.run(_TYPER_COMPLETE_ARGS="spinney se", _SPINNEY_COMPLETE="complete_zsh")
+
+    assert '"sea":"All about the sea"' in done.stdout

@@ -1,0 +1,77 @@
+"""On a real node: what a stage submits is there when, and only when, the stage is recorded as passed."""
+
+import os
+import signal
+
+from node_fixtures import House, house, lines, until
+
+from spinney.model.jobs import Filter
+from spinney.model.states import State
+
+__all__ = ["house"]
+
+APP = "sending_app:app"
+
+
+def _mails(house: House) -> list[int]:
+    return [job.id for job in house.store.jobs(Filter(type="mail"), limit=10_000)]
+
+
+def test_what_a_stage_submits_runs_and_is_nobodys_child(house: House) -> None:
+    house.node(app=APP)
+
+    (job,) = house.run("report", {"mails": 2500}, collection="alpha", submitter="ann")
+
+    ids = _mails(house)
+    assert job.state is State.COMPLETED
+    assert len(ids) == 2500
+    mails = house.settled(ids)
+    assert {(m.state, m.queue, m.collection, m.submitter, m.share) for m in mails} == {
+        (State.COMPLETED, "mail", "alpha", "ann", str(ids[0]))
+    }
+    assert all(m.parent_id is None for m in mails)
+
+
+def test_of_a_node_killed_between_a_stages_end_and_its_record_nothing_is_left(house: House) -> None:
+    # Given a stage that has submitted and comes to its end, on a node that is frozen before it can record that
+    node = house.node(app=APP, name="oak")
+    notes, go = house.file("notes"), house.file("go")
+    (job_id,) = house.submit("report", {"mails": 1200, "note_in": str(notes), "wait_for": str(go)})
+    until(lambda: lines(notes) == ["submitted"], "it has submitted")
+    supervisor = node.supervisor()
+    os.kill(supervisor, signal.SIGSTOP)
+    go.touch()
+    until(lambda: lines(notes) == ["submitted", "ends"], "the stage has ended")
+    # When the node is killed
+    os.kill(supervisor, signal.SIGKILL)
+    node.wait()
+    # Then nobody sees anything of what it submitted
+    assert _mails(house) == []
+    # And when another runs the stage again, all are there once
+    house.node(app=APP, name="oak")
+    assert house.settled([job_id])[0].state is State.COMPLETED
+    assert lines(notes) == ["submitted", "ends"] * 2
+    ids = until(lambda: len(found := _mails(house)) >= 1200 and found, "they are born")
+    assert [house.store.job(i).params["n"] for i in ids] == list(range(1200))
+    assert len(house.settled(ids)) == 1200
+
+
+def test_one_with_a_key_outlives_the_attempt_and_is_submitted_once(house: House) -> None:
+    house.node(app=APP)
+
+    (job,) = house.run("keyed", {})
+
+    assert job.state is State.COMPLETED
+    assert len(house.attempts(job.id)) == 2
+    (sent,) = _mails(house)
+    assert house.store.get_data(job.id)["sent"] == [sent, sent]
+    assert house.settled([sent])[0].state is State.COMPLETED
+
+
+def test_a_stage_sets_the_priority_of_its_job_and_of_what_it_spawns(house: House) -> None:
+    house.node(app=APP)
+
+    (job,) = house.run("tree", {})
+
+    (child,) = house.store.children(job.id)
+    assert (job.state, job.priority, child.priority) == (State.COMPLETED, 5, 5)
