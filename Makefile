@@ -1,4 +1,4 @@
-# make demo [SOURCE=/folder] [CRASH=1]   deposits real files, shows the report
+# make demo [SOURCE=/folder] [CRASH=1]   deposits real files over HTTP, mends one that fails, shows both reports
 # make test                              every test, linter and type check
 # make bench, make chaos                 figures; faults of every kind under load, and the table of what was lost
 # make sim [SEEDS=100000] [SEED=12345]   that many simulated lives of clusters; one of them again
@@ -12,7 +12,8 @@ SEEDS  ?= 5000
 SEED   ?=
 SOURCE ?=
 CRASH  ?=
-export SOURCE CRASH
+SMTP   ?=
+export SOURCE CRASH SMTP
 
 .PHONY: help demo test lint types bench chaos sim postgres clean
 .DELETE_ON_ERROR:
@@ -61,12 +62,12 @@ $(VENV)/.made:
 
 $(VENV)/.runtime: $(VENV)/.made pyproject.toml constraints.txt
 	@echo "installing Spinney and what it runs on"
-	@$(PIP) -e .
+	@$(PIP) -e '.[ingest]'
 	@touch $@
 
 $(VENV)/.tools: $(VENV)/.runtime
 	@echo "installing the test tools"
-	@$(PIP) -e '.[test]'
+	@$(PIP) -e '.[ingest,test]'
 	@touch $@
 
 # Servers that tests start for themselves. Without them those tests are skipped, and say why.

@@ -40,9 +40,9 @@ class Site:
         return made
 
     @contextmanager
-    def node(self, slots: int, name: str = "bench") -> Iterator[psutil.Process]:
+    def node(self, slots: int, name: str = "bench", app: str = "benchmarks.jobs:app") -> Iterator[psutil.Process]:
         """A running node; yields its supervisor's process. Stopped and gone at the end."""
-        command = [sys.executable, "-m", "spinney", "node", "benchmarks.jobs:app", "--store", self.url]
+        command = [sys.executable, "-m", "spinney", "node", app, "--store", self.url]
         command += ["--slots", str(slots), "--name", name]
         log = (self.folder / "node.log").open("ab")
         where = {"PYTHONPATH": f"{Path(__file__).parent.parent}:{os.environ.get('PYTHONPATH', '')}"}

@@ -1,28 +1,20 @@
-"""Ingest: deposits folders or manifests of files into an archive of BagIt bags.
+"""Ingest: a deposit service, from manifest to report.
 
-A batch (``ingest.batch``) reads what is to be deposited and makes one job an object
-(``ingest.object``). An object's files are listed, wait for room, are copied and verified, bagged
-into the archive, entered in its inventory, and told to the submitter. When all objects have settled,
-the batch reports. When one that failed is mended and retried, the batch reports an update.
+A batch (``ingest.batch``) is what a depositor hands in: a file, a container, or a manifest of many. It makes one job an
+object (``ingest.object``), whose stages estimate, provision, download, process, record and notify. When all objects
+have settled, the batch reports; when those that failed are mended, it reports again.
 
     spinney node spinney.apps.ingest:app
-    spinney submit ingest.batch --param source=/scans --param archive=/archive
+    spinney ingest submit deposit.checkm --profile maps
 
-Who writes what, in this order: the source is only read; an object's job folder is its own; a bag
-enters the archive by one rename and is never changed after; the inventory follows the bag; the
-outbox follows the inventory. Each step finds what it did before and is content with it, so that any
-of them may be cut off and run again.
-
-    archive/<deposit>/<object>/      a bag
-    archive/inventory.sqlite         a row an object, a row a file
-    archive/.building/               what is not whole yet
-
-``application`` the job types · ``batch`` the stages of one, ``stages`` of an object · ``sources`` what is to be
-deposited · ``paths`` what may enter · ``copying``, ``bagging``, ``inventory``, ``outbox`` what is
-written · ``reporting`` the report · ``demo`` shows it all.
+``settings``, ``profiles`` what the service is told · ``orders`` the parameters of its jobs · ``application`` its job
+types and queues · ``batch``, ``objects`` their stages · ``manifests``, ``fetching``, ``containers``, ``identifiers``,
+``metadata``, ``storage``, ``inventory``, ``report`` what these are made of, none of which knows of jobs · ``states``
+what a batch is shown as.
 """
 
-from spinney.apps.ingest import batch, stages
+from spinney.apps.ingest import batch, cleaning, fixity, objects
+from spinney.apps.ingest.access import packing
 from spinney.apps.ingest.application import app
 
-__all__ = ["app", "batch", "stages"]
+__all__ = ["app", "batch", "cleaning", "fixity", "objects", "packing"]

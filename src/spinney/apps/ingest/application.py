@@ -1,14 +1,41 @@
-"""The application and its two job types; their stages are in ``batch`` and ``stages``."""
+"""The application: its job types and queues. Their stages are in ``batch``, ``objects``, ``access`` and ``fixity``."""
+
+from typing import get_args
 
 from spinney import Spinney
+from spinney.apps.ingest import callbacks, settings
+from spinney.apps.ingest.orders import Stage
+from spinney.model.errors import UsageError
+from spinney.reports import MailSettings, Outbox
 
 app = Spinney()
-queue = app.queue("ingest")
+
+STAGES: tuple[str, ...] = get_args(Stage)
+"""Of an object, in their order."""
+
+
+def queue_of(stage: str) -> str:
+    """Each stage of an object has a queue of its own, so that operators may limit it."""
+    return f"ingest-{stage}"
+
+
+def mail_settings() -> MailSettings:
+    """Where mail goes, asked at each try."""
+    mail = settings.load().mail
+    if mail is None:
+        raise UsageError("the ingest settings have no [mail]; name the server and retry")
+    return MailSettings(host=mail.host, port=mail.port, security=mail.security)
+
 
 batches = app.pipeline(
     "ingest.batch",
-    queue=queue,
+    queue=app.queue("ingest"),
     children="settled",
-    description="Deposit a folder or a manifest: an object a top-level entry, and a report",
+    description="Deposit a payload: a job an object, and a report",
 )
-objects = app.pipeline("ingest.object", queue=queue, description="Deposit one object as a bag")
+for _stage in STAGES:
+    app.queue(queue_of(_stage))
+objects = app.pipeline(
+    "ingest.object", queue=queue_of(STAGES[0]), description="Deposit one object: fetch, identify, store, record it"
+)
+outbox = Outbox(app, mail=mail_settings, transport=callbacks.transport)

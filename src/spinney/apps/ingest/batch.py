@@ -1,172 +1,284 @@
-"""The stages of a batch: read what is to be deposited, wait for the objects, report.
+"""The stages of a batch: read the payload and make a job an object, wait for these, report.
 
 In the batch's folder:
 
-    manifest/DIGEST.json      the files of an object, when the batch came as a manifest
-    entries.json              what of the source was left out or refused
-    reports/NNNN.json         every report made; the last that was told is the base of the next
-    report.json, report.txt   the newest
-    outbox.jsonl              messages for the submitter
+    payload/NAME              what was handed in
+    objects/JID.json          the files of an object that a JSON batch manifest lists itself
+    reports/NNNN/             a report each (``report``); the last that was told is the base of the next
+
+The report's number is taken from the last that was told (``job.data["told"]``), which only the stage behind the report
+moves: killed anywhere, the same number is written again. The mail is a job that is born in the transaction that
+records the report.
 """
 
-import hashlib
-import json
-import secrets
-import time
-from collections.abc import Iterator
+import os
+import shutil
+from collections.abc import Iterator, Mapping, MutableMapping
 from datetime import UTC, datetime
+from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
-from spinney import Fail, Job, Warn
-from spinney.apps.ingest import copying, inventory, outbox, paths, reporting, sources
-from spinney.apps.ingest.application import batches, objects
-from spinney.apps.ingest.paths import NotAdmitted, shown
-from spinney.apps.ingest.reporting import ObjectEnd
-from spinney.apps.ingest.stages import admission
+from spinney import Fail, Hold, Job, Warn
+from spinney.apps.ingest import (
+    copying,
+    manifests,
+    opened,
+    orders,
+    parking,
+    priorities,
+    profiles,
+    report,
+    settings,
+)
+from spinney.apps.ingest.admission import admission
+from spinney.apps.ingest.application import STAGES, batches, objects, outbox
+from spinney.apps.ingest.digests import Sums
+from spinney.apps.ingest.manifests import PayloadKind, Row
+from spinney.apps.ingest.orders import BatchOrder, Description, ObjectOrder, Payload, Sum
+from spinney.apps.ingest.paths import NotAdmitted, component, shown
+from spinney.apps.ingest.profiles import Profile
+from spinney.apps.ingest.settings import Settings
+from spinney.job.handle import Child
+from spinney.model.errors import BadParameters
 
-_DIGEST_MARK = "sha256:"
-
-
-@batches.stage
-def reading(
-    job: Job,
-    archive: Path,
-    source: Path | None = None,
-    manifest: Path | None = None,
-    within: Path | None = None,
-    leave_out: list[str] | None = None,
-) -> dict[str, int]:
-    """Make a job for every object of a source folder or a manifest.
-
-    ``archive`` is where the bags go. ``within``: the payloads of a manifest must lie below it (the
-    manifest's own folder unless given). ``leave_out``: names of entries that are no part of it.
-    """
-    if (source is None) == (manifest is None):
-        raise Fail("give either source= (a folder) or manifest= (a file), and submit again", retryable=False)
-    job.data.setdefault("begun", time.time())
-    deposit = job.data.setdefault("deposit", _deposit_name(job.id))
-    common = {"archive": str(_make_archive(archive)), "deposit": deposit}
-    with admission():
-        if source is not None:
-            names, rows = _folder_rows(job, source, archive, leave_out or [])
-        else:
-            assert manifest is not None
-            names, rows = _manifest_rows(job, manifest, within)
-    # With keys a batch that reads again (after a crash, or because an operator reruns it to take in
-    # what is new) finds the objects that it has already made.
-    job.spawn_many(objects, [row | common for row in rows], keys=[_key(n) for n in names])
-    return {"objects": len(names)}
+PAYLOAD = "payload"
+_CHUNK = 1 << 20
+_AT_ONCE = 1000
+"""Objects in memory: a batch may have any number of them."""
+_OF_ROWS = {
+    PayloadKind.SINGLE_FILE_BATCH_MANIFEST: PayloadKind.FILE,
+    PayloadKind.CONTAINER_BATCH_MANIFEST: PayloadKind.CONTAINER,
+    PayloadKind.BATCH_MANIFEST: PayloadKind.OBJECT_MANIFEST,
+}
 
 
-@batches.stage(again=True, max_attempts=3)
-def report(job: Job, archive: Path) -> dict[str, Any]:
-    """Sum up what became of the objects, and say what changed since the last report."""
+@batches.stage(max_attempts=3)
+def processing(job: Job, order: BatchOrder) -> dict[str, Any]:
+    """Take the payload into the batch's folder, and make a job for every object that it names."""
+    found = settings.load()
+    if (reason := parking.reason(found, order.bid)) is not None:
+        raise Hold(f"{reason}; 'spinney ingest release --batch {order.bid}' lets it go on")
+    profile = profiles.load(found, order.profile)
+    job.data.setdefault("begun", datetime.now(UTC).isoformat())
+    try:
+        payload = _taken(found, job, order)
+        count = _judged(order, payload)
+        priority = priorities.of_batch(count) if profile.priority is None else profile.priority
+        job.data["priority"] = priority  # what its objects' own is reckoned from
+        kind = objects.options(priority=priority, collection=profile.collection, submitter=order.submitter)
+        rows = _objects(job, order, payload)
+        while some := [{"order": row} for row in islice(rows, _AT_ONCE)]:
+            job.spawn_many(kind, some)
+    except (NotAdmitted, BadParameters) as error:
+        _tell_refused(job, found, profile, order, str(error))
+        raise Fail(str(error), retryable=False) from error
+    return {"objects": count, "priority": priority}
+
+
+@batches.stage(again=True, max_attempts=5)
+def reporting(job: Job, order: BatchOrder) -> dict[str, Any]:
+    """Say what became of the objects, and what has changed since the last report."""
+    found = settings.load()
+    profile = profiles.load(found, order.profile)
     told = job.data.get("told", 0)
-    entries = json.loads((job.folder / "entries.json").read_text())
-    deposit = job.data["deposit"]
-    found = reporting.build(
-        batch=job.id,
-        deposit=deposit,
-        number=told + 1,
-        archive=str(archive),
-        seconds=time.time() - job.data["begun"],
-        ends=list(_ends(job)),
-        entries=inventory.entries(archive / inventory.FILE_NAME, deposit),
-        refused=entries["refused"],
-        skipped=entries["skipped"],
-        before=_read_report(job, told) if told else None,
-    )
-    _write_report(job, found)
-    summary = {"number": found["number"], "objects": found["objects"], "failures": reporting.faults(found)}
-    if summary["failures"]:
-        raise Warn(f"{summary['failures']} of {summary['objects']} objects failed", value=summary)
+    with admission():
+        made = report_of(job, found, profile, order, number=told + 1)
+    files = report.write(made, job.folder / "reports" / f"{made.facts.number:04d}")
+    mail = _mail(found, profile, made, files)
+    if mail is not None:
+        job.submit(outbox.mail, **mail)
+    failed = made.totals.failed
+    summary = {"number": made.facts.number, "state": made.state, "objects": made.totals.objects, "failed": failed}
+    if failed:
+        raise Warn(f"{failed} of {made.totals.objects} objects failed", value=summary)
     return summary
 
 
-@batches.stage(again=True, max_attempts=3)
-def notify(job: Job) -> None:
-    """Tell the submitter of the report; from now on it is what the next one is compared with."""
-    summary = job.results["report"]
-    message = {"event": "report", "job": job.id, "report": str(job.folder / "report.txt"), **summary}
-    marker = job.folder / "reports" / f"{summary['number']:04d}.told"
-    outbox.tell_once(job.folder / outbox.FILE_NAME, marker, message)
-    job.data["told"] = summary["number"]
+@batches.stage(again=True, max_attempts=5)
+def told(job: Job) -> None:
+    """From now on that report is what the next one is compared with."""
+    job.data["told"] = job.results["reporting"]["number"]
 
 
-def _folder_rows(
-    job: Job, source: Path, archive: Path, leave_out: list[str]
-) -> tuple[list[str], list[dict[str, Any]]]:
-    root = paths.folder(str(source), "source folder")
-    paths.apart(root, archive.resolve(), "source and archive")
-    paths.apart(root, job.folder.resolve(), "source and job folder")
-    found = sources.read_folder(root, leave_out)
-    _write_entries(job, found.refused, found.skipped)
-    rows = [{"name": n, "source": str(root), "leave_out": leave_out} for n in found.names]
-    return list(found.names), rows
+# --- the payload ------------------------------------------------------------------------------
 
 
-def _manifest_rows(
-    job: Job, manifest: Path, within: Path | None
-) -> tuple[list[str], list[dict[str, Any]]]:
-    root = paths.folder(str(within or manifest.parent), "folder of the payloads")
-    if not manifest.is_file():
-        raise NotAdmitted(f"there is no manifest '{shown(str(manifest))}'; mend the path and submit again")
-    names: list[str] = []
-    listings = job.folder / "manifest"
-    listings.mkdir(exist_ok=True)
-    for name, listing in sources.read_manifest(manifest, root):
-        copying.write_durably(listings / _listing_name(name), json.dumps(listing.to_json()))
-        names.append(name)
-    _write_entries(job, (), ())
-    return names, [{"name": n, "listing": f"manifest/{_listing_name(n)}"} for n in names]
+def _taken(found: Settings, job: Job, order: BatchOrder) -> Path:
+    """The payload, in the batch's own folder; moved there by one rename where both are on one disk."""
+    name = component(order.name)
+    target = job.folder / PAYLOAD / name
+    if not target.exists():
+        source = found.incoming / order.bid / name
+        if source.is_symlink() or not source.is_file():
+            raise NotAdmitted(f"the payload '{shown(name)}' is gone from {source.parent}; submit it again")
+        target.parent.mkdir(exist_ok=True)
+        beside = job.folder / f"{PAYLOAD}.new"  # no name of a depositor's can meet it, or be too long by ours
+        try:
+            os.link(source, beside)
+        except FileExistsError:
+            beside.unlink()
+            return _taken(found, job, order)
+        except OSError:  # another disk, or one without links
+            with source.open("rb") as file:
+                copying.copy_hashed(file, beside, (), durable=True)
+        beside.replace(target)
+        copying.sync_folder(target.parent)
+        copying.sync_folder(job.folder)
+    shutil.rmtree(found.incoming / order.bid, ignore_errors=True)
+    if order.digest is not None:
+        _require_digest(target, order.digest)
+    return target
 
 
-def _write_entries(job: Job, refused: tuple[str, ...], skipped: tuple[str, ...]) -> None:
-    told = {"refused": refused, "skipped": skipped}
-    copying.write_durably(job.folder / "entries.json", json.dumps(told))
+def _require_digest(path: Path, given: Sum) -> None:
+    wanted = given.digest()
+    sums = Sums([wanted.algorithm])
+    with path.open("rb") as file:
+        while chunk := file.read(_CHUNK):
+            sums.update(chunk)
+    if sums.values()[wanted.algorithm] != wanted.value:
+        raise NotAdmitted(
+            f"the payload '{shown(path.name)}' has the {wanted.algorithm} {sums.values()[wanted.algorithm]}, not "
+            f"{wanted.value} as was given; submit it again"
+        )
 
 
-def _make_archive(archive: Path) -> Path:
-    if not archive.is_absolute():
-        raise Fail(f"the archive '{archive}' is not absolute; give the whole path and submit again", retryable=False)
-    archive.mkdir(parents=True, exist_ok=True)
-    return archive.resolve()
+def _judged(order: BatchOrder, payload: Path) -> int:
+    """How many objects there are. The whole manifest is read before anything is made of it, so that it can be refused
+    with the line."""
+    if not order.kind.is_manifest:
+        return 1
+    rows = sum(1 for _ in manifests.read(payload, order.kind).rows)
+    return rows if order.kind.is_batch else 1
 
 
-def _deposit_name(job_id: int) -> str:
-    """Unique over batches and stores, as several may share one archive."""
-    return f"{datetime.now(UTC):%Y%m%d}-{job_id:06d}-{secrets.token_hex(3)}"
+def _objects(job: Job, order: BatchOrder, payload: Path) -> Iterator[dict[str, Any]]:
+    """The parameters of each object's job."""
+    if not order.kind.is_batch:
+        held = Payload(
+            kind=order.kind, held=f"{PAYLOAD}/{payload.name}", name=payload.name, size_bytes=payload.stat().st_size,
+            digest=order.digest,
+        )  # fmt: skip
+        yield _object(order, 1, held, order.about)
+        return
+    kind = _OF_ROWS[order.kind]
+    for number, row in enumerate(manifests.read(payload, order.kind).rows, 1):
+        yield _object(order, number, _of_row(job, order, kind, row, number), Description.of(row.about))
 
 
-def _listing_name(name: str) -> str:
-    return f"{_digest(name)}.json"
+def _of_row(job: Job, order: BatchOrder, kind: PayloadKind, row: Row, number: int) -> Payload:
+    held = None
+    if row.files:
+        held = f"objects/{orders.jid(order.bid, number)}.json"
+        (job.folder / "objects").mkdir(exist_ok=True)
+        with (job.folder / held).open("wb") as out:
+            manifests.write_json(row.files, PayloadKind.OBJECT_MANIFEST, out)  # synced with the folder by the engine
+    return Payload(
+        kind=kind, url=None if held else row.url, held=held, name=row.name, size_bytes=row.size_bytes,
+        digest=Sum.of(row.digest), mime_type=row.mime_type,
+    )  # fmt: skip
 
 
-def _key(name: str) -> str:
-    """The object's name where it is a lawful key, else its digest."""
-    plain = name.isprintable() and not name.startswith(_DIGEST_MARK)
-    return name if plain else f"{_DIGEST_MARK}{_digest(name)}"
+def _object(order: BatchOrder, number: int, payload: Payload, about: Description) -> dict[str, Any]:
+    return ObjectOrder(
+        jid=orders.jid(order.bid, number), bid=order.bid, profile=order.profile, submitter=order.submitter,
+        payload=payload, about=about, update=order.update, response=order.response, fail_at=order.fail_at,
+    ).model_dump(exclude_defaults=True)  # fmt: skip
 
 
-def _digest(name: str) -> str:
-    return hashlib.sha256(name.encode()).hexdigest()[:32]
+# --- the report -------------------------------------------------------------------------------
 
 
-def _ends(job: Job) -> Iterator[ObjectEnd]:
+class Seen(Protocol):
+    """What a report needs of its batch: of the job itself, or of what the store tells of it."""
+
+    @property
+    def id(self) -> int: ...
+    @property
+    def data(self) -> MutableMapping[str, Any]: ...
+    @property
+    def folder(self) -> Path: ...
+    def children(self) -> Iterator[Child]: ...
+
+
+def report_of(job: Seen, found: Settings, profile: Profile, order: BatchOrder, *, number: int) -> report.Report:
+    """The report with this number, as of now. When it was first made is kept, for it is the date of its mail."""
+    name = f"reported {number}"
+    reported = job.data.setdefault(name, datetime.now(UTC).isoformat())
+    facts = _facts(job, found, profile, order, number, datetime.fromisoformat(reported))
+    return report.build(facts, _ends(job, found, order), _told_before(job, number))
+
+
+def _told_before(job: Seen, number: int) -> report.Told | None:
+    return report.read_told(job.folder / "reports" / f"{number - 1:04d}") if number > 1 else None
+
+
+def _facts(
+    job: Seen, found: Settings, profile: Profile, order: BatchOrder, number: int, reported: datetime,
+    fault: str | None = None,
+) -> report.BatchFacts:  # fmt: skip
+    return report.BatchFacts(
+        bid=order.bid, job=job.id, profile=profile.name, submitter=order.submitter, collections=profile.collections,
+        payload=order.name, accepted=datetime.fromisoformat(job.data["begun"]), reported=reported, number=number,
+        fault=fault, link=_link(found, job.id),
+    )  # fmt: skip
+
+
+def _link(found: Settings, job_id: int) -> str | None:
+    return None if found.public_url is None else f"{found.public_url.rstrip('/')}/jobs/{job_id}"
+
+
+def _ends(job: Seen, found: Settings, order: BatchOrder) -> Iterator[report.ObjectEnd]:
+    recorded = {e.version.job_id: e for e in opened.inventory(found).batch_entries(order.bid)}
     for child in job.children():
-        yield ObjectEnd(child.params["name"], child.id, str(child.state), child.stage, child.message)
+        given = ObjectOrder.model_validate(child.params["order"])
+        entry = recorded.get(given.jid)
+        yield report.ObjectEnd(
+            jid=given.jid,
+            job=child.id,
+            state=str(child.state),
+            local_ids=tuple(entry.local_ids) if entry else given.about.local_ids,
+            ark=entry.ark if entry else given.about.primary_id,
+            title=given.about.title or given.payload.name,
+            passed=STAGES[-1] if child.state == "completed" else _before(child.stage),
+            stage=None if child.state == "completed" else child.stage,
+            message=child.message,
+            link=_link(found, child.id),
+            files=entry.version.files if entry else 0,
+            bytes=entry.version.size_bytes if entry else 0,
+            verified=entry.version.files if entry else 0,
+        )
 
 
-def _read_report(job: Job, number: int) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((job.folder / "reports" / f"{number:04d}.json").read_text())
-    return found
+def _before(stage: str | None) -> str | None:
+    """The stage before one at which a job stands is the last that was successful."""
+    if stage not in STAGES or stage == STAGES[0]:
+        return None
+    return STAGES[STAGES.index(stage) - 1]
 
 
-def _write_report(job: Job, found: dict[str, Any]) -> None:
-    reports = job.folder / "reports"
-    reports.mkdir(exist_ok=True)
-    text = json.dumps(found, indent=2) + "\n"
-    copying.write_durably(reports / f"{found['number']:04d}.json", text)
-    copying.write_durably(job.folder / "report.json", text)
-    copying.write_durably(job.folder / "report.txt", reporting.text(found))
+def _mail(found: Settings, profile: Profile, made: report.Report, files: Mapping[str, report.Written]) -> Any:
+    """The parameters of the report's mail; None when nobody is to get one."""
+    if found.mail is None:
+        return None
+    admins = found.mail.admins if profile.report.admins is None else profile.report.admins
+    depositors = profile.report.batch
+    return report.mail(
+        made, profile.report.kind, sender=found.mail.sender, to=depositors or admins,
+        cc=admins if depositors else (), domain=found.mail.domain, files=files,
+    )  # fmt: skip
+
+
+def _tell_refused(job: Job, found: Settings, profile: Profile, order: BatchOrder, why: str) -> None:
+    """A batch that fails before it has objects never comes to its report: it is told here, by a mail under a key, as
+    this attempt will not pass."""
+    number = job.data.get("told", 0) + 1
+    reported = job.data.setdefault(f"reported {number}", datetime.now(UTC).isoformat())
+    facts = _facts(job, found, profile, order, number, datetime.fromisoformat(reported), fault=why)
+    made = report.build(facts, (), _told_before(job, number))
+    files = report.write(made, job.folder / "reports" / f"{number:04d}")
+    mail = _mail(found, profile, made, files)
+    if mail is not None:
+        job.submit(outbox.mail.options(key=report.key(made), forever=True), **mail)
+    job.data["told"] = number

@@ -4,7 +4,7 @@ A path is checked where it enters: when a folder is read, when a manifest is rea
 once more by the kernel when the file is opened, component by component and following no symbolic
 link, so that a link set in between leads nowhere.
 
-What cannot be written into a BagIt manifest (a name that is not UTF-8) is refused by name. Any
+What cannot be written into a JSON inventory (a name that is not UTF-8) is refused by name. Any
 other character survives: blanks, line breaks, percent signs, quotes, what is not printable.
 """
 
@@ -41,7 +41,7 @@ def component(name: str) -> str:
         size = len(name.encode())
     except UnicodeEncodeError:
         raise NotAdmitted(
-            f"the name '{shown(name)}' is not UTF-8, and a bag's manifest could not tell it; "
+            f"the name '{shown(name)}' is not UTF-8, and no inventory could tell it; "
             f"rename the file and retry"
         ) from None
     if size > COMPONENT_MAX_BYTES:

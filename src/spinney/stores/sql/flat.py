@@ -18,7 +18,8 @@ Tail = tuple[int, str | None, str | None, str | None, int | None]
 
 _MADE = (
     "insert into jobs (id, type, state, stage, queue, priority, share, lineage, root_id, params, created_us, "
-    "collection, submitter, queue_named, at_us) select n.first + k.key - 1, cast(? as text), cast(? as text), cast(? as text), "
+    "collection, submitter, queue_named, at_us) "
+    "select n.first + k.key - 1, cast(? as text), cast(? as text), cast(? as text), "
     "cast(? as text), cast(? as integer), coalesce(cast(? as bigint), n.first), "
     "printf('%012d', n.first + k.key - 1), n.first + k.key - 1, k.params, cast(? as bigint), cast(? as text), "
     "cast(? as text), cast(? as text), cast(? as bigint) "

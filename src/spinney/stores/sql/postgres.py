@@ -259,8 +259,8 @@ class PostgresDatabase(Database):
     def _begun(
         self, connection: Connection | None, begin: Callable[[Connection], str]
     ) -> tuple[Connection, "psycopg.Cursor[Any]"]:
-        """One on which this has been said, and what was answered. One that was lost since it was last used is made again
-        at once: nothing had been asked of it."""
+        """One on which this has been said, and what was answered. One that was lost since it was last used is made
+        again at once: nothing had been asked of it."""
         fresh = connection is None or connection.closed
         connection = self._opened(connection)
         began_s = time.monotonic()

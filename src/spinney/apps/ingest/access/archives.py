@@ -1,0 +1,96 @@
+"""Writing a zip, a tar or a tar.gz from front to back: the same bytes for the same members, whoever packs them.
+
+Times are those of the version, owners are nobody, and nothing of this host goes in. What a zip holds is stored as it
+is: compressed, its bytes would hang on the version of zlib; most of what is deposited is compressed anyway, and who
+wants it small asks for tar.gz, whose bytes are the same where zlib is.
+"""
+
+import gzip
+import tarfile
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import IO, BinaryIO, Protocol
+
+CHUNK_BYTES = 1 << 20
+_MODE = 0o644
+_ZIP_YEARS = range(1980, 2108)
+"""What a zip's clock can show (APPNOTE.TXT 4.4.6)."""
+
+
+class Format(StrEnum):
+    """How a package is packed."""
+
+    ZIP = "zip"
+    TAR = "tar"
+    TAR_GZ = "tar.gz"
+
+
+class Readable(Protocol):
+    """What a member's content is read from."""
+
+    def read(self, size: int = -1, /) -> bytes: ...
+
+
+class Archive(Protocol):
+    """An archive that is being written."""
+
+    def add(self, name: str, size_bytes: int, content: Readable) -> None:
+        """The next member: a regular file, of which just so many bytes are read. Raises OSError."""
+        ...
+
+
+@contextmanager
+def writing(format_: Format, out: BinaryIO, when: datetime) -> Iterator[Archive]:
+    """An archive into ``out``, whole when the block is left without an exception. Its members bear the time ``when``.
+    """
+    if format_ is Format.ZIP:
+        with zipfile.ZipFile(out, "w", zipfile.ZIP_STORED, allowZip64=True) as archive:
+            yield _Zip(archive, when)
+    elif format_ is Format.TAR:
+        with _tar(out) as archive_:
+            yield _Tar(archive_, when)
+    else:
+        packed = gzip.GzipFile(filename="", mode="wb", fileobj=out, mtime=int(when.timestamp()))
+        with packed, _tar(packed) as archive_:
+            yield _Tar(archive_, when)
+
+
+class _Zip:
+    def __init__(self, archive: zipfile.ZipFile, when: datetime) -> None:
+        utc = when.astimezone(UTC)
+        year = min(max(utc.year, _ZIP_YEARS.start), _ZIP_YEARS.stop - 1)
+        self._archive, self._when = archive, (year, utc.month, utc.day, utc.hour, utc.minute, utc.second)
+
+    def add(self, name: str, size_bytes: int, content: Readable) -> None:
+        info = zipfile.ZipInfo(name, self._when)
+        info.create_system = 3  # Unix, wherever it is packed: only so is the mode read
+        info.external_attr = (0o100000 | _MODE) << 16
+        info.file_size = size_bytes  # by it zipfile decides whether the header is a ZIP64 one
+        with self._archive.open(info, "w") as member:
+            left = size_bytes
+            while left:
+                chunk = content.read(min(CHUNK_BYTES, left))
+                member.write(chunk)
+                left -= len(chunk)
+
+
+class _Tar:
+    def __init__(self, archive: tarfile.TarFile, when: datetime) -> None:
+        self._archive, self._when = archive, int(when.timestamp())
+
+    def add(self, name: str, size_bytes: int, content: Readable) -> None:
+        info = tarfile.TarInfo(name)
+        info.size, info.mtime, info.mode = size_bytes, self._when, _MODE
+        self._archive.addfile(info, _as_file(content))
+        self._archive.members.clear()  # type: ignore[attr-defined]  # else it keeps a kilobyte a member
+
+
+def _tar(out: IO[bytes] | gzip.GzipFile) -> tarfile.TarFile:
+    return tarfile.open(fileobj=out, mode="w", format=tarfile.PAX_FORMAT, encoding="utf-8")
+
+
+def _as_file(content: Readable) -> IO[bytes]:
+    return content  # type: ignore[return-value]  # tarfile only reads

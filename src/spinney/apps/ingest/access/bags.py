@@ -1,0 +1,189 @@
+"""A version of an object as a bag (RFC 8493), every file compared with its digests on its way into the archive.
+
+    NAME/data/…                   the files of the version, by their paths
+    NAME/bagit.txt, bag-info.txt  what it is
+    NAME/manifest-sha512.txt      the digests of the files; sha256 where the storage goes by that
+    NAME/tagmanifest-sha512.txt   the digests of the three above
+
+Manifests come last, since only then is known that they are true. ``data/`` keeps names of files apart from names of
+bags, and its paths lead downward only, on Windows too.
+"""
+
+import io
+import re
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from typing import BinaryIO
+
+from spinney.apps.ingest.access.archives import Archive
+from spinney.apps.ingest.digests import Sums
+from spinney.apps.ingest.paths import NotAdmitted, relative, shown
+from spinney.apps.ingest.storage import Damaged, NoSuchObject, Storage, StoredFile
+
+_DECLARATION = b"BagIt-Version: 1.0\nTag-File-Character-Encoding: UTF-8\n"
+_SPOOLED_BYTES = 4 << 20
+_NAME_MAX = 100
+
+
+class Differs(NotAdmitted):
+    """What is stored is not what its digests say; restore it from a copy."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Version:
+    """What is packed."""
+
+    ark: str
+    number: int
+    created: datetime
+
+    @property
+    def name(self) -> str:
+        """Of the bag: letters, digits and underscores."""
+        told = re.sub(r"[^A-Za-z0-9]+", "_", self.ark).strip("_")
+        return f"{told[:_NAME_MAX]}_v{self.number}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bagged:
+    """What went into a bag."""
+
+    files: int
+    bytes: int
+
+
+def bag(
+    archive: Archive, storage: Storage, version: Version, between: Callable[[int], None] = lambda read: None
+) -> Bagged:
+    """Put the version into the archive. ``between`` is called with each number of bytes read.
+
+    Raises Differs for content that is missing or is not what its digests say, OSError when the storage or the archive
+    fails; what has been written then is to be thrown away.
+    """
+    files = size = 0
+    names = _Names()
+    with tempfile.SpooledTemporaryFile(_SPOOLED_BYTES) as manifest:
+        algorithm = None
+        for file in _files(storage, version):
+            name = f"data/{names.of(relative(file.path))}"
+            _add(archive, storage, version, file, f"{version.name}/{name}", between)
+            manifest.write(f"{file.digest.value}  {_escaped(name)}\n".encode())
+            algorithm = file.digest.algorithm
+            files, size = files + 1, size + file.size_bytes
+        if algorithm is None:
+            raise Differs(f"version {version.number} of {shown(version.ark)} has no file; restore it from a copy")
+        told = {"bagit.txt": _DECLARATION, "bag-info.txt": _info(version, files, size)}
+        tags = [f"{_sum(algorithm, raw)}  {name}" for name, raw in told.items()]
+        for name, raw in told.items():
+            archive.add(f"{version.name}/{name}", len(raw), io.BytesIO(raw))
+        tags.append(_add_manifest(archive, version, algorithm, manifest))
+    raw = "".join(f"{line}\n" for line in tags).encode()
+    archive.add(f"{version.name}/tagmanifest-{algorithm}.txt", len(raw), io.BytesIO(raw))
+    return Bagged(files=files, bytes=size)
+
+
+class _Names:
+    """Names of files, as they may stand in an archive: a backslash parts folders on Windows.
+
+    A file that is called so anyway keeps its name: in the order of paths it comes before those that would be.
+    """
+
+    def __init__(self) -> None:
+        self._given: set[str] = set()
+
+    def of(self, path: str) -> str:
+        name = path.replace("\\", "%5C")
+        if "%5C" not in name:
+            return name
+        while name in self._given:
+            name += "_"
+        self._given.add(name)
+        return name
+
+
+class _Checked:
+    """Content on its way, its digests taken."""
+
+    def __init__(self, content: BinaryIO, file: StoredFile, between: Callable[[int], None]) -> None:
+        self._content, self._file, self._between = content, file, between
+        self._sums, self._left = Sums(file.sums), file.size_bytes
+
+    def read(self, size: int = -1, /) -> bytes:
+        chunk = self._content.read(min(size, self._left) if size >= 0 else self._left)
+        if not chunk and self._left and size:
+            raise _differs(self._file, f"ends {self._left} bytes too early")
+        self._sums.update(chunk)
+        self._left -= len(chunk)
+        self._between(len(chunk))
+        return chunk
+
+    def finish(self) -> None:
+        """Raises Differs unless it was just what its digests say."""
+        if self._content.read(1):
+            raise _differs(self._file, f"is longer than {self._file.size_bytes} bytes")
+        for algorithm, value in self._sums.values().items():
+            if value != self._file.sums[algorithm]:
+                raise _differs(self._file, f"has the {algorithm} {value} and was to have {self._file.sums[algorithm]}")
+
+
+def _files(storage: Storage, version: Version) -> Iterator[StoredFile]:
+    try:
+        yield from storage.files(version.ark, version.number)
+    except (Damaged, NoSuchObject) as error:
+        raise Differs(str(error)) from None
+
+
+def _add(
+    archive: Archive, storage: Storage, version: Version, file: StoredFile, name: str, between: Callable[[int], None]
+) -> None:
+    try:
+        with storage.opened(version.ark, file, version.number) as content:
+            checked = _Checked(content, file, between)
+            archive.add(name, file.size_bytes, checked)
+            checked.finish()
+    except Differs:
+        raise
+    except NotAdmitted as error:  # gone, or a link in its place
+        raise Differs(f"'{shown(file.path)}' of {shown(version.ark)} cannot be read: {error}") from None
+
+
+def _add_manifest(
+    archive: Archive, version: Version, algorithm: str, manifest: "tempfile.SpooledTemporaryFile[bytes]"
+) -> str:
+    """Its line of the tag manifest."""
+    name = f"manifest-{algorithm}.txt"
+    size = manifest.tell()
+    manifest.seek(0)
+    sums = Sums([algorithm])
+    while chunk := manifest.read(1 << 20):
+        sums.update(chunk)
+    manifest.seek(0)
+    archive.add(f"{version.name}/{name}", size, manifest)
+    return f"{sums.values()[algorithm]}  {name}"
+
+
+def _info(version: Version, files: int, size_bytes: int) -> bytes:
+    """The date is the version's, so that the same version is always the same bag."""
+    return (
+        f"Bagging-Date: {version.created.date().isoformat()}\n"
+        f"External-Identifier: {version.ark}\n"
+        f"Internal-Sender-Identifier: version {version.number}\n"
+        f"Payload-Oxum: {size_bytes}.{files}\n"
+    ).encode()
+
+
+def _escaped(path: str) -> str:
+    """As a manifest has it: RFC 8493 section 2.1.3."""
+    return path.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _sum(algorithm: str, raw: bytes) -> str:
+    sums = Sums([algorithm])
+    sums.update(raw)
+    return sums.values()[algorithm]
+
+
+def _differs(file: StoredFile, how: str) -> Differs:
+    return Differs(f"{file.content_path} ('{shown(file.path)}') {how}; restore it from a copy")

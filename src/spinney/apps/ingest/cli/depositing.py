@@ -1,0 +1,163 @@
+"""``submit`` and ``check``: payloads handed in, and manifests judged."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, BinaryIO
+
+import typer
+
+from spinney.apps.ingest import digests, manifests
+from spinney.apps.ingest.cli import words
+from spinney.apps.ingest.cli.session import meant, refusing, serving
+from spinney.apps.ingest.digests import Digest
+from spinney.apps.ingest.manifests import Judgement, PayloadKind
+from spinney.apps.ingest.orders import Description
+from spinney.apps.ingest.staff import Accepted, Deposit, batch, submit
+from spinney.apps.ingest.staff.payloads import opened
+from spinney.apps.ingest.states import BatchState
+from spinney.cli import showing
+from spinney.cli.arguments import JsonOption, StoreOption
+from spinney.cli.exits import Exit
+from spinney.cli.session import whoever
+from spinney.model.errors import UsageError
+
+STDIN = "-"
+
+
+def add_to(app: typer.Typer) -> None:
+    app.command("submit")(submit_payload)
+    app.command()(check)
+
+
+def submit_payload(
+    payload: Annotated[str, typer.Argument(metavar="PAYLOAD", help="A file, a container or a manifest; - is stdin.")],
+    profile: Annotated[
+        str, typer.Option(help="How it is to be treated.", show_default=False, autocompletion=words.profile_names)
+    ],
+    kind: Annotated[
+        PayloadKind | None,
+        typer.Option(help="What it is; a manifest says so itself.", show_default=False),
+    ] = None,
+    name: Annotated[
+        str | None, typer.Option(help="Its name, if not that of the file; needed for stdin.", show_default=False)
+    ] = None,
+    submitter: Annotated[
+        str | None, typer.Option(help="In whose name; else your login name.", show_default=False)
+    ] = None,
+    update: Annotated[
+        bool, typer.Option("--update", help="Lay its files over those that the objects have; else they replace them.")
+    ] = False,
+    digest: Annotated[
+        str | None, typer.Option(metavar="ALGORITHM:VALUE", help="Of the payload; checked.", show_default=False)
+    ] = None,
+    primary_id: Annotated[
+        str | None, typer.Option(metavar="ARK", help="Of the object, if it has one.", show_default=False)
+    ] = None,
+    local_id: Annotated[
+        list[str] | None, typer.Option(help="Of the object; may be repeated.", show_default=False)
+    ] = None,
+    title: Annotated[str | None, typer.Option(help="Of the object.", show_default=False)] = None,
+    creator: Annotated[str | None, typer.Option(help="Of the object.", show_default=False)] = None,
+    date: Annotated[str | None, typer.Option(help="Of the object.", show_default=False)] = None,
+    response: Annotated[str, typer.Option(metavar="FORM", help="Kept with each object.")] = "json",
+    fail_at: Annotated[
+        str | None,
+        typer.Option(metavar="STAGE", help="A drill, in test mode: each object fails once there.", show_default=False,
+                     autocompletion=words.stages),
+    ] = None,
+    wait: Annotated[bool, typer.Option("--wait", help="Wait until settled; exit code 1 unless it completed.")] = False,
+    json: JsonOption = False,
+    store: StoreOption = None,
+) -> None:
+    """Hand a payload in: it becomes a batch. Prints the batch and its job."""
+    from spinney.cli.waiting import wait_for
+
+    with serving(store, submitter) as service:
+        with meant():
+            given = Deposit(
+                name=_name(payload, name), profile=profile, kind=kind, submitter=whoever(submitter), update=update,
+                digest=None if digest is None else _digest(digest), response=response, fail_at=fail_at,
+                about=Description(
+                    primary_id=primary_id, local_ids=tuple(local_id or ()), title=title, creator=creator, date=date
+                ),
+            )  # fmt: skip
+        with _opened(payload) as source:
+            accepted = submit(service, source, given)
+        _tell(accepted, json=json)
+        if wait:
+            wait_for(service.store, [accepted.job], json=json)
+            completed = batch(service, str(accepted.job)).state is BatchState.COMPLETED
+            raise typer.Exit(Exit.DONE if completed else Exit.REFUSED)
+
+
+def check(
+    manifest: Annotated[Path, typer.Argument(metavar="MANIFEST", help="In Checkm or JSON.")],
+    json: JsonOption = False,
+) -> None:
+    """Judge a manifest without depositing it; exit code 1 when anything is wrong with it."""
+    with refusing():
+        found = manifests.judge(manifest)
+    if json:
+        showing.as_json(_judgement(found))
+    else:
+        for problem in found.problems:
+            typer.echo(showing.safe(str(problem)))
+        typer.echo(_verdict(found))
+    if found.problems:
+        raise typer.Exit(Exit.REFUSED)
+
+
+def _name(payload: str, name: str | None) -> str:
+    if name is not None:
+        return name
+    if payload == STDIN:
+        raise UsageError("what comes by stdin has no name; give it one with --name")
+    return Path(payload).name
+
+
+def _digest(text: str) -> Digest:
+    algorithm, colon, value = text.partition(":")
+    if not colon:
+        raise UsageError("a digest is written as ALGORITHM:VALUE, as in sha256:9f86…; write --digest so")
+    return digests.digest(algorithm, value)
+
+
+@contextmanager
+def _opened(payload: str) -> Iterator[BinaryIO]:
+    if payload == STDIN:
+        with open(0, "rb", buffering=0, closefd=False) as stdin:
+            yield stdin
+        return
+    with opened(Path(payload)) as file:
+        yield file
+
+
+def _tell(accepted: Accepted, *, json: bool) -> None:
+    if json:
+        showing.lines([accepted])
+        return
+    typer.echo(f"{accepted.bid} job {accepted.job}")
+    if accepted.held is not None:
+        typer.echo(
+            f"spinney: it is held ({showing.safe(accepted.held)}); 'spinney ingest release --batch {accepted.bid}' "
+            f"lets it go on",
+            err=True,
+        )
+
+
+def _judgement(found: Judgement) -> dict[str, object]:
+    return {
+        "kind": found.kind, "rows": found.rows, "bytes": found.size_bytes, "sizes_unknown": found.sizes_unknown,
+        "whole": found.whole, "problems": found.problems,
+    }  # fmt: skip
+
+
+def _verdict(found: Judgement) -> str:
+    kind = "no kind of manifest that is known" if found.kind is None else str(found.kind)
+    unknown = f", the sizes of {found.sizes_unknown:,} not given" if found.sizes_unknown else ""
+    told = f"{kind}: {found.rows:,} rows, {found.size_bytes:,} bytes{unknown}"
+    if not found.problems:
+        return told
+    problems = "1 problem" if len(found.problems) == 1 else f"{len(found.problems):,} problems"
+    return f"{told}; {problems}{'' if found.whole else ', and the rest was not read'}"

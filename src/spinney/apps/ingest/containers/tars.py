@@ -1,0 +1,148 @@
+"""The members of a tar, read once from front to back; compressed or not.
+
+``tarfile`` reads the headers, through a file of ours that goes forward only and knows how much a
+header may take: a pax or GNU header may declare any size, and ``tarfile`` would read it into memory.
+What ``tarfile`` forgives is refused, since it would lose members in silence: a damaged header in the
+middle, an end without a mark, something behind the mark.
+"""
+
+import bz2
+import gzip
+import io
+import tarfile
+from collections.abc import Iterator
+from typing import IO, BinaryIO, Self, cast
+
+from spinney.apps.ingest.containers.entry import Entry
+from spinney.apps.ingest.containers.formats import Kind
+from spinney.apps.ingest.containers.limits import Meter
+from spinney.apps.ingest.paths import NotAdmitted
+
+HEADERS_MAX_BYTES = 64 << 10
+"""Of all headers of one member (its own, pax, GNU long names)."""
+
+DIGITS_MAX = 1000
+"""In a row within a header. Python before 3.11.10 searches pax headers in time that grows with the square
+of it (CVE-2024-6232): 60,000 digits held it for four seconds, in each of any number of members."""
+
+_PIECE_BYTES = 1 << 20
+_ONLY_DIGITS = bytes(ord("0") if chr(b).isdecimal() else ord(" ") for b in range(128)) + b" " * 128
+
+
+def entries(source: BinaryIO, kind: Kind, *, meter: Meter) -> Iterator[Entry]:
+    """The members in their order; raises NotAdmitted when the tar is damaged.
+
+    The content of each must have been read before the next is asked for.
+    """
+    reader = Forward(_inflated(source, kind), meter)
+    reader.expect_headers()
+    with tarfile.open(
+        fileobj=cast(BinaryIO, reader), mode="r:", tarinfo=_Header, encoding="utf-8", errors="surrogateescape"
+    ) as archive:
+        while (info := archive.next()) is not None:
+            archive.members.clear()  # type: ignore[attr-defined]  # else it keeps a kilobyte a member
+            if info.isreg():
+                reader.expect_content(info.size)
+            yield Entry(
+                name=info.name,
+                size_bytes=info.size,
+                folder=info.isdir(),
+                refusal=_refusal(info),
+                opened=lambda info=info: cast(IO[bytes], archive.extractfile(info)),  # type: ignore[misc]
+            )
+            reader.expect_headers()
+    reader.refuse_what_follows()
+
+
+def _inflated(source: BinaryIO, kind: Kind) -> IO[bytes]:
+    if kind is Kind.TAR_GZ:
+        return cast(IO[bytes], gzip.GzipFile(fileobj=source, mode="rb"))
+    if kind is Kind.TAR_BZ2:
+        return cast(IO[bytes], bz2.BZ2File(source, "rb"))
+    return source
+
+
+def _refusal(info: tarfile.TarInfo) -> str | None:
+    if info.isdir():
+        return None
+    if info.issparse() or any(name.startswith("GNU.sparse") for name in info.pax_headers):
+        return "it is a sparse file; pack it without --sparse"
+    if not info.isreg():
+        return "it is no regular file or folder (a link, a device?); leave it out, or pack the file itself"
+    return None
+
+
+class _Header(tarfile.TarInfo):
+    @classmethod
+    def fromtarfile(cls, tarfile: tarfile.TarFile) -> Self:
+        try:
+            return super().fromtarfile(tarfile)
+        except (_EOF, _SUBSEQUENT):
+            raise
+        except _DAMAGED as error:
+            raise NotAdmitted(f"it is damaged or cut off ({error}); send it again") from None
+
+
+# The parameter of fromtarfile must be called tarfile, and hides the module there.
+_EOF = tarfile.EOFHeaderError  # type: ignore[attr-defined]
+_SUBSEQUENT = tarfile.SubsequentHeaderError  # type: ignore[attr-defined]
+_DAMAGED = tarfile.HeaderError
+
+
+class Forward(io.RawIOBase):
+    """A file that is read from front to back, as far as has been allowed, every byte metered."""
+
+    def __init__(self, source: IO[bytes], meter: Meter) -> None:
+        self._source = source
+        self._meter = meter
+        self._position = 0
+        self._allowed = 0
+        self._in_headers = True
+
+    def expect_headers(self) -> None:
+        """From here on, the rest of a block and the headers of one member may be read."""
+        self._in_headers = True
+        self._allowed = self._position + tarfile.BLOCKSIZE + HEADERS_MAX_BYTES
+
+    def expect_content(self, size_bytes: int) -> None:
+        """From here on, so much may be read."""
+        self._in_headers = False
+        self._allowed = self._position + size_bytes
+
+    def tell(self) -> int:
+        return self._position
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        if whence != io.SEEK_SET or offset < self._position:
+            raise NotAdmitted("its headers lead backward; pack it again")
+        while self._position < offset:
+            if not self.read(min(_PIECE_BYTES, offset - self._position)):
+                break
+        return self._position
+
+    def read(self, size: int = -1) -> bytes:
+        if size < 0 or self._position + size > self._allowed:
+            raise NotAdmitted(
+                f"a member's headers take more than {HEADERS_MAX_BYTES} bytes; pack it without extended "
+                f"attributes"
+            )
+        piece = self._read(size)
+        if self._in_headers and b"0" * DIGITS_MAX in piece.translate(_ONLY_DIGITS):
+            raise NotAdmitted("a member's headers hold endless digits; pack it without extended attributes")
+        return piece
+
+    def refuse_what_follows(self) -> None:
+        """Read to the end of the file; raises NotAdmitted when there is more than zeros."""
+        while piece := self._read(_PIECE_BYTES):
+            if piece.strip(b"\0"):
+                raise NotAdmitted("something stands behind its end mark; pack it as one archive")
+
+    def _read(self, size: int) -> bytes:
+        pieces: list[bytes] = []
+        left = size
+        while left > 0 and (piece := self._source.read(min(left, _PIECE_BYTES))):
+            self._meter.inflated(len(piece))
+            self._position += len(piece)
+            left -= len(piece)
+            pieces.append(piece)
+        return pieces[0] if len(pieces) == 1 else b"".join(pieces)

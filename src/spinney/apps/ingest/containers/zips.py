@@ -1,0 +1,87 @@
+"""The members of a zip, each judged before it is opened.
+
+Of the methods only "stored" and "deflated" are read. ``zipfile`` unpacks bzip2 and LZMA without a
+bound on what one read may yield (some kilobytes of bzip2 can become gigabytes in memory at once).
+"""
+
+import copy
+import stat
+import zipfile
+from collections.abc import Iterator
+from typing import IO, BinaryIO
+
+from spinney.apps.ingest.containers import directory
+from spinney.apps.ingest.containers.entry import Entry
+from spinney.apps.ingest.paths import NotAdmitted, shown
+
+METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+
+_LOCAL_HEADER_BYTES = 30
+# APPNOTE.TXT 4.4.4: encrypted, strongly encrypted, header values masked.
+_ENCRYPTED = 1 << 0 | 1 << 6 | 1 << 13
+
+
+def entries(source: BinaryIO, *, most_members: int) -> Iterator[Entry]:
+    """The members in the order of the table of contents; raises NotAdmitted for what may not enter."""
+    directory.count_entries(source, most=most_members)
+    try:
+        archive = zipfile.ZipFile(source, metadata_encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise NotAdmitted(f"member '{shown(repr(error.object))}': its name is not UTF-8; rename it") from None
+    with archive:
+        infos = archive.infolist()
+        _refuse_overlaps(infos, end=archive.start_dir)
+        for info in infos:
+            yield Entry(
+                # Not info.filename, which ends at a NUL and would hide what stands behind it.
+                name=info.orig_filename,
+                size_bytes=info.file_size,
+                folder=info.orig_filename.endswith("/"),
+                refusal=_refusal(info),
+                opened=lambda info=info: _opened(archive, info),  # type: ignore[misc]
+            )
+
+
+def _refuse_overlaps(infos: list[zipfile.ZipInfo], *, end: int) -> None:
+    """Refuse members that share bytes, so that one kernel of data cannot be unpacked many times.
+
+    After D. Fifield, "A better zip bomb" (WOOT 2019). The extent of a member is taken at its least: a
+    local header may be longer than the name in it.
+    """
+    free_from, before = 0, ""
+    for info in sorted(infos, key=lambda i: i.header_offset):
+        if info.header_offset < free_from:
+            raise NotAdmitted(
+                f"member '{shown(info.orig_filename)}': it shares bytes with '{shown(before)}', like a bomb; "
+                f"pack it again"
+            )
+        free_from = info.header_offset + _LOCAL_HEADER_BYTES + len(info.orig_filename) + info.compress_size
+        before = info.orig_filename
+    if free_from > end:
+        raise NotAdmitted(f"member '{shown(before)}': it reaches into the table of contents; send it again")
+
+
+def _refusal(info: zipfile.ZipInfo) -> str | None:
+    if info.flag_bits & _ENCRYPTED:
+        return "it is encrypted; send it without a password"
+    if info.compress_type not in METHODS:
+        return f"its method ({info.compress_type}) is not stored or deflated; pack it with one of these"
+    if info.volume != 0:
+        return "it lies on another volume; pack it as one file"
+    kind = stat.S_IFMT(info.external_attr >> 16)
+    folder = info.orig_filename.endswith("/")
+    if kind not in (0, stat.S_IFDIR if folder else stat.S_IFREG):
+        return "it is no regular file or folder (a link, a device?); leave it out, or pack the file itself"
+    if folder and info.file_size:
+        return "it is a folder with content of a file; pack it again"
+    if info.compress_type == zipfile.ZIP_STORED and info.compress_size != info.file_size:
+        return "it is stored and its two sizes differ; pack it again"
+    return None
+
+
+def _opened(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> IO[bytes]:
+    # One byte more than it declares: zipfile stops at the declared size, and would hand out the
+    # beginning of a bomb as the whole file if its sum were that of the beginning.
+    longer = copy.copy(info)
+    longer.file_size = info.file_size + 1
+    return archive.open(longer)

@@ -1,0 +1,205 @@
+"""The play: offer, deposit, report, mend, requeue, report again, look through."""
+
+import os
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TextIO
+
+import orjson
+
+from spinney.apps.ingest import looking
+from spinney.apps.ingest.demo.node import kill_whole, node, until, watch
+from spinney.apps.ingest.demo.offering import Found, Offer, find, offer
+from spinney.apps.ingest.demo.plan import Plan, make_room, plan
+from spinney.apps.ingest.demo.service import opened, requeue, set_up, submit
+from spinney.apps.ingest.demo.serving import Web, serving
+from spinney.apps.ingest.paths import shown
+from spinney.apps.ingest.report.lines import counted
+from spinney.apps.ingest.staff import Accepted, Service
+from spinney.model import places
+from spinney.model.errors import SpinneyError, UsageError
+from spinney.model.jobs import Filter
+from spinney.model.states import SETTLED, State
+from spinney.stores.contract import Store
+
+CRASH_AT = 0.3
+"""The share of objects that is done when the node is killed."""
+_MAILS = Filter(type="reports.mail")
+_REPORTS = 2
+_COMPLETED = "\nCompleted objects ("
+"""Where in a report's text the list begins that is left away here."""
+
+
+def main() -> int:
+    try:
+        planned = plan(os.environ)
+        make_room(planned.out)
+        return _run(planned)
+    except SpinneyError as error:
+        print(f"demo: {error}", file=sys.stderr)  # noqa: T201
+        return error.exit_code
+    except OSError as error:  # a file that may not be read, a full disk
+        print(f"demo: {error.strerror}: {error.filename}; mend that, or name another SOURCE or OUT", file=sys.stderr)  # noqa: T201
+        return 1
+    except KeyboardInterrupt:
+        return 130
+
+
+def _run(planned: Plan) -> int:
+    begun = time.monotonic()
+    found = find(planned.source, planned.leave_out)
+    with serving() as web:
+        offered = offer(planned.source, found.things, planned.manifests, web.base)
+        web.files, web.damaged = offered.served, offered.damage
+        with opened(planned, set_up(planned, web.host)) as service, planned.log.open("w") as log:
+            accepted = submit(service, offered.batch)
+            _announce(planned, web, offered, found)
+            _say(f"Depositing them as {accepted.bid}, job {accepted.job} …")
+            play = _Play(plan=planned, service=service, batch=accepted, web=web, offered=offered)
+            reports = play.run(log)
+            _say("Looking through history, inventory and archive …")
+            looked = looking.look(service.store, accepted.job, service.settings, service.folders)
+    wrong = [*_not_as_told(offered, reports), *looked.faults]
+    _tell(planned, play.folder, looked, wrong, time.monotonic() - begun)
+    return 1 if wrong else 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Play:
+    """The batch and those who take part."""
+
+    plan: Plan
+    service: Service
+    batch: Accepted
+    web: Web
+    offered: Offer
+
+    @property
+    def job(self) -> int:
+        return self.batch.job
+
+    @property
+    def store(self) -> Store:
+        return self.service.store
+
+    @property
+    def folder(self) -> Path:
+        """Of the batch."""
+        return self.service.folders / places.job_folder(self.job)
+
+    def run(self, log: TextIO) -> list[dict[str, Any]]:
+        """Both reports, as they stand in ``report.json``."""
+        if self.plan.crash:
+            self._until_killed(log)
+        with node(log) as process:
+            watch(self.job, process)
+            first = self._report(1)
+            self._show(1)
+            self.web.damaged = None
+            objects = requeue(self.service, self.batch.bid)
+            _say(f"The byte is mended, and {counted(objects, 'failed object')} requeued …")
+            watch(self.job, process)
+            second = self._report(_REPORTS)
+            self._show(_REPORTS)
+            if self.plan.smtp is not None:
+                until(self._mailed, process, "the mails have not gone out")
+        return [first, second]
+
+    def _until_killed(self, log: TextIO) -> None:
+        """Run a node until a good part of the objects is done, then kill it whole."""
+        below = Filter(root_id=self.job)
+
+        def far_enough() -> bool:
+            counts = self.store.counts(below)
+            busy = counts.get(State.RUNNING, 0) + counts.get(State.CLAIMED, 0)
+            return counts.get(State.COMPLETED, 0) >= CRASH_AT * len(self.offered.things) and busy > 0
+
+        with node(log) as process:
+            watch(self.job, process, far_enough)
+            killed = kill_whole(process)
+        if self.store.job(self.job).state in SETTLED:
+            _say("The batch had ended before the node could be killed in its middle; take a larger SOURCE.")
+            return
+        done = self.store.counts(below).get(State.COMPLETED, 0)
+        _say(f"CRASH: killed the node's {killed} processes with SIGKILL when {done} objects were done; next one …")
+
+    def _mailed(self) -> bool:
+        mails = self.store.jobs(_MAILS)
+        return len(mails) >= _REPORTS and all(mail.state in SETTLED for mail in mails)
+
+    def _report(self, number: int) -> dict[str, Any]:
+        path = self._report_folder(number) / "report.json"
+        if not path.exists():
+            job = self.store.job(self.job)
+            raise UsageError(
+                f"the batch is {job.state} without its report {number} ({job.message}); look into {self.plan.log}"
+            )
+        found: dict[str, Any] = orjson.loads(path.read_bytes())
+        return found
+
+    def _show(self, number: int) -> None:
+        """The report without what is completed."""
+        text = (self._report_folder(number) / "report.txt").read_text()
+        _say(f"\n{text.partition(_COMPLETED)[0].rstrip()}\n")
+
+    def _report_folder(self, number: int) -> Path:
+        return self.folder / "reports" / f"{number:04d}"
+
+
+def _announce(planned: Plan, web: Web, offered: Offer, found: Found) -> None:
+    things = offered.things
+    _say(
+        f"{planned.source}: {counted(len(things), 'object')} of {counted(sum(len(t.files) for t in things), 'file')}, "
+        f"served at {web.host}"
+    )
+    for sentence in found.left_out:
+        _say(f"  left out: {sentence}")
+    _say(f"  one byte of {offered.damage} is wrong as it is served")
+
+
+# --- what came of it --------------------------------------------------------------------------
+
+
+def _not_as_told(offered: Offer, reports: list[dict[str, Any]]) -> list[str]:
+    """What is otherwise in the reports than it was to be."""
+    first, second = reports
+    name = shown(offered.damaged.name)
+    stood = [(end["title"], end["stage"]) for end in first["failed"]]
+    wrong = []
+    if stood != [(name, "downloading")]:
+        wrong.append(f"the first report should tell of one failed object, {name} at downloading, and tells of {stood}")
+    if second["state"] != "completed" or second["totals"]["completed"] != len(offered.things):
+        wrong.append(f"the second report should tell that all is completed, and says {second['totals']}")
+    if second["changes"]["mended"] != [name]:
+        wrong.append(f"the second report should tell that {name} was mended, and tells of {second['changes']}")
+    return wrong
+
+
+def _tell(planned: Plan, folder: Path, looked: looking.Looked, wrong: list[str], took_s: float) -> None:
+    _say(f"  jobs {looked.jobs:,}, attempts {looked.attempts:,}, interrupted by a crash {looked.interrupted:,}")
+    _say(f"  objects {looked.objects:,}, files read once more {looked.files:,}, bytes {looked.bytes:,}")
+    for fault in wrong:
+        _say(f"  FAULT {fault}")
+    if not wrong:
+        _say("  no recorded stage ran again unasked, nothing in the archive is wrong, nothing is left over")
+    _say("")
+    for name, place in (
+        ("archive", planned.archive),
+        ("inventory", planned.out / "home" / "inventory.db"),
+        ("reports", folder / "reports"),
+        ("settings", planned.settings),
+        ("store", planned.out / "spinney.db"),
+        ("node log", planned.log),
+    ):
+        _say(f"  {name:<10} {place}")
+    _say(f"\n{took_s:.1f} s in all")
+
+
+def _say(text: str) -> None:
+    print(text, flush=True)  # noqa: T201
+
+
+if __name__ == "__main__":
+    sys.exit(main())

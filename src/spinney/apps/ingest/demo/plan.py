@@ -1,0 +1,82 @@
+"""What the demo is asked to do, and the room that it makes for itself."""
+
+import shutil
+import sysconfig
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from spinney.model.errors import UsageError
+
+MARK = ".spinney-demo"
+"""By this file a folder is known to be an earlier demo's, which may be removed."""
+CACHES = frozenset({"__pycache__", "site-packages", "dist-packages"})
+"""Left out of the standard library: what others put there."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What to deposit, and where everything goes."""
+
+    source: Path
+    leave_out: frozenset[str]
+    out: Path
+    crash: bool
+    smtp: tuple[str, int] | None
+
+    @property
+    def store(self) -> str:
+        return f"sqlite:///{self.out / 'spinney.db'}"
+
+    @property
+    def settings(self) -> Path:
+        return self.out / "ingest.toml"
+
+    @property
+    def archive(self) -> Path:
+        return self.out / "archive"
+
+    @property
+    def manifests(self) -> Path:
+        return self.out / "manifests"
+
+    @property
+    def log(self) -> Path:
+        return self.out / "node.log"
+
+
+def plan(environment: Mapping[str, str]) -> Plan:
+    """The plan that ``SOURCE``, ``OUT``, ``CRASH`` and ``SMTP`` ask for. Raises UsageError."""
+    named = environment.get("SOURCE")
+    source = Path(named or sysconfig.get_path("stdlib")).expanduser().resolve()
+    if not source.is_dir():
+        raise UsageError(f"SOURCE={named} is no folder; name one, as in make demo SOURCE=/some/folder")
+    out = Path(environment.get("OUT") or "demo-out").resolve()
+    if out == source or source in out.parents or out in source.parents:
+        raise UsageError(f"{source} and {out} lie within each other; put the output elsewhere with OUT=/some/folder")
+    return Plan(
+        source=source,
+        leave_out=frozenset() if named else CACHES,
+        out=out,
+        crash=environment.get("CRASH", "") not in ("", "0"),
+        smtp=_smtp(environment.get("SMTP", "")),
+    )
+
+
+def make_room(out: Path) -> None:
+    """An empty folder; what an earlier demo left there is removed. Raises UsageError for a folder of anybody else's."""
+    if out.exists():
+        if not (out / MARK).exists():
+            raise UsageError(f"{out} is there and is no earlier demo's; move it away, or name another with OUT=")
+        shutil.rmtree(out)
+    out.mkdir(parents=True)
+    (out / MARK).touch()
+
+
+def _smtp(text: str) -> tuple[str, int] | None:
+    if not text:
+        return None
+    host, _, port = text.rpartition(":")
+    if not host or not port.isdecimal():
+        raise UsageError(f"SMTP={text} names no mail server; write SMTP=127.0.0.1:2525")
+    return host, int(port)

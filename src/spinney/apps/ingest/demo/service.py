@@ -1,0 +1,81 @@
+"""The settings of the demo's service, and a batch handed in."""
+
+import getpass
+import json
+import os
+import subprocess
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+from spinney.app import now_us
+from spinney.apps.ingest import settings, staff
+from spinney.apps.ingest.demo.node import spinney
+from spinney.apps.ingest.demo.plan import Plan
+from spinney.apps.ingest.staff import Service
+from spinney.config import ENVIRONMENT
+from spinney.config import settings as spinney_settings
+from spinney.control import Control
+from spinney.stores.sql import open_store
+from spinney.waking import wake_all
+
+PROFILE = "demo"
+DEPOSITOR = "depositor@example.org"
+_TAKES_SPACE = "0.99"
+"""A machine on which somebody tries this may be fuller than one that keeps an archive should be."""
+
+
+def set_up(plan: Plan, host: str) -> settings.Settings:
+    """Write settings and profile, make the store; from now on the environment names both. ``host``: whose payloads
+    may be fetched although it is this machine."""
+    mail = "" if plan.smtp is None else _mail(*plan.smtp)
+    plan.settings.write_text(
+        f'home = "home"\n{mail}\n[storage.main]\nurl = {_text(str(plan.archive))}\n\n'
+        '[minters.main]\nnaan = "99999"\nshoulder = "fk4"\n\n'
+        f"[working]\nlimit = {_TAKES_SPACE}\nwarning = {_TAKES_SPACE}\n"
+    )
+    profiles = plan.out / "home" / "profiles"
+    profiles.mkdir(parents=True)
+    (profiles / f"{PROFILE}.toml").write_text(
+        f'collection = "demo"\nhosts = [{_text(host)}]\n\n'
+        f'[report]\nbatch = ["{DEPOSITOR}"]\nadmins = []\nkind = "attached"\n'
+    )
+    os.environ[ENVIRONMENT] = plan.store
+    os.environ[settings.VARIABLE] = str(plan.settings)
+    subprocess.run(spinney("init"), check=True, stdout=subprocess.DEVNULL)
+    return settings.load()
+
+
+@contextmanager
+def opened(planned: Plan, service: settings.Settings) -> Iterator[Service]:
+    """The hand of whoever plays this on the service."""
+    found = spinney_settings(None, None, environment=os.environ, directory=planned.out)
+    with closing(open_store(found.store)) as store:
+        yield Service(
+            control=Control(
+                store=store, clock=now_us, nudge=lambda: wake_all(store, found.run_dir), by=getpass.getuser()
+            ),
+            settings=service,
+            folders=found.folders,
+        )
+
+
+def submit(service: Service, manifest: Path) -> staff.Accepted:
+    """Hand a manifest in."""
+    with manifest.open("rb") as payload:
+        given = staff.Deposit(name=manifest.name, profile=PROFILE, submitter=DEPOSITOR)
+        return staff.submit(service, payload, given)
+
+
+def requeue(service: Service, bid: str) -> int:
+    """Send the failed objects of a batch back to where they failed; how many."""
+    return sum(staff.requeue(service, planned).touched for planned in staff.plan(service, [bid]))
+
+
+def _mail(host: str, port: int) -> str:
+    return f'\n[mail]\nhost = {_text(host)}\nport = {port}\nsecurity = "none"\nsender = "Demo <demo@example.org>"\n'
+
+
+def _text(value: str) -> str:
+    """A TOML string; JSON's are among them."""
+    return json.dumps(value)

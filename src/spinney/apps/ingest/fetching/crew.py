@@ -1,0 +1,118 @@
+"""Several tasks at once in threads, with the caller's own functions called in the caller's thread only."""
+
+import queue
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+from spinney.apps.ingest.fetching.nouns import Stopped
+from spinney.apps.ingest.fetching.troubles import Halted
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+TOLD_EVERY_S = 0.2
+"""Progress is summed up this long, and it is asked this often whether to stop."""
+
+GROW_S = 0.01
+"""After so long there are twice as many hands. A thread takes a millisecond to start: a few files from a quick server
+are there before a second one would be."""
+
+News = queue.SimpleQueue[int | None]
+
+
+def together(
+    tasks: Sequence[T],
+    do: Callable[[T, Callable[[int], None]], R],
+    *,
+    at_once: int,
+    halt: threading.Event,
+    progress: Callable[[int], None],
+    stopped: Callable[[], bool],
+) -> list[R]:
+    """What ``do(task, heard)`` returns for each task, in their order; ``heard`` takes counts for ``progress``.
+
+    The first failure sets ``halt``, on which the others end soon, and is raised when they have. Raises
+    Stopped when ``stopped`` says so.
+    """
+    news: News = queue.SimpleQueue()
+    results: dict[int, R] = {}
+    failures: list[BaseException] = []
+    numbers = _shared(len(tasks))
+
+    def work() -> None:
+        try:
+            for number in numbers:
+                if halt.is_set():
+                    return
+                results[number] = do(tasks[number], news.put)
+        except Halted:
+            return
+        except BaseException as error:
+            failures.append(error)
+            halt.set()
+            raise
+
+    most = max(1, min(at_once, len(tasks)))
+
+    def hire(pool: ThreadPoolExecutor, hands: int) -> int:
+        """Twice as many hands, at most as many as there are tasks left; returns how many came."""
+        left = len(tasks) - len(results) - hands
+        new = max(0, min(most - hands, max(1, hands), left))
+        for _ in range(new):
+            pool.submit(work).add_done_callback(lambda _: news.put(None))
+        return new
+
+    with ThreadPoolExecutor(max_workers=most, thread_name_prefix="fetch") as pool:
+        try:
+            called_off = _listen(news, lambda hands: hire(pool, hands), halt, progress, stopped)
+        except BaseException:
+            halt.set()
+            raise
+    if failures:
+        raise failures[0]
+    if called_off:
+        raise Stopped("fetching was called off; what has come is kept, so start it again to go on from there")
+    return [results[number] for number in range(len(tasks))]
+
+
+def _listen(
+    news: News,
+    hire: Callable[[int], int],
+    halt: threading.Event,
+    progress: Callable[[int], None],
+    stopped: Callable[[], bool],
+) -> bool:
+    """Tell the caller what is heard until all hands are done; whether the caller called it off."""
+    heard, hands, called_off = 0, hire(0), False
+    at_work = hands
+    told = grown = time.monotonic()
+    while at_work:
+        try:
+            one = news.get(timeout=GROW_S if hands else TOLD_EVERY_S)
+            heard += one or 0
+            at_work -= one is None
+        except queue.Empty:
+            pass
+        if hands and time.monotonic() - grown >= GROW_S and not halt.is_set():
+            new = hire(hands)
+            at_work += new
+            hands = hands + new if new else 0  # there is nothing for another one
+            grown = time.monotonic()
+        if at_work and time.monotonic() - told < TOLD_EVERY_S:
+            continue
+        if heard:
+            progress(heard)
+            heard = 0
+        if at_work and not called_off and stopped():
+            called_off = True
+            halt.set()
+        told = time.monotonic()
+    return called_off
+
+
+def _shared(count: int) -> Iterator[int]:
+    # next() of a range's iterator is one step of the interpreter, so that threads may share it.
+    return iter(range(count))

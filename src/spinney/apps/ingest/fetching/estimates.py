@@ -1,0 +1,75 @@
+"""What payloads weigh, before any is fetched."""
+
+import threading
+from collections.abc import Callable, Sequence
+
+from spinney.apps.ingest.fetching import answers, crew, urls
+from spinney.apps.ingest.fetching.asking import Asker, refused
+from spinney.apps.ingest.fetching.local import size_of
+from spinney.apps.ingest.fetching.nouns import Estimate, Rules, Surroundings
+from spinney.apps.ingest.fetching.troubles import Trouble
+from spinney.apps.ingest.paths import NotAdmitted
+
+TRIES = 2
+"""A connection kept alive may close just as it is used again; more patience is the download's."""
+
+_NO_HEAD = frozenset({405, 501})
+
+
+def estimate(
+    wanted: Sequence[str],
+    rules: Rules,
+    *,
+    at_once: int = 16,
+    stopped: Callable[[], bool] = lambda: False,
+    given: Surroundings | None = None,
+) -> list[Estimate]:
+    """The size of each URL by HEAD (``file:`` by the file system), in the order given.
+
+    A problem with one stops no other, and is a warning: only fetching shows what can be had. (A URL
+    signed for GET answers HEAD with 403.) Raises Stopped.
+    """
+    halt = threading.Event()
+    asker = Asker(rules, halt, given or Surroundings(), at_once=at_once)
+
+    def one(url: str, _heard: Callable[[int], None]) -> Estimate:
+        return _estimated(asker, url, rules)
+
+    try:
+        return crew.together(
+            wanted, one, at_once=at_once, halt=halt, progress=lambda _: None, stopped=stopped
+        )
+    finally:
+        asker.close()
+
+
+def _estimated(asker: Asker, url: str, rules: Rules) -> Estimate:
+    try:
+        parsed = urls.admitted(url)
+        if parsed.scheme == "file":
+            root, path = urls.beneath(parsed, rules.file_roots)
+            return Estimate(url=url, size_bytes=size_of(root, path))
+        return Estimate(url=url, size_bytes=_asked(asker, url, rules))
+    except NotAdmitted as error:
+        return Estimate(url=url, problem=str(error))
+    except Trouble as trouble:
+        return Estimate(url=url, problem=f"{urls.shown_text(url)}: {trouble.reason}")
+    except OSError as error:
+        return Estimate(url=url, problem=f"{urls.shown_text(url)} cannot be read ({error.strerror}); mend that")
+
+
+def _asked(asker: Asker, url: str, rules: Rules) -> int | None:
+    for tries_left in reversed(range(TRIES)):
+        try:
+            with asker.ask("HEAD", url, {}) as answer:
+                if answer.status in _NO_HEAD:
+                    return None
+                if answer.status != 200:
+                    raise refused(answer, rules)
+                if answers.encoding_of(answer.headers):
+                    return None
+                return answers.length_of(answer.headers)
+        except Trouble as trouble:
+            if not (tries_left and trouble.retryable):
+                raise
+    raise AssertionError("the last try returns or raises")

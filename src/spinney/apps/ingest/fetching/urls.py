@@ -1,0 +1,112 @@
+"""Which URLs may be asked, and how they are shown."""
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from urllib.parse import unquote_to_bytes
+
+import httpx
+
+from spinney.apps.ingest import paths
+from spinney.apps.ingest.paths import NotAdmitted
+
+LENGTH_MAX = 8000
+"""RFC 9110 section 4.1 asks for 8,000 octets at least; what is longer is no address of a file."""
+
+PORTS = {"http": 80, "https": 443}
+
+
+def admitted(url: str) -> httpx.URL:
+    """The parsed URL, when its form lets it be asked at all; else raises NotAdmitted.
+
+    Userinfo is refused, so that no credentials come into a manifest, a log or a report.
+    """
+    if len(url) > LENGTH_MAX:
+        raise NotAdmitted(f"the URL '{_cut(url)}' is longer than {LENGTH_MAX} characters; give a shorter one")
+    try:
+        parsed = httpx.URL(url)
+    except (httpx.InvalidURL, ValueError):
+        raise NotAdmitted(f"'{_cut(url)}' is no URL; mend it") from None
+    if parsed.scheme not in ("http", "https", "file"):
+        raise NotAdmitted(
+            f"'{_cut(url)}' begins with '{paths.shown(parsed.scheme[:20])}:'; "
+            f"only http, https and file can be fetched"
+        )
+    if b"@" in parsed.netloc or parsed.userinfo:
+        raise NotAdmitted(
+            f"the URL of {paths.shown(parsed.host)} bears a user name or password; leave them out and make "
+            f"the file readable without, or with a signed URL"
+        )
+    if parsed.scheme != "file" and not parsed.host:
+        raise NotAdmitted(f"'{_cut(url)}' names no host; give the whole URL")
+    if parsed.port is not None and not 0 < parsed.port < 1 << 16:
+        raise NotAdmitted(f"'{_cut(url)}' names a port that cannot be; mend the URL")
+    return parsed
+
+
+def shown(url: httpx.URL) -> str:
+    """The URL for logs and people: no userinfo, no fragment, and no query, which may be a signature."""
+    if url.scheme == "file":
+        return paths.shown(f"file://{url.path}")
+    query = "?…" if url.query else ""
+    return paths.shown(f"{url.scheme}://{host_name(url)}{url.raw_path.partition(b'?')[0].decode('ascii')}{query}")
+
+
+def shown_text(url: str) -> str:
+    """The same for text that may be no URL at all."""
+    try:
+        return shown(admitted(url))
+    except NotAdmitted:
+        return _cut(url)
+
+
+def hosts_of(urls: Iterable[str]) -> list[str]:
+    """The servers that will be asked: sorted ``host``, or ``host:port`` where the port is not the usual one.
+
+    ``file:`` has none. Where redirects lead is not known before. Raises NotAdmitted for what is no URL.
+    """
+    parsed = (admitted(u) for u in urls)
+    return sorted({host_name(u) for u in parsed if u.scheme != "file"})
+
+
+def host_name(url: httpx.URL) -> str:
+    """``host`` or ``host:port`` as it stands in a URL, in ASCII and lower case."""
+    host = bracketed(url.raw_host.decode("ascii").lower())
+    return host if url.port is None else f"{host}:{url.port}"
+
+
+def bracketed(host: str) -> str:
+    """An IPv6 address as it stands in a URL; any other host as it is."""
+    return f"[{host}]" if ":" in host and not host.startswith("[") else host
+
+
+def beneath(url: httpx.URL, roots: Sequence[Path]) -> tuple[Path, str]:
+    """The root a ``file:`` URL lies below, and its path from there. Raises NotAdmitted.
+
+    Only names are judged here; links are refused when the file is opened.
+    """
+    if url.host not in ("", "localhost") or url.query or url.fragment:
+        raise NotAdmitted(
+            f"'{_cut(str(url))}' has a host, query or fragment; write file:/// and the path, "
+            f"with '?' as %3F and '#' as %23"
+        )
+    try:
+        path = unquote_to_bytes(url.raw_path).decode()
+    except UnicodeDecodeError:
+        raise NotAdmitted(f"the path of '{_cut(str(url))}' is not UTF-8; rename the file") from None
+    if not path.startswith("/"):
+        raise NotAdmitted(f"'{_cut(str(url))}' is no absolute path; write file:/// and the whole path")
+    inside = paths.relative(path.removeprefix("/"))
+    for root in roots:
+        above = f"{str(root).strip('/')}/".removeprefix("/")
+        if root.is_absolute() and inside.startswith(above):
+            return root, inside.removeprefix(above)
+    raise NotAdmitted(
+        f"'{paths.shown(path)}' lies below no folder that file: URLs are admitted from; "
+        f"move it there or have the folder added to the configuration"
+    )
+
+
+def _cut(url: str) -> str:
+    # What cannot be parsed may still bear a password: nothing behind an '@' or '?' sign is shown whole.
+    plain = url.rpartition("@")[2].partition("?")[0]
+    return paths.shown(plain[:140] + ("…" if len(plain) > 140 else ""))

@@ -1,0 +1,77 @@
+"""ANVL, "A Name-Value Language": lines of ``name: value``, as ERC and EZID write them.
+
+After draft-kunze-anvl and the EZID API's section "Request and response bodies": percent signs and line
+ends are written as %25, %0A, %0D, in names the colon too. A line that begins with blank space goes on
+with the value before it; one that begins with '#' is a comment; an empty one ends the record.
+"""
+
+import re
+from dataclasses import dataclass
+
+from spinney.apps.ingest.paths import NotAdmitted, shown
+
+# Line ends as str.splitlines knows them, and what else no line of text should hold.
+_IN_VALUES = re.compile("[%\u0000-\u001f\u007f-\u009f\u2028\u2029]")
+_IN_NAMES = re.compile("[%:\u0000-\u001f\u007f-\u009f\u2028\u2029]")
+_BLANK = " \t"
+_SURROGATES = re.compile("[\ud800-\udfff]")
+_ESCAPES = re.compile(r"(?:%[0-9A-Fa-f]{2})+")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Element:
+    """A name and its value."""
+
+    name: str
+    value: str
+    line: int
+    """Where it begins, from 1 on."""
+
+
+def line(name: str, value: str) -> str:
+    """One line, with its end. Lone surrogates, which UTF-8 cannot hold, become U+FFFD."""
+    return f"{_escaped(_IN_NAMES, name)}: {_escaped(_IN_VALUES, value)}".rstrip(" ") + "\n"
+
+
+def parse(text: str) -> list[Element]:
+    """The elements of the first record; raises NotAdmitted with the number of a line that is none."""
+    elements: list[Element] = []
+    for number, raw in enumerate(re.split(r"\r\n|\n|\r", text), start=1):
+        if not raw.strip():
+            if elements:
+                break
+            continue
+        if raw.startswith("#"):
+            continue
+        if raw[0] in _BLANK:
+            _continue(elements, raw, number)
+            continue
+        name, colon, value = raw.partition(":")
+        if not colon:
+            raise NotAdmitted(f"line {number} ('{shown(raw[:60])}') has no colon; write 'name: value'")
+        elements.append(Element(name=unescaped(name.strip(_BLANK)), value=value.strip(_BLANK), line=number))
+    return [Element(name=e.name, value=unescaped(e.value), line=e.line) for e in elements]
+
+
+def unescaped(text: str) -> str:
+    """A name or value with its %-escapes undone; what is no escape, or no UTF-8, stays as it is."""
+    return _ESCAPES.sub(_decoded, text)
+
+
+def _continue(elements: list[Element], raw: str, number: int) -> None:
+    if not elements:
+        raise NotAdmitted(f"line {number} goes on with a value, and there is none before it; begin it at the left")
+    last = elements[-1]
+    elements[-1] = Element(name=last.name, value=f"{last.value} {raw.strip(_BLANK)}".strip(_BLANK), line=last.line)
+
+
+def _decoded(match: re.Match[str]) -> str:
+    try:
+        return bytes.fromhex(match[0].replace("%", "")).decode()
+    except UnicodeDecodeError:
+        return match[0]
+
+
+def _escaped(pattern: re.Pattern[str], text: str) -> str:
+    whole = _SURROGATES.sub("\ufffd", text)
+    return pattern.sub(lambda m: "".join(f"%{b:02X}" for b in m[0].encode()), whole)

@@ -1,0 +1,68 @@
+"""ARKs: their parts, their one form, and which of them are the same.
+
+After draft-kunze-ark, sections "ARK Anatomy" and "Normalization and Lexical Equivalence". One form is
+made of all that mean the same: the host before it goes, the label becomes ``ark:/`` (the older form
+``ark:/12345/x`` and the newer ``ark:12345/x`` are one), hyphens go, since text formatting brings them
+in, the authority's number becomes lower case, hexadecimal digits upper case, and structural characters
+that follow another or end the name go. The case of the name counts.
+"""
+
+import re
+from dataclasses import dataclass
+
+from spinney.apps.ingest.paths import NotAdmitted, shown
+
+LENGTH_MAX = 255
+"""Characters of an ARK that is read; ours, so that a name made from it fits a file system."""
+
+_HOST = re.compile(r"https?://[^/\s]+/(?=ark:)", re.IGNORECASE)
+_HYPHENS = re.compile("[-\u00ad\u2010-\u2015]")
+_NAAN = re.compile(r"[0-9a-z]+", re.ASCII)
+_NAME = re.compile(r"[0-9A-Za-z=~*+@_$%][0-9A-Za-z=~*+@_$%./]*", re.ASCII)
+_LABEL = re.compile(r"ark:", re.IGNORECASE)
+_HEX = re.compile(r"%[0-9A-Fa-f]{2}")
+_STRUCTURAL_RUN = re.compile(r"([./])[./]+")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ark:
+    """An ARK in its one form; ``str`` writes it."""
+
+    naan: str
+    """The number of the name assigning authority."""
+    name: str
+    """What the authority assigned."""
+    qualifier: str = ""
+    """What lies within the object, or a variant of it, from the first '/' or '.' on."""
+
+    def __str__(self) -> str:
+        return f"ark:/{self.naan}/{self.name}{self.qualifier}"
+
+
+def parse(text: str) -> Ark:
+    """The ARK that a text is; raises NotAdmitted when it is none."""
+    stripped = text.strip()
+    if len(stripped) > LENGTH_MAX:
+        raise NotAdmitted(f"'{shown(stripped[:40])}…' is longer than an ARK may be ({LENGTH_MAX}); shorten it")
+    core = _HOST.sub("", stripped, count=1)
+    label = _LABEL.match(core)
+    rest = core[label.end() :] if label else ""
+    naan, _, name = _HYPHENS.sub("", rest).removeprefix("/").partition("/")
+    naan = naan.lower()
+    if not (_NAAN.fullmatch(naan) and _NAME.fullmatch(name) and len(_HEX.findall(name)) == name.count("%")):
+        raise NotAdmitted(f"'{shown(text)}' is no ARK; give one like ark:/12345/fk4abc")
+    whole = _HEX.sub(lambda m: m[0].upper(), name)
+    whole = _STRUCTURAL_RUN.sub(r"\1", whole).rstrip("./")
+    cut = re.search(r"[./]|$", whole)
+    at = cut.start() if cut else len(whole)
+    return Ark(naan=naan, name=whole[:at], qualifier=whole[at:])
+
+
+def canonical(text: str) -> str:
+    """The one form of an ARK, ``ark:/12345/fk4abc``; raises NotAdmitted."""
+    return str(parse(text))
+
+
+def same(one: str, other: str) -> bool:
+    """Whether two ARKs identify the same thing; raises NotAdmitted when one is none."""
+    return parse(one) == parse(other)

@@ -1,0 +1,190 @@
+"""Minting by an EZID service over HTTP.
+
+After "The EZID API, Version 2", operation "mint identifier": POST to ``/shoulder/<shoulder>`` with ANVL
+in the body; the answer is ``success: <identifier>`` or ``error: <reason>``.
+
+EZID mints anew each time that it is asked. An answer that is lost, because the line broke, the time
+was up or this process died, leaves an ARK that nobody uses; the next try mints another. That is the
+price of a service that takes no key; an ARK is never given twice.
+"""
+
+import asyncio
+import base64
+import functools
+import ipaddress
+import ssl
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+import httpx
+
+from spinney.apps.ingest.identifiers import anvl, arks, noid
+from spinney.apps.ingest.paths import NotAdmitted, shown
+
+ANSWER_MAX_BYTES = 64 << 10
+
+_HEADERS = {
+    "Content-Type": "text/plain; charset=UTF-8",
+    "Accept": "text/plain",
+    "Accept-Encoding": "identity",
+}
+_ERC_NAMES = {"who": "erc.who", "what": "erc.what", "when": "erc.when", "target": "_target"}
+_LENGTHS = {"content-length", "transfer-encoding"}
+
+
+class MintFailed(Exception):
+    """The service gave no ARK this time; the message says how often it was asked, and what to do."""
+
+
+class _Again(Exception):
+    """This try brought no answer and another might."""
+
+
+def _pause(tries: int) -> None:
+    time.sleep(min(2.0 ** (tries - 1), 30.0))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EzidMinter:
+    """Mints on one shoulder of an EZID service.
+
+    The same key may be given another ARK when it is asked for again; the caller keeps the first.
+    """
+
+    url: str
+    """Of the service: ``https://ezid.example.org``. Plain http only to this host itself (loopback)."""
+    shoulder: str
+    """With the NAAN: ``ark:/99999/fk4``."""
+    user: str
+    password: str = field(repr=False)
+    tries: int = 4
+    """In all, for one ARK."""
+    timeout_s: float = 30.0
+    """For one try, from the connection to the last byte of the answer."""
+    pause: Callable[[int], None] = field(default=_pause, repr=False)
+    """Waits before the next try; gets how many there have been."""
+    check_characters: bool = True
+    """Whether the shoulder's names end in a NOID check character, as EZID's do; a wrong one is refused."""
+
+    def __post_init__(self) -> None:
+        _judge_url(self.url)
+        if self.tries < 1:
+            raise NotAdmitted(f"{self.tries} tries mint nothing; give 1 or more")
+        arks.parse(self.shoulder)
+
+    def mint(self, key: str, about: Mapping[str, str]) -> str:
+        """A new ARK; ``about`` has who, what, when, target, or elements by EZID's own names.
+
+        Not to be called in a running event loop (call it in a thread there).
+
+        Raises NotAdmitted when the service refuses (another try would meet the same), MintFailed when
+        it did not answer in ``tries`` tries or answered what cannot be read.
+        """
+        body = _body(about)
+        for tries in range(1, self.tries + 1):
+            try:
+                return self._minted(self._answer(body))
+            except _Again as error:
+                reason = str(error)
+            if tries < self.tries:
+                self.pause(tries)
+        raise MintFailed(
+            f"EZID at {self.url} gave no ARK in {self.tries} tries (the last: {reason}); retry when it is back"
+        )
+
+    def _answer(self, body: str) -> str:
+        """The text of a successful answer."""
+        try:
+            # A loop of its own: httpx's timeouts are for each piece, and a service that drips could hold
+            # a stage for ever. Here the whole try has one.
+            status, text = asyncio.run(self._asked(body))
+        except TimeoutError:
+            raise _Again(f"no whole answer within {self.timeout_s:g} s") from None
+        except httpx.TransportError as error:
+            raise _Again(self._shown(str(error) or type(error).__name__)) from None
+        if status >= 500 or status == 429:
+            raise _Again(f"{status} '{text[:200]}'")
+        if status not in (200, 201):
+            raise NotAdmitted(
+                f"EZID at {self.url} refused to mint on {self.shoulder}: {status} '{text[:200]}'; mend the "
+                f"profile's minter, its account or what it says of the object"
+            )
+        return text
+
+    async def _asked(self, body: str) -> tuple[int, str]:
+        content = b""
+        async with (
+            asyncio.timeout(self.timeout_s),
+            httpx.AsyncClient(verify=_tls(), timeout=None, follow_redirects=False) as client,  # noqa: S113
+            client.stream(
+                "POST",
+                f"{self.url.rstrip('/')}/shoulder/{self.shoulder}",
+                headers=_HEADERS,
+                content=body.encode(),
+                auth=httpx.BasicAuth(self.user, self.password),
+            ) as response,
+        ):
+            if not _LENGTHS & set(response.headers):
+                raise _Again("its answer has no length, so that nobody could tell if it were cut short")
+            async for piece in response.aiter_raw():
+                content += piece
+                if len(content) > ANSWER_MAX_BYTES:
+                    raise _Again(f"its answer is longer than {ANSWER_MAX_BYTES} bytes")
+        return response.status_code, self._shown(content.decode("utf-8", "backslashreplace"))
+
+    def _minted(self, answer: str) -> str:
+        """The ARK of an answer. It is not asked again for what cannot be read: it may have minted."""
+        word, _, rest = answer.partition(":")
+        identifier = rest.partition("|")[0].strip()
+        try:
+            ark = arks.canonical(identifier)
+        except NotAdmitted:
+            ark = ""
+        if word.strip() != "success" or not ark:
+            raise MintFailed(f"EZID at {self.url} answered '{answer[:200]}', which names no ARK; look at the service")
+        if not ark.startswith(arks.canonical(self.shoulder)):
+            raise MintFailed(f"EZID at {self.url} answered {ark}, which is not on {self.shoulder}; look at the service")
+        if self.check_characters and not noid.verify(ark.removeprefix("ark:/")):
+            raise MintFailed(
+                f"EZID at {self.url} answered {ark}, whose check character is wrong; retry, or turn the check "
+                f"off if names of {self.shoulder} have none"
+            )
+        return ark
+
+    def _shown(self, text: str) -> str:
+        """A foreign text on one line, and without the password, should the service repeat it."""
+        header = base64.b64encode(f"{self.user}:{self.password}".encode()).decode()
+        for secret in (header, self.password):
+            if secret:
+                text = text.replace(secret, "***")
+        return shown(text.strip())
+
+
+def _body(about: Mapping[str, str]) -> str:
+    elements = {_ERC_NAMES.get(name, name): value for name, value in about.items()}
+    return anvl.line("_profile", "erc") + "".join(anvl.line(n, v) for n, v in elements.items() if n != "_profile")
+
+
+def _judge_url(text: str) -> None:
+    try:
+        url = httpx.URL(text)
+    except httpx.InvalidURL:
+        raise NotAdmitted("EZID's address is no URL; give one like https://ezid.example.org") from None
+    if url.userinfo:
+        raise NotAdmitted(f"EZID's address has a user or password in it (host {shown(url.host)}); give them apart")
+    if (url.scheme == "https" and url.host) or (url.scheme == "http" and _is_loopback(url.host)):
+        return
+    raise NotAdmitted(f"'{shown(text)}' is not https, and the password would go in the clear; give an https address")
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+@functools.cache
+def _tls() -> ssl.SSLContext:
+    return ssl.create_default_context()  # tens of milliseconds: once a process

@@ -1,0 +1,40 @@
+"""An order of the numbers below a size that looks like none, repeats nothing and needs no memory.
+
+A Feistel network permutes the smallest space of 2n bits that holds the size; what falls outside is
+permuted again until it falls inside ("cycle walking", Black and Rogaway 2002; at most four rounds on
+average). This scatters names, it hides nothing: who has the key can undo it.
+"""
+
+import hashlib
+
+_ROUNDS = 6
+
+
+def scattered(number: int, size: int, key: bytes = b"") -> int:
+    """The place of ``number`` in the order that ``key`` gives to the numbers 0..size-1.
+
+    For ever the same: names that were minted depend on it.
+    """
+    if not 0 <= number < size:
+        raise ValueError(f"{number} is not within 0..{size - 1}; give a number below the size")
+    half_bits = max(1, ((size - 1).bit_length() + 1) // 2)
+    seed = hashlib.blake2b(key, person=b"spinney scatter").digest()
+    number = _permuted(number, half_bits, seed)
+    while number >= size:
+        number = _permuted(number, half_bits, seed)
+    return number
+
+
+def _permuted(number: int, half_bits: int, seed: bytes) -> int:
+    mask = (1 << half_bits) - 1
+    left, right = number >> half_bits, number & mask
+    for turn in range(_ROUNDS):
+        left, right = right, left ^ (_mixed(right, turn, half_bits, seed) & mask)
+    return left << half_bits | right
+
+
+def _mixed(half: int, turn: int, half_bits: int, seed: bytes) -> int:
+    width = half_bits // 8 + 1
+    text = bytes((turn,)) + half.to_bytes(width, "big")
+    # Wider than a digest only for spaces of more than 2**1024, where the rest of a half stays as it is.
+    return int.from_bytes(hashlib.blake2b(text, key=seed).digest(), "big")

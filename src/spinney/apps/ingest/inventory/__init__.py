@@ -1,0 +1,42 @@
+"""The inventory: what the archive holds, in SQL tables of its own, on SQLite or PostgreSQL.
+
+**Who writes what, in which order.** An object job, when it has no ark, asks ``number`` for the number of its own key
+and makes an ark of it; then it ``bind``s its local ids to the ark. Both are kept the moment they are given, so a job
+that runs again gets the same. When the storage has the version, the job ``record``s it: the object, the version, what
+its files differ from the neighbouring versions', and the local ids once more. An audit asks which objects are
+``due_for_fixity``, reads them in the storage, and says what it found to ``audited``. Nobody else writes.
+
+**What a crash leaves.** Each verb is one transaction, so a crash leaves all of it or nothing, and who does not know
+which asks again: the same key gets the same number, the same binding, entry or audit is written once. A number may stay
+unused, and a local id may be bound to an ark that is never recorded: that ark waits for its job.
+
+**Two at once.** The rows of one object, of one minter and of one local id are locked while a transaction writes them;
+on SQLite there is one writer at a time. A version never changes: another content under the same number is refused, and
+so is a local id that belongs to another object.
+
+Rooms: ``inventory`` the verbs · ``nouns`` · ``recording`` with ``admitting`` (what may enter) and ``spans`` (how a file
+is kept once for many versions) · ``numbering`` · ``binding`` · ``finding`` · ``auditing`` · ``schema``, ``migrating``
+and ``migrations`` · ``database`` and ``postgres``, how each kind is reached.
+"""
+
+from .errors import InventoryAway, InventoryUnusable, LocalIdTaken
+from .inventory import Inventory, open_inventory
+from .nouns import Audit, Damaged, Due, Entry, File, Found, FoundFile, Object, Recorded, Version
+
+__all__ = [
+    "Audit",
+    "Damaged",
+    "Due",
+    "Entry",
+    "File",
+    "Found",
+    "FoundFile",
+    "Inventory",
+    "InventoryAway",
+    "InventoryUnusable",
+    "LocalIdTaken",
+    "Object",
+    "Recorded",
+    "Version",
+    "open_inventory",
+]

@@ -1,0 +1,24 @@
+"""What goes wrong with the inventory. Every message says what to do next."""
+
+from spinney.apps.ingest.paths import NotAdmitted, shown
+from spinney.model.errors import SpinneyError
+
+
+class LocalIdTaken(NotAdmitted):
+    """A local id belongs to another object of its collection; deposit to that one, or choose another local id."""
+
+    def __init__(self, collection: str, local_id: str, ark: str) -> None:
+        self.collection, self.local_id, self.ark = collection, local_id, ark
+        super().__init__(
+            f"the local id '{shown(local_id)}' of collection '{shown(collection)}' belongs to {shown(ark)}; "
+            f"deposit to that object, or choose another local id"
+        )
+
+
+class InventoryUnusable(SpinneyError):
+    """The inventory cannot be used as it is; the message names the cause and the mend."""
+
+
+class InventoryAway(InventoryUnusable):
+    """The inventory does not answer now, or has no room. Whether what was asked has been done may be unknown; it may
+    be asked again, since every verb does once what it is asked twice."""

@@ -1,0 +1,76 @@
+"""Between nouns and rows."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from sqlalchemy import Row
+
+from spinney.apps.ingest.digests import ALGORITHMS
+
+from .nouns import File, Version
+from .schema import files, versions
+from .spans import Content
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_ALGORITHMS = tuple(ALGORITHMS)
+
+CONTENT = (files.c.path, files.c.size_bytes, files.c.mime_type, *(files.c[a] for a in _ALGORITHMS))
+"""The columns of a file that are its content, in its order."""
+VERSION = tuple(column for column in versions.c if column is not versions.c.object_id)
+
+
+def content(file: File, digests: Mapping[str, str]) -> Content:
+    """What makes this file the same as another; ``digests`` are checked ones."""
+    values = (bytes.fromhex(digests[a]) if a in digests else None for a in _ALGORITHMS)
+    return (file.path, file.size_bytes, file.mime_type, *values)
+
+
+def content_of(row: Row[Any]) -> Content:
+    """Of a row that ends with the columns of ``CONTENT``."""
+    return tuple(row[-len(CONTENT) :])
+
+
+def file(content: Content) -> File:
+    path, size_bytes, mime_type, *digests = content
+    return File(
+        path=str(path),
+        size_bytes=int(size_bytes),  # type: ignore[call-overload]
+        mime_type=None if mime_type is None else str(mime_type),
+        digests={a: bytes(d).hex() for a, d in zip(_ALGORITHMS, digests, strict=True) if d is not None},  # type: ignore[call-overload]
+    )
+
+
+def file_row(object_id: int, kept: Content, first: int, last: int) -> dict[str, Any]:
+    values = dict(zip((column.name for column in CONTENT), kept, strict=True))
+    name = str(kept[0]).rpartition("/")[2]
+    return {"object_id": object_id, "first_version": first, "last_version": last, "name": name} | values
+
+
+def version(row: Row[Any]) -> Version:
+    """Of a row with the columns of ``VERSION``."""
+    at = row._mapping
+    return Version(
+        version=at[versions.c.version],
+        batch_id=at[versions.c.batch_id],
+        job_id=at[versions.c.job_id],
+        submitter=at[versions.c.submitter],
+        who=at[versions.c.who],
+        what=at[versions.c.what],
+        when=at[versions.c.when_said],
+        storage=at[versions.c.storage],
+        created=moment(at[versions.c.created_us]),
+        files=at[versions.c.files],
+        size_bytes=at[versions.c.size_bytes],
+    )
+
+
+def micros(when: datetime) -> int:
+    """Raises ValueError for a time that does not say its zone."""
+    if when.tzinfo is None:
+        raise ValueError(f"{when!r} does not say its time zone; give an aware time")
+    return (when - _EPOCH) // timedelta(microseconds=1)
+
+
+def moment(us: int) -> datetime:
+    return _EPOCH + timedelta(microseconds=us)

@@ -1,0 +1,103 @@
+"""Manifests: lists of what is to be deposited, in Checkm 0.7 and in JSON.
+
+A manifest lists the files of one object (`PayloadKind.OBJECT_MANIFEST`), or many objects: a file each,
+a container each, or an object manifest each. It is read as a stream: apart from the names of one
+object's files, which must not meet, memory does not grow with it. Nothing is written here but by
+`write` and `write_json`, so that there is nothing a crash could leave.
+
+    manifest = read(Path("deposit.checkm"))
+    manifest.kind                     # PayloadKind.OBJECT_MANIFEST
+    for row in manifest.rows: ...     # Row(url=…, name=…, digest=…, …)
+
+    judge(Path("deposit.checkm"))     # all that is wrong with it, line by line, without depositing
+
+Checkm, in the dialect of the Merritt repository
+------------------------------------------------
+
+::
+
+    #%checkm_0.7
+    #%profile | http://uc3.cdlib.org/registry/ingest/manifest/mrt-ingest-manifest
+    #%prefix | mrt: | http://merritt.cdlib.org/terms#
+    #%prefix | nfo: | http://www.semanticdesktop.org/ontologies/2007/03/22/nfo#
+    #%fields | nfo:fileUrl | nfo:hashAlgorithm | nfo:hashValue | nfo:fileSize | nfo:fileName
+    https://example.org/p1.tif | sha256 | 9f86d081… | 4711 | scans/p1.tif
+    #%eof
+
+The format and its field names come from the Checkm specification and from Merritt's public guide and
+sample manifests. Where these leave something open, or manifests in use differ, this is the rule:
+
+- Bytes: UTF-8, with or without a byte order mark; lines end in LF or CRLF. Refused: what is not UTF-8,
+  a NUL, a line longer than 64 KiB (its end counted).
+- First line: ``#%checkm_0.7``. Then profile, prefixes and fields, in any order but above the rows;
+  profile and fields once. An unknown ``#%word`` is refused anywhere.
+- Profiles: mrt-ingest-manifest (an object), mrt-single-file-batch-manifest,
+  mrt-container-batch-manifest, mrt-batch-manifest; with the URL above, letter by letter.
+- Prefixes: ``mrt:`` and ``nfo:``, each with the URL above; those of the fields that are named must be
+  declared.
+- Fields: in any order and in any case; ``nfo:fileUrl`` must be among them, each once. The fields that
+  tell of an object (primary and local identifiers, creator, title, date) only in batches.
+- Rows: fields divided by ``|``, blanks and tabs around them dropped. Fields missing at the end are
+  empty; empty ones too many are dropped; a full one too many is refused. There is no escape for ``|``.
+- Blank lines, and comments (``#`` without ``%``), are skipped everywhere but on the first line.
+- ``#%eof``, in any case, must come: without it the manifest was cut off. Below it only blank lines and
+  comments. A manifest without a row is refused.
+- URL: http, https or file; no user name or password, no fragment, no unencoded blank.
+- Name: a relative path downward; without one, the last part of the URL, decoded. In an object two names
+  that are equal but for case or for the encoding of accents are refused with both lines, since they
+  would be one file on some file systems, and so is a file that is another's folder. In a batch each
+  row is an object, and names may repeat.
+- Digest: algorithm and value, or neither (see `spinney.apps.ingest.digests`). Size: decimal digits.
+- Local identifiers: several in one field, divided by ``;``.
+- The date of the last change is kept as it was given and not judged: too many forms are in use.
+
+JSON
+----
+
+The same with other words: `PayloadKind` values as profiles, JSON Lines with a header and an end (which
+plays the part of ``#%eof``; its number is the number of entries)::
+
+    {"profile": "object-manifest"}
+    {"url": "https://example.org/p1.tif", "name": "scans/p1.tif", "size": 4711,
+     "digest": {"algorithm": "sha256", "value": "9f86d081…"}, "mime_type": "image/tiff"}    (in one line)
+    {"end": 1}
+
+or, up to 4 MiB, one document: ``{"profile": "object-manifest", "files": […]}``, and for a batch
+``{"profile": "batch-manifest", "objects": […]}``. All keys of an entry but ``url`` may be left out or null:
+``name``, ``digest``, ``size`` (bytes), ``modified``, ``mime_type``; in batches also ``primary_id``, ``local_ids``
+(a list), ``creator``, ``title``, ``date``. In a batch-manifest an object may have ``files``, a list as in an
+object manifest, in place of its ``url``. A line has up to 4 MiB; an object of more files is named by URL.
+A key that is not known, or stands twice, is refused by name. Names may hold any character here.
+
+``model`` the nouns · ``fields`` what a field may say · ``names`` which names meet · ``lines`` bounded text ·
+``checkm`` and ``json_form`` the two forms · ``reading`` and ``writing`` the verbs.
+"""
+
+from spinney.apps.ingest.manifests.model import (
+    NOTHING,
+    About,
+    Judgement,
+    Manifest,
+    ManifestRefused,
+    PayloadKind,
+    Problem,
+    Row,
+)
+from spinney.apps.ingest.manifests.reading import judge, kind_of, read
+from spinney.apps.ingest.manifests.writing import write, write_json
+
+__all__ = [
+    "NOTHING",
+    "About",
+    "Judgement",
+    "Manifest",
+    "ManifestRefused",
+    "PayloadKind",
+    "Problem",
+    "Row",
+    "judge",
+    "kind_of",
+    "read",
+    "write",
+    "write_json",
+]

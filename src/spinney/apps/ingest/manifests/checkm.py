@@ -1,0 +1,310 @@
+"""Reading Checkm 0.7 in the dialect of the Merritt repository.
+
+Rules in the package's docstring. What a problem leads to is the caller's choice (`Report`): to read
+is to raise at the first, to judge is to note it and go on with the next line.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import chain
+from types import MappingProxyType
+from typing import BinaryIO
+
+from spinney.apps.ingest.manifests import fields, lines
+from spinney.apps.ingest.manifests.model import NOTHING, About, PayloadKind, Problem, Report, Row
+from spinney.apps.ingest.manifests.names import Names
+from spinney.apps.ingest.paths import NotAdmitted, shown
+
+LINE_MAX_BYTES = 64 * 1024
+DECLARATION = "checkm_0.7"
+PROFILES_URL = "http://uc3.cdlib.org/registry/ingest/manifest/"
+PROFILES: Mapping[str, PayloadKind] = MappingProxyType(
+    {
+        "mrt-ingest-manifest": PayloadKind.OBJECT_MANIFEST,
+        "mrt-single-file-batch-manifest": PayloadKind.SINGLE_FILE_BATCH_MANIFEST,
+        "mrt-container-batch-manifest": PayloadKind.CONTAINER_BATCH_MANIFEST,
+        "mrt-batch-manifest": PayloadKind.BATCH_MANIFEST,
+    }
+)
+PREFIXES: Mapping[str, str] = MappingProxyType(
+    {
+        "mrt:": "http://merritt.cdlib.org/terms#",
+        "nfo:": "http://www.semanticdesktop.org/ontologies/2007/03/22/nfo#",
+    }
+)
+FILE_FIELDS = (
+    "nfo:fileUrl",
+    "nfo:hashAlgorithm",
+    "nfo:hashValue",
+    "nfo:fileSize",
+    "nfo:fileLastModified",
+    "nfo:fileName",
+    "mrt:mimeType",
+)
+OBJECT_FIELDS = ("mrt:primaryIdentifier", "mrt:localIdentifier", "mrt:creator", "mrt:title", "mrt:date")
+"""Only in batch manifests."""
+
+_CANONICAL = {f.lower(): f for f in (*FILE_FIELDS, *OBJECT_FIELDS)}
+_SHOWN_MAX = 140
+
+Lines = Iterator[tuple[int, bytes]]
+
+
+def parse(file: BinaryIO, report: Report) -> tuple[PayloadKind, Iterator[Row]] | None:
+    """Read the header; the rows are read as they are asked for. None: the header does not tell."""
+    reading = lines.numbered(file, LINE_MAX_BYTES)
+    head = _head(reading, report)
+    try:
+        columns = head.columns()
+    except _At as problem:
+        report(Problem(line=problem.line, reason=str(problem)))
+        return None
+    if head.kind is None:
+        return None
+    return head.kind, _rows(chain(head.body, reading), head.kind, head.last, columns, report)
+
+
+# --- the header ---------------------------------------------------------------------------------
+
+
+class _At(NotAdmitted):
+    """A refusal that knows its line."""
+
+    def __init__(self, line: int, reason: str) -> None:
+        super().__init__(reason)
+        self.line = line
+
+
+@dataclass(slots=True)
+class _Head:
+    """What the lines above the rows have said so far."""
+
+    profile_line: int = 0
+    kind: PayloadKind | None = None
+    prefixes: set[str] = field(default_factory=set)
+    fields_line: int = 0
+    fields: list[str] = field(default_factory=list)
+    body: list[tuple[int, bytes]] = field(default_factory=list)
+    """The first line that is none of the header's."""
+    last: int = 1
+
+    def columns(self) -> dict[str, int]:
+        """Field to its place in a row. The lines above may come in any order, so this is judged last."""
+        if not self.profile_line:
+            raise _At(self.last, f"no profile is named above this line; write #%profile | {PROFILES_URL}…")
+        if not self.fields_line:
+            raise _At(self.last, f"no fields are named above this line; write #%fields | {FILE_FIELDS[0]} | …")
+        found: dict[str, int] = {}
+        for at, given in enumerate(self.fields):
+            found[self._field(given, found)] = at
+        if FILE_FIELDS[0] not in found:
+            raise _At(self.fields_line, f"the fields lack {FILE_FIELDS[0]}; every row needs it")
+        return found
+
+    def _field(self, given: str, before: Mapping[str, int]) -> str:
+        name = _CANONICAL.get(given.lower())
+        if name is None:
+            raise _At(
+                self.fields_line,
+                f"the field '{_shown(given)}' is not known; "
+                f"there are {', '.join((*FILE_FIELDS, *OBJECT_FIELDS))}",
+            )
+        if name in before:
+            raise _At(self.fields_line, f"the field {name} is named twice; name each once")
+        prefix = f"{name.partition(':')[0]}:"
+        if prefix not in self.prefixes:
+            raise _At(
+                self.fields_line,
+                f"the prefix of {name} is not declared; write #%prefix | {prefix} | {PREFIXES[prefix]}",
+            )
+        if name in OBJECT_FIELDS and self.kind is PayloadKind.OBJECT_MANIFEST:
+            raise _At(
+                self.fields_line,
+                f"the field {name} tells of an object, and a row here is a file; "
+                f"take it out, or name the profile of a batch",
+            )
+        return name
+
+
+def _head(reading: Lines, report: Report) -> _Head:
+    head = _Head()
+    for number, raw in reading:
+        head.last = number
+        try:
+            line = lines.text(raw, LINE_MAX_BYTES).lstrip(" \t")
+            if number == 1:
+                _declared(line)
+                continue
+            if not line.startswith("#%"):
+                if not line or line.startswith("#"):
+                    continue
+                head.body.append((number, raw))
+                return head
+            word, values = _directive(line)
+            if word == "eof":
+                head.body.append((number, raw))
+                return head
+            _take(head, number, word, values)
+        except NotAdmitted as problem:
+            report(Problem(line=number, reason=str(problem)))
+    return head
+
+
+def _declared(line: str) -> None:
+    if line.lower() != f"#%{DECLARATION}":
+        raise NotAdmitted(f"the first line is '{_shown(line)}'; it must be #%{DECLARATION}")
+
+
+def _directive(line: str) -> tuple[str, list[str]]:
+    word, *values = [part.strip(" \t") for part in line[2:].split("|")]
+    while values and not values[-1]:
+        values.pop()
+    return word.lower(), values
+
+
+def _take(head: _Head, number: int, word: str, values: list[str]) -> None:
+    if word == "profile":
+        if head.profile_line:
+            raise NotAdmitted(f"the profile is named on line {head.profile_line} already; name one")
+        head.profile_line = number
+        head.kind = _kind(values)
+    elif word == "prefix":
+        # Noted before it is judged: a wrong URL is one problem, and not a second one at the fields.
+        head.prefixes.update(values[:1])
+        _prefix(values)
+    elif word == "fields":
+        if head.fields_line:
+            raise NotAdmitted(f"the fields are named on line {head.fields_line} already; name them once")
+        head.fields_line = number
+        head.fields = values
+    else:
+        raise NotAdmitted(
+            f"'#%{_shown(word)}' is not known; there are #%profile, #%prefix, #%fields and #%eof"
+        )
+
+
+def _kind(values: list[str]) -> PayloadKind:
+    given = " | ".join(values)
+    kind = PROFILES.get(given.removeprefix(PROFILES_URL)) if given.startswith(PROFILES_URL) else None
+    if kind is None:
+        raise NotAdmitted(
+            f"the profile '{_shown(given)}' is not known; "
+            f"write {PROFILES_URL} and behind it one of {', '.join(PROFILES)}"
+        )
+    return kind
+
+
+def _prefix(values: list[str]) -> None:
+    if not values or values[0] not in PREFIXES:
+        raise NotAdmitted(
+            f"the prefix '{_shown(' | '.join(values))}' is not known; there are {' and '.join(PREFIXES)}"
+        )
+    prefix = values[0]
+    if values[1:] != [PREFIXES[prefix]]:
+        raise NotAdmitted(
+            f"the prefix {prefix} stands for '{_shown(' | '.join(values[1:]))}' here; "
+            f"it must be {PREFIXES[prefix]}"
+        )
+
+
+# --- the rows -----------------------------------------------------------------------------------
+
+
+def _rows(
+    reading: Lines, kind: PayloadKind, above: int, columns: Mapping[str, int], report: Report
+) -> Iterator[Row]:
+    row = _builder(kind, columns)
+    names = None if kind.is_batch else Names("line")
+    number, found = above, False
+    for number, raw in reading:
+        try:
+            line = lines.text(raw, LINE_MAX_BYTES).lstrip(" \t")
+            if line.startswith("#"):
+                if not line.startswith("#%"):
+                    continue
+                word, _ = _directive(line)
+                if word == "eof":
+                    break
+                raise NotAdmitted(f"'#%{_shown(word)}' stands below a row; move it above the rows")
+            if not line:
+                continue
+            found = True
+            one = row(number, line)
+            if names is not None:
+                names.add(one.name, number)
+        except NotAdmitted as problem:
+            report(Problem(line=number, reason=str(problem)))
+            continue
+        yield one
+    else:
+        reason = "the manifest ends without #%eof, so it was cut off; hand it in whole"
+        report(Problem(line=number + 1, reason=reason))
+        return
+    _after(reading, number, found, report)
+
+
+def _after(reading: Lines, eof: int, found: bool, report: Report) -> None:
+    if not found:
+        report(Problem(line=eof, reason="the manifest ends before its first row; name what is to be deposited"))
+    for number, raw in reading:
+        try:
+            line = lines.text(raw, LINE_MAX_BYTES).lstrip(" \t")
+            if line.startswith("#%") or (line and not line.startswith("#")):
+                raise NotAdmitted(f"this stands below the #%eof on line {eof}; hand in one manifest at a time")
+        except NotAdmitted as problem:
+            report(Problem(line=number, reason=str(problem)))
+            return
+
+
+def _builder(kind: PayloadKind, columns: Mapping[str, int]) -> Callable[[int, str], Row]:
+    """The function that makes rows of lines, with the places of the fields looked up once."""
+    width = len(columns)
+    url, algorithm, value, size, modified, name, mime_type = (columns.get(f, width) for f in FILE_FIELDS)
+    primary_id, local_ids, creator, title, date = (columns.get(f, width) for f in OBJECT_FIELDS)
+    tells = kind.is_batch and not columns.keys().isdisjoint(OBJECT_FIELDS)
+    # What a row lacks is empty, and so is what stands at place `width`: fields that are not named.
+    padding = [""] * (width + 1)
+
+    def about(parts: list[str]) -> About:
+        return About(
+            primary_id=fields.one_line(parts[primary_id], "primary identifier"),
+            local_ids=local_identifiers(parts[local_ids]),
+            creator=fields.one_line(parts[creator], "creator"),
+            title=fields.one_line(parts[title], "title"),
+            date=fields.one_line(parts[date], "date"),
+        )
+
+    def row(number: int, line: str) -> Row:
+        parts = [part.strip(" \t") for part in line.split("|")]
+        if len(parts) > width:
+            if any(parts[width:]):
+                raise NotAdmitted(
+                    f"there are {len(parts)} fields and {width} are named; write a '|' within a URL as %7C"
+                )
+            del parts[width:]
+        parts += padding[len(parts) :]
+        where = fields.url(parts[url])
+        return Row(
+            line=number,
+            url=where,
+            name=fields.name(parts[name] or None, where),
+            digest=fields.digest(parts[algorithm], parts[value]),
+            size_bytes=fields.size(parts[size]),
+            modified=fields.one_line(parts[modified], "date of the last change"),
+            mime_type=fields.mime_type(parts[mime_type]),
+            about=about(parts) if tells else NOTHING,
+        )
+
+    return row
+
+
+def local_identifiers(given: str) -> tuple[str, ...]:
+    """The local ids in one field, divided by semicolons, each once."""
+    if not given:
+        return ()
+    found = (fields.one_line(one.strip(" \t"), "local identifier") for one in given.split(";"))
+    return tuple(dict.fromkeys(one for one in found if one))
+
+
+def _shown(given: str) -> str:
+    return shown(given[:_SHOWN_MAX])

@@ -1,0 +1,196 @@
+"""The payload, fetched whole and checked."""
+
+import hashlib
+import os
+import shutil
+import time
+from collections import Counter
+from collections.abc import Callable
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from spinney import Defer, Fail, Job
+from spinney.apps.ingest import copying, fetching
+from spinney.apps.ingest.admission import admission
+from spinney.apps.ingest.digests import Sums
+from spinney.apps.ingest.fetching import FetchFailed, Stopped, Wanted
+from spinney.apps.ingest.manifests import PayloadKind
+from spinney.apps.ingest.objects import unpacking
+from spinney.apps.ingest.objects.provisioning import FULL_S, disk, release, renew
+from spinney.apps.ingest.objects.work import (
+    FETCHED,
+    MANIFEST,
+    PAYLOAD,
+    STORED,
+    SYSTEM,
+    WANTED,
+    Work,
+    algorithms,
+    read_list,
+    work,
+    write_list,
+)
+from spinney.apps.ingest.orders import ObjectOrder, Sum
+from spinney.apps.ingest.paths import NotAdmitted, shown
+from spinney.model import names
+from spinney.model.errors import BadName, UsageError
+
+SHOW_S = 0.5
+_CHUNK = 1 << 20
+
+
+def downloading(job: Job, order: ObjectOrder) -> dict[str, Any]:
+    """Fetch what is missing or wrong, several files at once; each host is asked by so many over all nodes."""
+    at = work(job, order)
+    rows = list(read_list(at.folder / WANTED, "estimating"))
+    wanted = [_wanted(row) for row in rows if row["url"]]
+    renew(at, _here_bytes(at))
+    with admission():
+        at_once = _hosts_locked(at, wanted)
+        found = _fetched(at, wanted, at_once) if wanted else []
+        found += [_held(at, row) for row in rows if not row["url"]]
+    write_list(at.folder / FETCHED, found)
+    total = sum(row["size"] for row in found)
+    release(at, total if order.payload.kind is PayloadKind.CONTAINER else 0)
+    return {"files": len(found), "bytes": total, "verified": sum(1 for row in rows if row["digest"])}
+
+
+def host_lock(host: str) -> str:
+    """The lock whose capacity is how many connections a host gets; IPv6 addresses without their brackets. A host that
+    no lock can be called after goes by a hash."""
+    plain = f"download:{host.replace('[', '').replace(']', '')}"
+    try:
+        return names.lock_name(plain)
+    except BadName:
+        return f"download:{hashlib.sha256(host.encode()).hexdigest()[:32]}"
+
+
+def _hosts_locked(at: Work, wanted: list[Wanted]) -> int:
+    """Take a lock for each host; returns how many connections may be made at once."""
+    downloads = at.settings.downloads
+    at_once = downloads.at_once
+    for host, files in sorted(Counter(h for w in wanted for h in fetching.hosts_of([w.url])).items()):
+        most = min(files, downloads.at_once, downloads.host_limit)
+        taken = _locked(at.job, host_lock(host), most, downloads.host_limit)
+        at_once = at_once if taken == min(files, downloads.at_once) else min(at_once, taken)
+    return at_once
+
+
+def _locked(job: Job, lock: str, most: int, capacity: int) -> int:
+    """Take so much of a lock, or as much as there is of it: operators may have set less than this job would take."""
+    while True:
+        try:
+            job.lock(lock, amount=most, capacity=capacity)
+        except UsageError:
+            if most == 1:
+                raise
+            most //= 2
+        else:
+            return most
+
+
+def _here_bytes(at: Work) -> int:
+    """What has been fetched by attempts before."""
+    folder = at.folder / PAYLOAD
+    whole = (Path(top, name) for top, _, files in os.walk(folder) for name in files)
+    return sum(path.lstat().st_size for path in chain(whole, fetching.aside_of(folder).glob("*.part")))
+
+
+def _wanted(row: dict[str, Any]) -> Wanted:
+    given = None if row["digest"] is None else Sum.model_validate(row["digest"]).digest()
+    return Wanted(url=row["url"], name=row["name"], digest=given, size_bytes=row["size"])
+
+
+def _fetched(at: Work, wanted: list[Wanted], at_once: int) -> list[dict[str, Any]]:
+    job = at.job
+    is_full = _watch(at)
+    try:
+        found = fetching.fetch_all(
+            wanted, at.folder / PAYLOAD, at.rules, at_once=at_once, tries=at.settings.downloads.tries,
+            algorithms=algorithms(at), progress=_progress(job), stopped=lambda: job.cancelled or is_full(),
+        )  # fmt: skip
+    except FetchFailed as error:
+        raise Fail(str(error), retryable=error.retryable) from error
+    except Stopped:
+        job.check_cancelled()
+        full = disk(at.folder).full(at.settings.working)
+        raise Defer(FULL_S, f"{full}; what has come is kept, the rest waits: make room") from None
+    return [{"name": f.name, "size": f.size_bytes, "sums": dict(f.sums)} for f in found]
+
+
+def _watch(at: Work) -> Callable[[], bool]:
+    """Whether the disk is above the warning mark, looked at now and then; only files of unknown size, for which nothing
+    could be promised, have to stop there."""
+    unknown, looked_s, over = at.job.results["estimating"]["unknown"], -SHOW_S, False
+
+    def is_full() -> bool:
+        nonlocal looked_s, over
+        if unknown and time.monotonic() - looked_s > SHOW_S:
+            looked_s, over = time.monotonic(), disk(at.folder).is_over_warning(at.settings.working)
+        return over
+
+    return is_full
+
+
+def _held(at: Work, row: dict[str, Any]) -> dict[str, Any]:
+    """What the batch holds itself is copied, and checked on its way."""
+    source = at.held()
+    if source is None or not source.is_file():
+        raise NotAdmitted(f"the payload '{shown(row['name'])}' is gone from its batch's folder; submit it again")
+    target = at.folder / PAYLOAD / row["name"]
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.unlink(missing_ok=True)
+    given = None if row["digest"] is None else Sum.model_validate(row["digest"]).digest()
+    sums = Sums([*algorithms(at), *([given.algorithm] if given else [])])
+    size = _copied(source, target, at.folder / PAYLOAD, sums)
+    if given is not None and sums.values()[given.algorithm] != given.value:
+        raise NotAdmitted(
+            f"'{shown(row['name'])}' has the {given.algorithm} {sums.values()[given.algorithm]}, not {given.value} as "
+            f"was given; submit it again"
+        )
+    return {"name": row["name"], "size": size, "sums": sums.values()}
+
+
+def _copied(source: Path, target: Path, folder: Path, sums: Sums) -> int:
+    size = 0
+    # Where no name that a depositor chooses can be too long by ours, or meet it.
+    beside = fetching.aside_of(folder) / "held"
+    beside.parent.mkdir(exist_ok=True)
+    with source.open("rb") as file, beside.open("wb") as out:
+        while chunk := file.read(_CHUNK):
+            sums.update(chunk)
+            size += len(chunk)
+            out.write(chunk)
+        out.flush()
+        os.fsync(out.fileno())  # an area of its own is not the engine's to sync
+    beside.replace(target)
+    copying.sync_folder(target.parent)
+    return size
+
+
+def _progress(job: Job) -> Any:
+    """Shows how far it is, now and then."""
+    total = job.results["estimating"]["bytes"]
+    came, shown_s = 0, time.monotonic()
+
+    def progress(size_bytes: int) -> None:
+        nonlocal came, shown_s
+        came += size_bytes
+        if total and time.monotonic() - shown_s > SHOW_S:
+            shown_s = time.monotonic()
+            job.progress(min(1.0, came / total), f"{came:,} of {total:,} bytes")
+
+    return progress
+
+
+def clear(at: Work) -> None:
+    """What was fetched, unpacked and listed is no longer needed. The lists go first: whoever sends a completed object
+    back is then told from which stage on."""
+    for name in (FETCHED, WANTED, STORED):
+        (at.folder / name).unlink(missing_ok=True)
+    unpacking.clear(at)
+    for folder in (at.folder / PAYLOAD, at.folder / MANIFEST):
+        shutil.rmtree(folder, ignore_errors=True)
+        shutil.rmtree(fetching.aside_of(folder), ignore_errors=True)
+    shutil.rmtree(at.folder / SYSTEM, ignore_errors=True)

@@ -1,0 +1,35 @@
+"""Whoever wants to know is told, and the working folder is cleared."""
+
+import shutil
+from typing import Any
+
+from spinney import Job
+from spinney.apps.ingest.application import outbox
+from spinney.apps.ingest.objects.downloading import clear
+from spinney.apps.ingest.objects.work import Work, work
+from spinney.apps.ingest.orders import ObjectOrder
+
+
+def notify(job: Job, order: ObjectOrder) -> None:
+    """The callback is a job of its own, born when this stage is recorded."""
+    at = work(job, order)
+    if at.profile.callback is not None:
+        callback = at.profile.callback
+        job.submit(outbox.webhook, url=callback.url, secret=callback.secret, body=_told(at), delivery=_delivery(at))
+    clear(at)
+    if at.folder != job.folder:
+        shutil.rmtree(at.folder, ignore_errors=True)
+
+
+def _delivery(at: Work) -> str:
+    """The same for the same version, whose receivers may drop what comes twice."""
+    return f"{at.order.jid}.{at.job.results['processing']['version']}"
+
+
+def _told(at: Work) -> dict[str, Any]:
+    done, recorded = at.job.results["processing"], at.job.results["recording"]
+    return {
+        "event": "deposited", "batch": at.order.bid, "job": at.order.jid, "profile": at.profile.name,
+        "ark": done["ark"], "version": done["version"], "local_ids": done["local_ids"], "title": done["what"],
+        "files": recorded["files"], "bytes": recorded["bytes"], "update": at.order.update,
+    }  # fmt: skip

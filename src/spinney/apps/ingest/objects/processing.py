@@ -1,0 +1,157 @@
+"""Unpacked, identified, described, stored."""
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from spinney import Defer, Job
+from spinney.apps.ingest import copying, identities, metadata, opened
+from spinney.apps.ingest.admission import admission
+from spinney.apps.ingest.inventory import Inventory, LocalIdTaken, admitting
+from spinney.apps.ingest.manifests import PayloadKind
+from spinney.apps.ingest.metadata import About
+from spinney.apps.ingest.objects.provisioning import release
+from spinney.apps.ingest.objects.unpacking import unpacked
+from spinney.apps.ingest.objects.work import (
+    FETCHED,
+    PAYLOAD,
+    PRODUCER,
+    STORED,
+    SYSTEM,
+    WANTED,
+    Work,
+    read_list,
+    work,
+    write_list,
+)
+from spinney.apps.ingest.orders import ObjectOrder
+from spinney.apps.ingest.storage import Busy, Incoming
+
+ERC, DUBLIN_CORE = "mrt-erc.txt", "mrt-dc.xml"
+_ERC_MAX_BYTES = 1 << 20
+TAKEN_S = 0.1
+BUSY_S = 10.0
+"""How long an object rests when somebody else is at its place in the storage, who should not be."""
+
+
+def processing(job: Job, order: ObjectOrder) -> dict[str, Any]:
+    """Give the object its ARK and its descriptions, and store it as a new version."""
+    at = work(job, order)
+    with admission():
+        content = _content(at)
+        about = _about(at, content)
+        inventory = opened.inventory(at.settings)
+        ark = _identified(at, inventory, about)
+        # Nothing above is done twice: the ARK is kept, the content is whole. Kept until the object is recorded, so that
+        # nobody finds it stored and does not know whose it is.
+        job.lock(ark_lock(ark), until="job")
+        identities.require_ours(inventory, at.profile, ark)
+        _bind(at, inventory, about, ark)
+        return _stored(at, content, replace(about, ark=ark), ark)
+
+
+def ark_lock(ark: str) -> str:
+    """Storage and inventory of an object are written by one at a time. A lock's name admits no slash."""
+    return f"ark:{hashlib.sha256(ark.encode()).hexdigest()[:32]}"
+
+
+def _content(at: Work) -> list[Incoming]:
+    """The depositor's files with what is known of them."""
+    fetched = list(read_list(at.folder / FETCHED, "downloading"))
+    if at.order.payload.kind is not PayloadKind.CONTAINER:
+        return [
+            Incoming(path=r["name"], source=at.folder / PAYLOAD / r["name"], size_bytes=r["size"], sums=r["sums"])
+            for r in fetched
+        ]
+    content = unpacked(at, fetched[0])
+    release(at)
+    return content
+
+
+def _about(at: Work, content: list[Incoming]) -> About:
+    """What the order says, and where it is silent what the depositor's own ``mrt-erc.txt`` does."""
+    given = at.order.about
+    own = next((file.source for file in content if file.path == ERC), None)
+    erc = About() if own is None else metadata.read_erc(own, _ERC_MAX_BYTES)
+    about = About(
+        who=given.creator or erc.who,
+        what=given.title or erc.what or at.order.payload.name,
+        when=given.date or erc.when,
+        ark=given.primary_id or erc.ark,
+        local_ids=given.local_ids or erc.local_ids,
+    )
+    # Here, since what is stored must be recordable.
+    for what, said in (("creator", about.who), ("title", about.what), ("date", about.when)):
+        admitting.plain(what, said or "")
+    return about
+
+
+def _identified(at: Work, inventory: Inventory, about: About) -> str:
+    """The object's ARK: given, known by a local id, kept from an attempt before, or minted; kept the moment it is
+    known."""
+    kept: str | None = at.job.data.get("ark")
+    ark = identities.identify(inventory, at.profile.collection, about) or kept
+    if ark is None:
+        ark = identities.minter(at.settings, at.profile, inventory).mint(at.order.jid, identities.described(about))
+    if ark != kept:
+        at.job.data["ark"] = ark
+    return ark
+
+
+def _bind(at: Work, inventory: Inventory, about: About, ark: str) -> None:
+    try:
+        inventory.bind(at.profile.collection, about.local_ids, ark)
+    except LocalIdTaken as error:
+        # Another object came first since we looked; looked at again, this one is a version of that, or refused.
+        raise Defer(TAKEN_S, str(error)) from error
+
+
+def _stored(at: Work, content: list[Incoming], about: About, ark: str) -> dict[str, Any]:
+    files = [replace(file, path=f"{PRODUCER}/{file.path}") for file in content] + _described(at, about)
+    storage = opened.storage(at.settings, at.profile.storage)
+    try:
+        stored = storage.put(
+            ark, files, key=_key(at, files), message=f"{at.order.bid} {at.order.jid}", user=at.order.submitter,
+            created=datetime.now(UTC), merge=at.order.update, fence=at.job.fence,
+        )  # fmt: skip
+    except Busy as error:
+        raise Defer(BUSY_S, str(error)) from error
+    types = {f"{PRODUCER}/{r['name']}": r["mime_type"] for r in read_list(at.folder / WANTED, "estimating")}
+    write_list(
+        at.folder / STORED,
+        (
+            {"path": f.path, "size": f.size_bytes, "mime_type": types.get(f.path), "sums": dict(f.sums)}
+            for f in storage.files(ark, stored.version)
+        ),
+    )
+    made = next(v for v in storage.versions(ark) if v.number == stored.version)
+    return {
+        "ark": ark, "version": stored.version, "files": stored.files, "added_bytes": stored.added_bytes,
+        "created": made.created.isoformat(), "own": (made.key or "").startswith(f"{at.order.jid}."),
+        "storage": at.profile.storage, "collection": at.profile.collection, "owner": at.profile.owned_by,
+        "who": about.who, "what": about.what, "when": about.when,
+        "local_ids": list(about.local_ids),
+    }  # fmt: skip
+
+
+def _described(at: Work, about: About) -> list[Incoming]:
+    """The ERC and Dublin Core files."""
+    folder = at.folder / SYSTEM
+    folder.mkdir(exist_ok=True)
+    return list(_written(folder, {ERC: metadata.erc(about).encode(), DUBLIN_CORE: metadata.dublin_core(about)}))
+
+
+def _written(folder: Path, texts: dict[str, bytes]) -> Iterator[Incoming]:
+    for name, text in texts.items():
+        copying.write_durably(folder / name, text.decode())
+        yield Incoming(path=f"{SYSTEM}/{name}", source=folder / name, size_bytes=len(text))
+
+
+def _key(at: Work, files: list[Incoming]) -> str:
+    """The same for the same content of the same job, so that a stage that runs again finds its version."""
+    in_order = sorted(files, key=lambda file: file.path)
+    told = "\n".join(f"{f.path}\t{f.size_bytes}\t{f.sums.get('sha256', '')}" for f in in_order)
+    return f"{at.order.jid}.{hashlib.sha256(told.encode()).hexdigest()[:16]}"

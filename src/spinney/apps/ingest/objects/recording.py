@@ -1,0 +1,54 @@
+"""The object and its files, entered in the inventory."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from spinney import Job, Warn
+from spinney.apps.ingest import opened
+from spinney.apps.ingest.admission import admission
+from spinney.apps.ingest.inventory import Entry, File, Inventory
+from spinney.apps.ingest.objects.processing import ark_lock
+from spinney.apps.ingest.objects.work import STORED, read_list, work
+from spinney.apps.ingest.orders import ObjectOrder
+from spinney.apps.ingest.paths import NotAdmitted
+
+
+def recording(job: Job, order: ObjectOrder) -> dict[str, Any]:
+    """Idempotent: what is recorded already is compared, and left as it is."""
+    at = work(job, order)
+    done = job.results["processing"]
+    job.lock(ark_lock(done["ark"]), until="job")
+    rows = list(read_list(at.folder / STORED, "processing"))
+    value = {"files": len(rows), "bytes": sum(row["size"] for row in rows)}
+    if not done["own"]:
+        raise Warn(f"{done['ark']} had all of this as version {done['version']}; no other was made", value=value)
+    with admission():
+        inventory = opened.inventory(at.settings)
+        types = _types(inventory, done["ark"], done["version"] - 1) if order.update else {}
+        files = [
+            File(
+                path=row["path"], size_bytes=row["size"], digests=row["sums"],
+                mime_type=row["mime_type"] or types.get(row["path"]),
+            )
+            for row in rows
+        ]  # fmt: skip
+        # As it was stored: the profile may say otherwise by now.
+        inventory.record(
+            Entry(
+                ark=done["ark"], collection=done["collection"], owner=done["owner"], submitter=order.submitter,
+                batch_id=order.bid, job_id=order.jid, version=done["version"],
+                created=datetime.fromisoformat(done["created"]), storage=done["storage"], files=files,
+                local_ids=done["local_ids"], who=done["who"], what=done["what"], when=done["when"],
+            )
+        )  # fmt: skip
+    return value
+
+
+def _types(inventory: Inventory, ark: str, version: int) -> Mapping[str, str | None]:
+    """The media types of the version before, which an update carries on; none where that is not recorded."""
+    try:
+        return {file.path: file.mime_type for file in inventory.files(ark, version)}
+    except NotAdmitted:
+        return {}
+

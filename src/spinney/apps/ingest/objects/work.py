@@ -1,0 +1,109 @@
+"""The object that a stage works on: its order, its profile, where it works, and the lists that stages hand on."""
+
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from spinney import Fail, Job
+from spinney.apps.ingest import copying, profiles, settings
+from spinney.apps.ingest.application import STAGES
+from spinney.apps.ingest.fetching import Rules
+from spinney.apps.ingest.orders import ObjectOrder
+from spinney.apps.ingest.profiles import Profile
+from spinney.apps.ingest.settings import Settings
+
+WANTED, FETCHED, UNPACKED, STORED = "wanted.jsonl", "fetched.jsonl", "unpacked.jsonl", "stored.jsonl"
+PAYLOAD, CONTENT, MANIFEST = "payload", "content", "manifest"
+PRODUCER, SYSTEM = "producer", "system"
+"""Folders of an object: what its depositor sent, and what this service says of it. The names are Merritt's."""
+OWNER = "job"
+"""In a folder of a working area: the number of the job whose it is, by which ``cleaning`` goes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Work:
+    """What every stage needs."""
+
+    job: Job
+    order: ObjectOrder
+    settings: Settings
+    profile: Profile
+    folder: Path
+    """Where it works."""
+
+    @property
+    def rules(self) -> Rules:
+        """What may be fetched, and how."""
+        return Rules(
+            hosts=self.profile.hosts,
+            file_roots=self.settings.file_roots,
+            largest_bytes=self.settings.downloads.largest_bytes,
+        )
+
+    def held(self) -> Path | None:
+        """The payload, where the batch has it in its own folder."""
+        parent = self.job.parent
+        if self.order.payload.held is None or parent is None:
+            return None
+        return parent.folder / self.order.payload.held
+
+
+def algorithms(at: Work) -> tuple[str, ...]:
+    """Of every file; by sha512 or sha256 the storage addresses it."""
+    target = at.settings.storage[at.profile.storage]
+    return tuple(dict.fromkeys((target.algorithm, at.profile.digest, "sha256")))
+
+
+def work(job: Job, order: ObjectOrder) -> Work:
+    """Raises UsageError when settings or profile are not there, Fail where a drill was ordered."""
+    found = settings.load()
+    profile = profiles.load(found, order.profile)
+    _drill(job, found, order)
+    folder = job.folder
+    if profile.area is not None:
+        folder = found.areas[profile.area] / order.jid
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / OWNER).write_text(f"{job.id}\n", "ascii")
+    return Work(job=job, order=order, settings=found, profile=profile, folder=folder)
+
+
+def _drill(job: Job, found: Settings, order: ObjectOrder) -> None:
+    """An ordered failure: once an object, so that to requeue it mends it."""
+    if order.fail_at != job.stage or not found.test_mode or job.data.get("drilled"):
+        return
+    job.data["drilled"] = True
+    raise Fail(f"a failure at {job.stage} was ordered with --fail-at; requeue it", retryable=False)
+
+
+def passed(job: Job) -> str | None:
+    """The last stage of this job that was successful."""
+    return next((stage for stage in reversed(STAGES) if stage in job.results), None)
+
+
+def write_list(path: Path, rows: Iterable[dict[str, Any]]) -> None:
+    """A JSON line a row; the file is whole or not there, and durable on return."""
+    beside = path.with_name(f"{path.name}.new")
+    with beside.open("wb") as out:
+        for row in rows:
+            out.write(orjson.dumps(row) + b"\n")
+        out.flush()
+        os.fsync(out.fileno())
+    beside.replace(path)
+    copying.sync_folder(path.parent)
+
+
+def read_list(path: Path, made_by: str) -> Iterator[dict[str, Any]]:
+    """What ``write_list`` wrote. Raises Fail, when it is gone, with the stage that makes it anew."""
+    try:
+        with path.open("rb") as lines:
+            for line in lines:
+                yield orjson.loads(line)
+    except FileNotFoundError:
+        raise Fail(
+            f"{path.name} is gone from the working folder; requeue this object from its stage '{made_by}'",
+            retryable=False,
+        ) from None

@@ -1,0 +1,35 @@
+"""What a process opens once and keeps: the inventory and the storages, which cost more to open than to use."""
+
+import os
+from functools import lru_cache
+
+from spinney.apps.ingest.inventory import Inventory, open_inventory
+from spinney.apps.ingest.settings import Settings, Target
+from spinney.apps.ingest.storage import Storage, open_storage
+
+
+def inventory(settings: Settings) -> Inventory:
+    """The inventory, with its tables made; the process keeps it open."""
+    return _inventory(settings.inventory, os.getpid())
+
+
+def storage(settings: Settings, name: str) -> Storage:
+    """The storage of this name."""
+    return _storage(settings.storage[name], os.getpid())
+
+
+# By process, for a connection must not cross a fork.
+@lru_cache(maxsize=4)
+def _inventory(url: str, _pid: int) -> Inventory:
+    made = open_inventory(url)
+    try:
+        made.init()
+    except BaseException:
+        made.close()
+        raise
+    return made
+
+
+@lru_cache(maxsize=16)
+def _storage(target: Target, _pid: int) -> Storage:
+    return open_storage(target.url, algorithm=target.algorithm, endpoint=target.endpoint, region=target.region)

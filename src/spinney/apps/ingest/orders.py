@@ -1,0 +1,135 @@
+"""What batches and objects are submitted with: the nouns of their parameters, as JSON keeps them."""
+
+import uuid
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+
+from spinney.apps.ingest.digests import Digest, digest
+from spinney.apps.ingest.manifests import About, PayloadKind
+from spinney.apps.ingest.paths import NotAdmitted, component, relative
+
+SUBMITTER_MAX_BYTES = 255
+_NAMES = uuid.UUID("5b2c1f52-9c0f-4d3a-8f0c-6f2f0b1b7a11")
+Bid = Annotated[str, Field(pattern=r"^bid-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")]
+Jid = Annotated[str, Field(pattern=r"^jid-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")]
+
+
+def _name(text: str) -> str:
+    try:
+        return component(text)
+    except NotAdmitted as error:
+        raise ValueError(str(error)) from None
+
+
+def _path(text: str) -> str:
+    try:
+        return relative(text)
+    except NotAdmitted as error:
+        raise ValueError(str(error)) from None
+
+
+def _submitter(text: str) -> str:
+    if not 0 < len(text.encode("utf-8", "surrogatepass")) <= SUBMITTER_MAX_BYTES:
+        raise ValueError(f"a submitter has 1 to {SUBMITTER_MAX_BYTES} bytes, as the inventory keeps them; shorten it")
+    return text
+
+
+FileName = Annotated[str, AfterValidator(_name)]
+RelativePath = Annotated[str, AfterValidator(_path)]
+"""Downward only, whoever submits it."""
+Submitter = Annotated[str, AfterValidator(_submitter)]
+Stage = Literal["estimating", "provisioning", "downloading", "processing", "recording", "notify"]
+"""Of an object, in their order."""
+
+
+class Noun(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Sum(Noun):
+    """A digest that was given."""
+
+    algorithm: str
+    value: str
+
+    def digest(self) -> Digest:
+        """Raises NotAdmitted for what is none."""
+        return digest(self.algorithm, self.value)
+
+    @classmethod
+    def of(cls, found: Digest | None) -> "Sum | None":
+        return None if found is None else cls(algorithm=found.algorithm, value=found.value)
+
+
+class Description(Noun):
+    """What a depositor says of an object."""
+
+    primary_id: str | None = None
+    local_ids: tuple[str, ...] = ()
+    creator: str | None = None
+    title: str | None = None
+    date: str | None = None
+
+    @classmethod
+    def of(cls, about: About) -> "Description":
+        return cls(
+            primary_id=about.primary_id, local_ids=about.local_ids, creator=about.creator, title=about.title,
+            date=about.date,
+        )  # fmt: skip
+
+
+class Payload(Noun):
+    """What is to be fetched for one object."""
+
+    kind: PayloadKind
+    """``file``, ``container`` or ``object-manifest``."""
+    url: str | None = None
+    held: RelativePath | None = None
+    """Instead of a URL: where it lies in the folder of the batch."""
+    name: RelativePath
+    size_bytes: int | None = None
+    digest: Sum | None = None
+    mime_type: str | None = None
+
+
+class BatchOrder(Noun):
+    """A batch, as it was accepted."""
+
+    bid: Bid
+    profile: str
+    kind: PayloadKind
+    name: FileName
+    """The payload's file name; it lies below ``incoming/<bid>`` until the batch takes it."""
+    submitter: Submitter
+    update: bool = False
+    """Its files are laid over those that the objects have; else they are all of the new version."""
+    digest: Sum | None = None
+    about: Description = Description()
+    """Of the object, where the payload is one."""
+    response: str = "json"
+    fail_at: Stage | None = None
+    """A drill: each object fails once at this stage."""
+
+
+class ObjectOrder(Noun):
+    """An object of a batch."""
+
+    jid: Jid
+    bid: Bid
+    profile: str
+    submitter: Submitter
+    payload: Payload
+    about: Description = Description()
+    update: bool = False
+    response: str = "json"
+    fail_at: Stage | None = None
+
+
+def new_bid() -> str:
+    return f"bid-{uuid.uuid4()}"
+
+
+def jid(bid: str, number: int) -> str:
+    """Of the object with this number in its batch: the same however often the payload is read."""
+    return f"jid-{uuid.uuid5(_NAMES, f'{bid}/{number}')}"

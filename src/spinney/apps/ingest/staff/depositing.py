@@ -1,0 +1,144 @@
+"""Handing a payload in."""
+
+import re
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO, cast
+
+from spinney.apps.ingest import copying, manifests, orders, parking, profiles
+from spinney.apps.ingest.application import STAGES
+from spinney.apps.ingest.digests import Digest
+from spinney.apps.ingest.identifiers import arks
+from spinney.apps.ingest.manifests import PayloadKind
+from spinney.apps.ingest.orders import BatchOrder, Description, Stage, Sum
+from spinney.apps.ingest.paths import NotAdmitted, component, shown
+from spinney.apps.ingest.profiles import Profile
+from spinney.apps.ingest.staff.payloads import copy
+from spinney.apps.ingest.staff.service import BATCH, Service, introduce
+from spinney.job.options import Options
+from spinney.model import names
+from spinney.model.errors import FateUnknown, SpinneyError, UsageError
+from spinney.params.hints import did_you_mean, listed
+
+_NOTHING = Description()
+_RESPONSE = re.compile(r"[a-z][a-z0-9-]{0,19}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deposit:
+    """What is said of a payload."""
+
+    name: str
+    """Its file name."""
+    profile: str
+    submitter: str
+    kind: PayloadKind | None = None
+    """None: what the manifest says of itself."""
+    update: bool = False
+    digest: Digest | None = None
+    about: Description = _NOTHING
+    """Of the object, where the payload is one."""
+    response: str = "json"
+    fail_at: str | None = None
+    """A drill: each object fails once at this stage."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Accepted:
+    """A batch that is durable."""
+
+    bid: str
+    job: int
+    kind: PayloadKind
+    size_bytes: int
+    held: str | None
+    """Why it is held as it comes; None: it is not, by its profile."""
+
+
+def submit(service: Service, payload: BinaryIO, given: Deposit) -> Accepted:
+    """Copy the payload to where batches come in, and submit the batch.
+
+    Raises UsageError for what cannot be meant, NotAdmitted for a manifest or name that is not, Refused for a payload
+    that is not as was said. Nothing is left behind then.
+    """
+    profile = profiles.load(service.settings, given.profile)
+    _require_meant(service, given)
+    introduce(service.store)
+    bid = orders.new_bid()
+    folder = service.settings.incoming / bid
+    try:
+        folder.mkdir(parents=True)
+        target = folder / given.name
+        size = copy(payload, target, given.digest)
+        for made in (folder, folder.parent):
+            copying.sync_folder(made)
+        kind = _kind(target, given)
+        if profile.hold is not None:
+            parking.hold(service.settings, bid, profile.hold)
+    except BaseException:
+        _forget(service, folder)
+        raise
+    try:
+        job = _submitted(service, profile, _order(bid, kind, given))
+    except FateUnknown as error:
+        raise FateUnknown(f"{error} 'spinney ingest status {bid}' tells whether the batch is there") from error
+    except SpinneyError:
+        _forget(service, folder)
+        raise
+    return Accepted(bid=bid, job=job, kind=kind, size_bytes=size, held=profile.hold)
+
+
+def _require_meant(service: Service, given: Deposit) -> None:
+    try:
+        component(given.name)
+        if given.about.primary_id is not None:
+            arks.canonical(given.about.primary_id)
+    except NotAdmitted as error:
+        raise UsageError(str(error)) from None
+    names.label("submitter", given.submitter)
+    for local_id in given.about.local_ids:
+        names.label("local id", local_id)
+    if not _RESPONSE.fullmatch(given.response):
+        raise UsageError(f"'{shown(given.response[:40])}' names no form of a response; write it as json")
+    if given.fail_at is None:
+        return
+    if given.fail_at not in STAGES:
+        hint = did_you_mean(given.fail_at, STAGES) or f"; use one of: {', '.join(STAGES)}"
+        raise UsageError(f"an object has no stage '{shown(given.fail_at[:40])}'{hint}")
+    if not service.settings.test_mode:
+        raise UsageError("a failure can be ordered in test mode only; set test_mode = true in the settings of a test")
+
+
+def _kind(target: Path, given: Deposit) -> PayloadKind:
+    kind = given.kind
+    if kind is None:
+        try:
+            kind = manifests.kind_of(target)
+        except manifests.ManifestRefused as error:
+            raise UsageError(
+                f"{error}. If it is none, say with --kind what it is: {listed(PayloadKind)}"
+            ) from None
+    said = [name for name in Description.model_fields if getattr(given.about, name)]
+    if kind.is_batch and said:
+        raise UsageError(f"{', '.join(said)}: a {kind} says this of each of its objects; write it there")
+    return kind
+
+
+def _order(bid: str, kind: PayloadKind, given: Deposit) -> BatchOrder:
+    return BatchOrder(
+        bid=bid, profile=given.profile, kind=kind, name=given.name, submitter=given.submitter, update=given.update,
+        digest=Sum.of(given.digest), about=given.about, response=given.response,
+        fail_at=cast("Stage | None", given.fail_at),
+    )  # fmt: skip
+
+
+def _submitted(service: Service, profile: Profile, order: BatchOrder) -> int:
+    options = Options(collection=profile.collection, submitter=order.submitter, key=order.bid, forever=True)
+    params = {"order": order.model_dump(mode="json", exclude_defaults=True)}
+    return service.control.submit(BATCH, [params], options).ids[0]
+
+
+def _forget(service: Service, folder: Path) -> None:
+    parking.let_go(service.settings, folder.name)
+    shutil.rmtree(folder, ignore_errors=True)

@@ -1,0 +1,89 @@
+"""Stops and their end: of a collection, of a batch that its profile holds, of ingest or an access queue as a whole.
+
+A batch and its objects belong to the first collection of their profile, so a hold on that covers both. ``pause`` lays a
+hold on each part of what is paused that has none yet, so that it may be cut off anywhere and asked for again.
+"""
+
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+
+from spinney.apps.ingest import parking
+from spinney.apps.ingest.staff.batches import Batch
+from spinney.apps.ingest.staff.profiling import collections
+from spinney.apps.ingest.staff.service import OBJECT, Service, introduce
+from spinney.model.errors import Refused, UsageError
+from spinney.model.holds import Hold, Scope
+from spinney.model.states import State
+from spinney.params.hints import did_you_mean, listed
+
+PAUSABLE: Mapping[str, Sequence[tuple[Scope, str]]] = MappingProxyType(
+    {
+        # Objects stand in a queue a stage; one hold on their type stops them in all of these.
+        "ingest": ((Scope.QUEUE, "ingest"), (Scope.TYPE, OBJECT)),
+        "access-small": ((Scope.QUEUE, "access-small"),),
+        "access-large": ((Scope.QUEUE, "access-large"),),
+    }
+)
+"""What can be paused as a whole, and the holds that do it."""
+
+
+def hold(service: Service, collection: str, reason: str) -> Hold:
+    """Let nothing of a collection start. What runs finishes its stage; what comes is held. Raises UsageError for a
+    collection that no profile names, or without a reason."""
+    _require_known(service, collection)
+    laid = service.control.holds.lay(Scope.COLLECTION, collection, reason=reason)
+    service.control.holds.sweep()
+    return laid
+
+
+def release(service: Service, collection: str, reason: str | None) -> Sequence[Hold]:
+    """Let a collection go on: every hold on it ends. Raises Refused when there is none, UsageError when no profile
+    names it, either."""
+    if not any((hold.scope, hold.name) == (Scope.COLLECTION, collection) for hold in service.store.holds.all()):
+        _require_known(service, collection)
+    lifted = service.control.holds.lift_all(Scope.COLLECTION, collection, reason=reason)
+    service.control.holds.sweep()
+    return lifted
+
+
+def release_batch(service: Service, batch: Batch) -> Sequence[Hold]:
+    """Let a batch go on that is held as it came, or by its job; returns the holds that still keep it. Raises Refused
+    when nothing of its own holds it."""
+    was_parked = parking.let_go(service.settings, batch.bid)
+    job = service.store.job(batch.job.id)
+    by_a_hold = job.waits_for == "hold"
+    if job.state is State.HELD and not (by_a_hold and was_parked):
+        service.control.release(job.id)
+    elif not was_parked:
+        raise Refused(f"{batch.bid} is not held; 'spinney ingest status {batch.bid}' tells where it stands")
+    return service.store.holds.covering(job.id)
+
+
+def pause(service: Service, what: str, reason: str) -> Sequence[Hold]:
+    """Let nothing of it start; returns the holds that were laid for it now, none where it was paused already."""
+    introduce(service.store)
+    there = {(hold.scope, hold.name) for hold in service.store.holds.all() if hold.until_us is None}
+    laid = [
+        service.control.holds.lay(scope, name, reason=reason)
+        for scope, name in PAUSABLE[what]
+        if (scope, name) not in there
+    ]
+    service.control.holds.sweep()
+    return laid
+
+
+def unpause(service: Service, what: str, reason: str | None) -> Sequence[Hold]:
+    """Let it go on; returns the holds that ended, none where it was not paused."""
+    found = [hold for hold in service.store.holds.all() if (hold.scope, hold.name) in PAUSABLE[what]]
+    lifted = [service.control.holds.lift(hold.id, reason=reason) for hold in found]
+    service.control.holds.sweep()
+    return lifted
+
+
+def _require_known(service: Service, collection: str) -> None:
+    known = collections(service.settings)
+    if collection not in known:
+        raise UsageError(
+            f"no profile belongs to a collection {collection!r}{did_you_mean(collection, known)}; there are: "
+            f"{listed(known)}"
+        )

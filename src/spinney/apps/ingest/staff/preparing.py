@@ -1,0 +1,37 @@
+"""What an ingest service needs before its first batch: folders, tables, storage roots. Asked for again, it changes
+nothing."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from spinney.apps.ingest import copying
+from spinney.apps.ingest.inventory import open_inventory
+from spinney.apps.ingest.settings import Settings
+from spinney.apps.ingest.storage import open_storage
+from spinney.model.places import without_password
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prepared:
+    """Something that is there now."""
+
+    what: str
+    where: str
+
+
+def prepare(settings: Settings) -> Iterator[Prepared]:
+    """Each is there when it is told. Raises OSError, NotAdmitted, InventoryUnusable."""
+    folders = {
+        "home": settings.home, "profiles": settings.profiles, "incoming": settings.incoming, "held": settings.held,
+        "packages": settings.packages, **{f"area {name}": area for name, area in settings.areas.items()},
+    }  # fmt: skip
+    for what, folder in folders.items():
+        folder.mkdir(parents=True, exist_ok=True)
+        copying.sync_folder(folder.parent)
+        yield Prepared(what=what, where=str(folder))
+    with open_inventory(settings.inventory) as inventory:
+        inventory.init()
+    yield Prepared(what="inventory", where=without_password(settings.inventory))
+    for name, target in settings.storage.items():
+        open_storage(target.url, algorithm=target.algorithm, endpoint=target.endpoint, region=target.region)
+        yield Prepared(what=f"storage {name}", where=target.url)

@@ -1,0 +1,41 @@
+"""What every verb has in hand: somebody's hand on the engine, the settings, and where jobs have their folders."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from spinney.apps.ingest.application import app
+from spinney.apps.ingest.application import batches as BATCHES
+from spinney.apps.ingest.application import objects as OBJECTS
+from spinney.apps.ingest.settings import Settings
+from spinney.control import Control
+from spinney.stores.contract import Store
+
+BATCH, OBJECT = BATCHES.name, OBJECTS.name
+"""The job types."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Service:
+    """An ingest service, and who works on it."""
+
+    control: Control
+    settings: Settings
+    folders: Path
+    """The folder root of the store, as this host sees it."""
+
+    @property
+    def store(self) -> Store:
+        return self.control.store
+
+
+def introduce(store: Store) -> None:
+    """Make the application known to a store that no node of it has joined yet. What nodes have registered is theirs to
+    replace."""
+    if BATCH in store.types():
+        return
+    queues, locks = store.queues(), {known.name for known in store.locks.capacities()}
+    store.register(
+        [kind.spec for kind in app.types.values()],
+        [queue for queue in app.queues if queue.name not in queues],
+        [lock for lock in app.locks if lock.name not in locks],
+    )

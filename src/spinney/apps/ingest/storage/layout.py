@@ -1,0 +1,118 @@
+"""Where an object lies below a storage root, and the documents that declare it.
+
+OCFL 1.1 section 4, and extension 0003 (hashed truncated n-tuple trees with an object id's folder), which is
+preferred to 0004 because the folder's name still tells the id when every inventory is lost.
+"""
+
+import hashlib
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+from spinney.apps.ingest.paths import NotAdmitted, shown
+
+ROOT_DECLARATION = "0=ocfl_1.1"
+ROOT_DECLARED = b"ocfl_1.1\n"
+OBJECT_DECLARATION = "0=ocfl_object_1.1"
+OBJECT_DECLARED = b"ocfl_object_1.1\n"
+EXTENSION = "0003-hash-and-id-n-tuple-storage-layout"
+LAYOUT = "ocfl_layout.json"
+CONFIG = f"extensions/{EXTENSION}/config.json"
+STAGING = "extensions/spinney-staging"
+
+_SAFE = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_")
+_FOLDER_MAX = 100
+_ID_MAX_BYTES = 4096
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layout:
+    """The parameters of extension 0003, by default its own defaults."""
+
+    algorithm: str = "sha256"
+    tuple_size: int = 3
+    tuples: int = 3
+
+    def path(self, object_id: str) -> str:
+        """Where the object lies, relative to the storage root. Raises NotAdmitted for what is no id."""
+        told = checked_id(object_id).encode()
+        value = hashlib.new(self.algorithm, told, usedforsecurity=False).hexdigest()
+        cut = [value[i * self.tuple_size : (i + 1) * self.tuple_size] for i in range(self.tuples)]
+        return "/".join([*cut, _folder(told, value)])
+
+
+def checked_id(object_id: str) -> str:
+    """Return an object's id when it may be one; else raise NotAdmitted."""
+    if not object_id or not object_id.isprintable() or object_id != object_id.strip():
+        raise NotAdmitted(f"'{shown(object_id[:200])}' is no id of an object; give an ARK such as ark:/99999/fk4abc")
+    if len(object_id.encode()) > _ID_MAX_BYTES:
+        raise NotAdmitted(f"the id '{shown(object_id[:40])}…' is longer than {_ID_MAX_BYTES} bytes; shorten it")
+    return object_id
+
+
+def staging(object_id: str) -> str:
+    """Where a put of the object is prepared, relative to the storage root."""
+    return hashlib.sha256(checked_id(object_id).encode()).hexdigest()
+
+
+def documents() -> dict[str, bytes]:
+    """What a new root consists of, in the order in which it is to be written: the declaration last."""
+    plain = Layout()
+    config = {
+        "extensionName": EXTENSION,
+        "digestAlgorithm": plain.algorithm,
+        "tupleSize": plain.tuple_size,
+        "numberOfTuples": plain.tuples,
+    }
+    layout = {
+        "extension": EXTENSION,
+        "description": "Three folders by the SHA-256 of the object's id, then one named by the id, percent-encoded.",
+    }
+    return {CONFIG: _json(config), LAYOUT: _json(layout), ROOT_DECLARATION: ROOT_DECLARED}
+
+
+def read_layout(layout: bytes | None, config: bytes | None, where: str) -> Layout:
+    """The layout that an existing root declares. Raises NotAdmitted for one that is not known here."""
+    extension = _object(layout, where, LAYOUT).get("extension")
+    if extension != EXTENSION:
+        raise NotAdmitted(
+            f"the storage root {shown(where)} has the layout '{shown(str(extension))}', and only {EXTENSION} is known; "
+            f"name another root"
+        )
+    told = _object(config, where, CONFIG) if config is not None else {}
+    found = Layout(
+        algorithm=told.get("digestAlgorithm", "sha256"),
+        tuple_size=told.get("tupleSize", 3),
+        tuples=told.get("numberOfTuples", 3),
+    )
+    if not _lawful(found):
+        raise NotAdmitted(f"{CONFIG} of the storage root {shown(where)} is not lawful; mend it")
+    return found
+
+
+def _lawful(layout: Layout) -> bool:
+    digits = {"md5": 32, "sha1": 40, "sha256": 64, "sha512": 128}.get(str(layout.algorithm))
+    numbers = (layout.tuple_size, layout.tuples)
+    if digits is None or not all(type(n) is int and 0 <= n <= 32 for n in numbers):
+        return False
+    return layout.tuple_size * layout.tuples <= digits and (layout.tuple_size == 0) == (layout.tuples == 0)
+
+
+def _folder(object_id: bytes, value: str) -> str:
+    encoded = "".join(chr(b) if b in _SAFE else f"%{b:02x}" for b in object_id)
+    return encoded if len(encoded) <= _FOLDER_MAX else f"{encoded[:_FOLDER_MAX]}-{value}"
+
+
+def _object(raw: bytes | None, where: str, name: str) -> dict[str, Any]:
+    try:
+        told = orjson.loads(raw or b"")
+    except orjson.JSONDecodeError:
+        told = None
+    if not isinstance(told, dict):
+        raise NotAdmitted(f"{name} of the storage root {shown(where)} is missing or no JSON object; mend it")
+    return told
+
+
+def _json(told: object) -> bytes:
+    return orjson.dumps(told, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)

@@ -1,0 +1,63 @@
+"""The storage itself: the contract, kept by a layout over a place."""
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager
+from datetime import datetime
+from typing import BinaryIO
+
+from spinney.apps.ingest.storage import inventory as inventories
+from spinney.apps.ingest.storage import putting, reading, verifying
+from spinney.apps.ingest.storage.contract import Incoming, Stored, StoredFile, Verified, Version
+from spinney.apps.ingest.storage.layout import Layout
+from spinney.apps.ingest.storage.place import Claim, Place
+
+
+class OcflStorage:
+    """An OCFL 1.1 storage root as `contract.Storage` promises it; made by `open_storage`.
+
+    Keeps nothing between calls, so that it may be shared by threads and outlive other writers.
+    """
+
+    __slots__ = ("_algorithm", "_layout", "_place")
+
+    def __init__(self, place: Place, layout: Layout, algorithm: str) -> None:
+        self._place, self._layout, self._algorithm = place, layout, algorithm
+
+    def put(
+        self,
+        object_id: str,
+        files: Iterable[Incoming],
+        *,
+        key: str,
+        message: str,
+        user: str,
+        created: datetime,
+        merge: bool,
+        fence: int | None,
+    ) -> Stored:
+        """See `contract.Storage.put`."""
+        claim = Claim(object_id=object_id, root=self._layout.path(object_id), key=key, fence=fence)
+        order = putting.Order(files=files, message=message, user=user, created=created, merge=merge)
+        return putting.put(self._place, claim, order, self._algorithm)
+
+    def exists(self, object_id: str) -> bool:
+        """See `contract.Storage.exists`."""
+        return self._place.read(f"{self._layout.path(object_id)}/{inventories.NAME}") is not None
+
+    def versions(self, object_id: str) -> list[Version]:
+        """See `contract.Storage.versions`."""
+        return inventories.versions(reading.require(self._place, self._layout.path(object_id), object_id))
+
+    def files(self, object_id: str, version: int | None = None) -> Iterator[StoredFile]:
+        """See `contract.Storage.files`."""
+        return reading.files(self._place, self._layout.path(object_id), object_id, version)
+
+    def opened(
+        self, object_id: str, path: str | StoredFile, version: int | None = None
+    ) -> AbstractContextManager[BinaryIO]:
+        """See `contract.Storage.opened`."""
+        return reading.opened(self._place, self._layout.path(object_id), object_id, path, version)
+
+    def verify(self, object_id: str, between: Callable[[int], None] = lambda read: None) -> Verified:
+        """See `contract.Storage.verify`."""
+        return verifying.verify(self._place, self._layout.path(object_id), object_id, between)

@@ -1,0 +1,70 @@
+"""Which storage a target names, and opening it."""
+
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from spinney.apps.ingest.paths import NotAdmitted, relative, shown
+from spinney.apps.ingest.storage.contract import Storage
+from spinney.apps.ingest.storage.inventory import ADDRESSING
+from spinney.apps.ingest.storage.ocfl import OcflStorage
+from spinney.apps.ingest.storage.place import Step
+
+
+def open_storage(
+    target: str | Path,
+    *,
+    algorithm: str = "sha512",
+    staging: Path | None = None,
+    endpoint: str | None = None,
+    region: str | None = None,
+    at: Step = lambda step: None,
+) -> Storage:
+    """Open the storage root at ``target``; one that is empty or not there (a bucket has to be) is made one.
+
+    ``target``: an absolute path, ``file:///archive`` or ``s3://bucket/prefix``. ``algorithm`` (sha512, sha256)
+    addresses the content of objects that are new. ``staging`` is a folder on the file system of the root,
+    by default in its extensions. ``endpoint`` and ``region`` are for S3; credentials come from where AWS's own
+    tools find them (environment, profile, role) and from nowhere else. ``at`` is told each step of a put.
+
+    Raises NotAdmitted for a target that cannot be one, OSError when the system or the service fails.
+    """
+    if algorithm not in ADDRESSING:
+        raise NotAdmitted(f"content cannot be addressed by '{shown(algorithm)}'; choose sha512 or sha256")
+    text = str(target)
+    if text.startswith("s3:"):
+        return _open_s3(text, algorithm, endpoint, region, at)
+    from spinney.apps.ingest.storage.on_disk import open_disk
+
+    place, layout = open_disk(_folder(text), staging, at)
+    return OcflStorage(place, layout, algorithm)
+
+
+def _folder(text: str) -> Path:
+    if not text.startswith("file:"):
+        path = Path(text)
+    else:
+        parts = urlsplit(text)
+        if parts.netloc not in ("", "localhost") or parts.query or parts.fragment:
+            raise NotAdmitted(f"'{shown(text)}' names no folder of this machine; write file:///folder")
+        path = Path(unquote(parts.path))
+    if not path.is_absolute() or "\0" in str(path):
+        raise NotAdmitted(f"the storage '{shown(text)}' is not absolute; give the whole path")
+    return path
+
+
+def _open_s3(text: str, algorithm: str, endpoint: str | None, region: str | None, at: Step) -> Storage:
+    parts = urlsplit(text)
+    if not parts.netloc or parts.netloc != parts.hostname or parts.query or parts.fragment:
+        raise NotAdmitted("an S3 storage is named s3://bucket/prefix, without credentials in it; mend the target")
+    if endpoint is not None and "@" in urlsplit(endpoint).netloc:
+        raise NotAdmitted("the endpoint of an S3 storage has credentials in it; set them in the environment")
+    prefix = unquote(parts.path).strip("/")
+    if prefix:
+        relative(prefix)
+    try:
+        # Loaded here: who stores on a file system needs no boto3.
+        from spinney.apps.ingest.storage.in_s3 import open_s3
+    except ImportError as error:
+        raise NotAdmitted(f"an s3: storage needs boto3 ({error}); install spinney with its s3 extra") from None
+    place, layout = open_s3(parts.netloc, prefix, endpoint, region, at)
+    return OcflStorage(place, layout, algorithm)

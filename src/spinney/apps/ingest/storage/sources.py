@@ -1,0 +1,60 @@
+"""Reading what is to be stored: once, hashed on the way, and compared with what was promised."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from os import fstat
+from typing import BinaryIO
+
+from spinney.apps.ingest.digests import Sums
+from spinney.apps.ingest.paths import NotAdmitted, opened_beneath, shown
+from spinney.apps.ingest.storage.contract import Incoming
+
+CHUNK_BYTES = 1 << 20
+
+
+@contextmanager
+def opened(file: Incoming) -> Iterator[BinaryIO]:
+    """The source of a file, of the size that was promised. Raises NotAdmitted."""
+    with opened_beneath(file.source.parent, file.source.name) as handle:
+        compare_size(file, fstat(handle.fileno()).st_size)
+        yield handle
+
+
+def sums_for(file: Incoming, algorithm: str) -> Sums:
+    """What is to be computed: the storage's own algorithm, and those to compare with."""
+    return Sums([algorithm, *file.sums])
+
+
+def hashed(file: Incoming, algorithm: str) -> dict[str, str]:
+    """The sums of a source, compared with those given. Raises NotAdmitted."""
+    sums, size = sums_for(file, algorithm), 0
+    with opened(file) as handle:
+        while chunk := handle.read(CHUNK_BYTES):
+            sums.update(chunk)
+            size += len(chunk)
+    return compare(file, size, sums.values())
+
+
+def compare(file: Incoming, size: int, sums: dict[str, str]) -> dict[str, str]:
+    """Return the sums when they and the size are those promised; else raise NotAdmitted."""
+    compare_size(file, size)
+    compare_sums(file, sums)
+    return sums
+
+
+def compare_size(file: Incoming, size: int) -> None:
+    """Raise NotAdmitted when a source has another size than was promised."""
+    if size != file.size_bytes:
+        raise NotAdmitted(
+            f"'{shown(file.path)}' was to have {file.size_bytes} bytes and has {size}; fetch it again, then retry"
+        )
+
+
+def compare_sums(file: Incoming, sums: Mapping[str, str]) -> None:
+    """Raise NotAdmitted when one of the sums differs from the one promised by the same algorithm."""
+    for algorithm, promised in file.sums.items():
+        if sums.get(algorithm, promised) != promised:
+            raise NotAdmitted(
+                f"the {algorithm} of '{shown(file.path)}' was to be {promised} and is {sums[algorithm]}; "
+                f"fetch it again, then retry"
+            )

@@ -1,0 +1,83 @@
+"""Files that go with a mail: read where they lie, and sent only when they are what was meant.
+
+A file is named with the digest that it had when the message was submitted. So what has changed since, or what a
+link leads to that somebody set in between, is not sent.
+"""
+
+import hashlib
+import os
+import re
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import AfterValidator
+
+_MEDIA_TYPE = re.compile(r"[a-z0-9][a-z0-9!#$&^_.+-]{0,63}/[a-z0-9][a-z0-9!#$&^_.+-]{0,63}")
+
+
+class CannotAttach(Exception):
+    """A file cannot go with a mail; the message names it and says what to do."""
+
+
+def _media_type(text: str) -> str:
+    if not _MEDIA_TYPE.fullmatch(text) or text.startswith(("multipart/", "message/")):
+        raise ValueError(f"{text[:80]!r} is no media type of a file; write for example application/json")
+    return text
+
+
+def _sha256(text: str) -> str:
+    if not re.fullmatch(r"[0-9a-f]{64}", text):
+        raise ValueError(f"{text[:80]!r} is no SHA-256; give 64 hexadecimal digits in small letters")
+    return text
+
+
+def _file_name(text: str) -> str:
+    if text and (not text.isprintable() or len(text) > 150 or "/" in text or "\\" in text):
+        raise ValueError(f"{text[:80]!r} cannot name an attachment; give up to 150 printable characters, no / or \\")
+    return text
+
+
+def _path(text: str) -> str:
+    if not text or "\0" in text:
+        raise ValueError("an attachment needs the path of its file; give one without NUL")
+    return text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attachment:
+    """A file of a mail, as a parameter."""
+
+    path: Annotated[str, AfterValidator(_path)]
+    """Below the folder that settings name; absolute, or from there."""
+    sha256: Annotated[str, AfterValidator(_sha256)]
+    media_type: Annotated[str, AfterValidator(_media_type)] = "application/octet-stream"
+    name: Annotated[str, AfterValidator(_file_name)] = ""
+    """What it is called in the mail; its file's name unless given."""
+
+    @property
+    def shown_name(self) -> str:
+        last = Path(self.path).name
+        return self.name or (last if last.isprintable() and len(last) <= 150 else "attachment")
+
+
+def read(root: Path, attachment: Attachment, *, most_bytes: int) -> bytes:
+    """What is in the file. Raises CannotAttach; OSError when the system fails."""
+    shown = f"the attachment {attachment.path[-200:]!r}"
+    try:
+        real = (root / attachment.path).resolve(strict=True)
+    except (FileNotFoundError, NotADirectoryError, RuntimeError):
+        raise CannotAttach(f"{shown} is not there (any more); put it back and retry this job") from None
+    if not real.is_relative_to(root.resolve()):
+        raise CannotAttach(f"{shown} does not lie below {root}; put it there and submit again")
+    # O_NONBLOCK: a named pipe without a writer must not hold the stage up before it is refused.
+    with os.fdopen(os.open(real, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise CannotAttach(f"{shown} is no regular file; put a regular file there and retry this job")
+        found = file.read(most_bytes + 1)
+    if len(found) > most_bytes:
+        raise CannotAttach(f"{shown} is larger than the {most_bytes} bytes left for attachments; send a link instead")
+    if hashlib.sha256(found).hexdigest() != attachment.sha256:
+        raise CannotAttach(f"{shown} is not what it was when the mail was submitted; submit the mail anew")
+    return found

@@ -1,0 +1,142 @@
+"""What an application calls once to have an outbox."""
+
+import time
+from collections.abc import Callable, Mapping
+from datetime import timedelta
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, AwareDatetime, Field
+from pydantic_core import PydanticCustomError
+
+from spinney.app import Spinney
+from spinney.job import Job
+from spinney.jobtype import JobType
+from spinney.model.types import Backoff
+from spinney.reports import mailing, webhooks
+from spinney.reports.addresses import mailbox
+from spinney.reports.attaching import Attachment
+from spinney.reports.calling import Transport
+from spinney.reports.message import Letter
+from spinney.reports.settings import MailSettings, WebhookSettings
+from spinney.reports.webhooks import Admit
+
+QUEUE = "outbox"
+_LINE_MAX = 500
+
+
+def _checked(check: Callable[[str], object]) -> AfterValidator:
+    """``check`` as what parameters are checked with; its sentence is told as it is."""
+
+    def checked(text: str) -> str:
+        try:
+            check(text)
+        except ValueError as error:
+            raise PydanticCustomError("unfit", "{sentence}", {"sentence": str(error)}) from None
+        return text
+
+    return AfterValidator(checked)
+
+
+def _line(text: str) -> None:
+    if not text.isprintable() or len(text) > _LINE_MAX:
+        raise ValueError(f"{text[:80]!r} is not one line of up to {_LINE_MAX} printable characters; shorten or mend it")
+
+
+Line = Annotated[str, _checked(_line)]
+Mailbox = Annotated[str, _checked(mailbox)]
+Mailboxes = list[Mailbox]
+MessageId = Annotated[str, Field(pattern=r"^<[A-Za-z0-9!#$%&'*+/=?^_`{|}~.-]{1,120}@[A-Za-z0-9.-]{1,120}>$")]
+Url = Annotated[str, _checked(webhooks.require_url)]
+SecretName = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_-]{0,60}$")]
+Delivery = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.:@-]{1,100}$")]
+
+
+class Outbox:
+    """The queue and the two job types of an application's messages.
+
+    ``mail`` and ``webhook`` are submitted like any job; a stage that reports does so under a key of the report
+    (``outbox.mail.options(key=…, forever=True)``), so that it is sent once however often the stage runs.
+    """
+
+    mail: JobType
+    """``sender, to, subject, text`` and, if wanted, ``cc`` (up to 100 addresses in all), ``html, attachments,
+    message_id, in_reply_to, date, auto_submitted``. ``date``: what the mail bears, and from when its term runs; its
+    first try unless given."""
+    webhook: JobType
+    """``url, body`` (a JSON object), ``secret`` (a name) and, if wanted, ``delivery`` (its id for the receiver)."""
+
+    def __init__(
+        self,
+        app: Spinney,
+        *,
+        mail: Callable[[], MailSettings] = MailSettings.from_environment,
+        webhook: Callable[[], WebhookSettings] = WebhookSettings,
+        admit: Admit | None = None,
+        transport: Transport | None = None,
+        limit: int | None = 4,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        """``mail``, ``webhook``: make the settings, asked at each try. ``admit``, ``transport``: which URLs may be
+        called; without either, none. What resolves a name for ``admit`` and again for the request may get two
+        answers: only a transport that connects to the address that it has checked keeps private networks closed.
+        ``limit``: messages that go out at once, over all nodes."""
+        app.queue(QUEUE, limit=limit, order="fifo")
+        self.mail = _mail_type(app, mail, clock)
+        self.webhook = _webhook_type(app, webhook, clock, admit, transport)
+
+
+def _mail_type(app: Spinney, settings: Callable[[], MailSettings], clock: Callable[[], float]) -> JobType:
+    kind = app.pipeline("reports.mail", queue=QUEUE, description="Send a mail")
+
+    # Its term is kept by deferring. Attempts are used up only by what is cut off (a server that drips) or breaks.
+    @kind.stage(max_attempts=100, backoff=Backoff(base_s=60, factor=4, cap_s=3600), timeout=timedelta(minutes=15))
+    def sending(
+        job: Job,
+        sender: Mailbox,
+        to: Mailboxes,
+        subject: Line,
+        text: str,
+        cc: Mailboxes | None = None,
+        html: str | None = None,
+        attachments: list[Attachment] | None = None,
+        message_id: MessageId | None = None,
+        in_reply_to: MessageId | None = None,
+        date: AwareDatetime | None = None,
+        auto_submitted: Literal["auto-generated", "auto-replied", "no"] = "auto-generated",
+    ) -> dict[str, Any]:
+        letter = Letter(
+            sender=mailbox(sender),
+            to=[mailbox(a) for a in to],
+            cc=[mailbox(a) for a in cc or ()],
+            subject=subject,
+            text=text,
+            html=html,
+            in_reply_to=in_reply_to,
+            auto_submitted=auto_submitted,
+        )
+        return mailing.send(
+            job, letter, attachments or (), message_id=message_id, date=date, settings=settings, clock=clock
+        )
+
+    return kind
+
+
+def _webhook_type(
+    app: Spinney,
+    settings: Callable[[], WebhookSettings],
+    clock: Callable[[], float],
+    admit: Admit | None,
+    transport: Transport | None,
+) -> JobType:
+    kind = app.pipeline("reports.webhook", queue=QUEUE, description="Call a webhook")
+
+    @kind.stage(max_attempts=5, backoff=Backoff(base_s=60, factor=4), timeout=timedelta(minutes=2))
+    def calling(
+        job: Job, url: Url, body: Mapping[str, Any], secret: SecretName, delivery: Delivery | None = None
+    ) -> dict[str, Any]:
+        return webhooks.call(
+            job, url, body, secret=secret, delivery=delivery, settings=settings, clock=clock, admit=admit,
+            transport=transport,
+        )  # fmt: skip
+
+    return kind

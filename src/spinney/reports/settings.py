@@ -1,0 +1,126 @@
+"""Where messages go out, and how long they are tried. Values that are secret are named here, never held."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+from spinney.model.errors import UsageError
+
+DAY_S = 86_400.0
+
+
+class Security(StrEnum):
+    """How the connection to the mail server is protected."""
+
+    STARTTLS = "starttls"
+    """Begins in clear and must then be encrypted (port 587 unless set)."""
+    TLS = "tls"
+    """Encrypted from the first byte (port 465 unless set)."""
+    NONE = "none"
+    """In clear (port 25 unless set): a server on this host or in a network of one's own."""
+
+
+_PORTS = {Security.STARTTLS: 587, Security.TLS: 465, Security.NONE: 25}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MailSettings:
+    """The mail server, and for how long mail is tried. Raises UsageError for what cannot be meant."""
+
+    host: str
+    port: int = 0
+    """0: the usual one of ``security``."""
+    security: Security = Security.STARTTLS
+    ca_file: Path | None = None
+    """Whom to trust beside the system's certificate authorities."""
+    user_variable: str = "SPINNEY_SMTP_USER"
+    """The environment variable that holds the user; without it nobody logs in."""
+    password_variable: str = "SPINNEY_SMTP_PASSWORD"  # noqa: S105 - the name of it
+    hello: str = ""
+    """What this host calls itself to the server; its host name unless given."""
+    timeout_s: float = 30.0
+    """For each answer of the server."""
+    give_up_s: float = 5 * DAY_S
+    """A mail that the server has not taken by then fails (RFC 5321, section 4.5.4.1, asks for 4 to 5 days)."""
+    away_s: float = 60.0
+    """While the server is away all mail rests so long, and then one mail probes."""
+    retry_least_s: float = 60.0
+    retry_most_s: float = 3600.0
+    """Between tries of one mail that the server would not take yet."""
+    attachments: Path | None = None
+    """Attachments must lie below this folder; None: below the folders of jobs."""
+    attachments_max_bytes: int = 15_000_000
+    """All those of one mail together; with them encoded, most servers' limit is 25 to 35 MB."""
+
+    def __post_init__(self) -> None:
+        if not self.host or not self.host.isprintable() or " " in self.host:
+            raise UsageError(f"{self.host!r} names no mail server; set SPINNEY_SMTP_HOST and start the nodes again")
+        if self.port not in range(65_536):
+            raise UsageError(f"the mail server's port must lie within 1 to 65535, not {self.port!r}; mend it")
+        times = (self.timeout_s, self.give_up_s, self.away_s, self.retry_least_s, self.retry_most_s)
+        if min(times) <= 0 or self.attachments_max_bytes < 0:
+            raise UsageError("times of mail must be more than 0 seconds, and sizes 0 bytes or more; mend the settings")
+
+    @property
+    def in_force_port(self) -> int:
+        return self.port or _PORTS[self.security]
+
+    def credentials(self, environment: Mapping[str, str]) -> tuple[str, str] | None:
+        """User and password; None when nobody is to log in. Raises UsageError when one is missing."""
+        user, password = environment.get(self.user_variable), environment.get(self.password_variable)
+        if not user and not password:
+            return None
+        if not user or not password:
+            missing = self.password_variable if user else self.user_variable
+            raise UsageError(f"the environment has no {missing}; set it and start the nodes again")
+        if self.security is Security.NONE and self.host not in ("localhost", "127.0.0.1", "::1"):
+            raise UsageError(
+                f"a password would go to {self.host} in clear; set SPINNEY_SMTP_SECURITY to starttls or tls"
+            )
+        return user, password
+
+    @classmethod
+    def from_environment(cls, environment: Mapping[str, str] | None = None) -> "MailSettings":
+        """From SPINNEY_SMTP_HOST, _PORT and _SECURITY; Raises UsageError."""
+        env = os.environ if environment is None else environment
+        port, security = env.get("SPINNEY_SMTP_PORT", "0"), env.get("SPINNEY_SMTP_SECURITY", Security.STARTTLS)
+        if not (port.isascii() and port.isdigit()):
+            raise UsageError(f"SPINNEY_SMTP_PORT={port!r} is no number; set it from 1 to 65535")
+        if security not in list(Security):
+            raise UsageError(f"SPINNEY_SMTP_SECURITY={security!r} is none of {', '.join(Security)}; set one of them")
+        return cls(host=env.get("SPINNEY_SMTP_HOST", ""), port=int(port[:6]), security=Security(security))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WebhookSettings:
+    """For how long webhooks are tried, and where their secrets are. Raises UsageError for what cannot be meant."""
+
+    secret_prefix: str = "SPINNEY_WEBHOOK_SECRET_"  # noqa: S105 - the beginning of its name
+    """The secret ``depositor-a`` is in the environment variable of this prefix and ``DEPOSITOR_A``. A prefix, so that
+    no message can ask for another variable of a node."""
+    tries: int = 12
+    timeout_s: float = 10.0
+    """For connecting, and for each part of the answer."""
+    retry_least_s: float = 10.0
+    """After the first try; three times as long after each further one."""
+    retry_most_s: float = 6 * 3600.0
+    retry_after_most_s: float = 6 * 3600.0
+    """A receiver may ask for no longer a rest than this."""
+
+    def __post_init__(self) -> None:
+        times = (self.timeout_s, self.retry_least_s, self.retry_most_s, self.retry_after_most_s)
+        if self.tries < 1 or min(times) <= 0:
+            raise UsageError("webhooks need 1 try or more, and times of more than 0 seconds; mend the settings")
+        if not self.secret_prefix:
+            raise UsageError("the prefix of webhook secrets must not be empty; mend the settings")
+
+    def secret(self, name: str, environment: Mapping[str, str]) -> str:
+        """The secret of that name. Raises UsageError when there is none."""
+        variable = self.secret_prefix + name.upper().replace("-", "_")
+        found = environment.get(variable)
+        if not found:
+            raise UsageError(f"the environment has no {variable}, with which the webhook is signed; set it and start "
+                             f"the nodes again")  # fmt: skip
+        return found

@@ -1,0 +1,129 @@
+"""The stage of a webhook: whether it was taken, and when it is tried again."""
+
+import os
+import random
+import uuid
+from collections.abc import Callable, Mapping
+from typing import Any, NoReturn
+from urllib.parse import urlsplit
+
+import orjson
+
+from spinney.job import Job
+from spinney.model.errors import BadParameters, UsageError
+from spinney.model.signals import Defer, Fail, Hold
+from spinney.reports import calling, retrying, signing
+from spinney.reports.calling import Answer, Transport, Unreachable
+from spinney.reports.settings import WebhookSettings
+
+ENTRY = "webhook"
+"""The entry of ``job.data``: ``delivery``, ``tries``, and of the last answer ``status`` and ``answer``."""
+GONE = 410
+URL_MAX = 2000
+
+Admit = Callable[[str], None]
+"""Says whether a URL may be called: returns, or raises ValueError (never: the job fails) or OSError (nobody can tell
+now: it is tried again). Called before each try."""
+
+
+def require_url(url: str) -> None:
+    """Raise ValueError unless ``url`` may be one of a webhook; BadParameters when it holds a password: what says so
+    must not show it, as refusals of a value do."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        parts = urlsplit("")
+    if "@" in parts.netloc:
+        raise BadParameters("the URL of a webhook holds a user or password, which would be logged; leave them out")
+    lawful = parts.scheme in ("http", "https") and parts.hostname and url.isascii() and url.isprintable()
+    if not lawful or " " in url or len(url) > URL_MAX:
+        raise ValueError(f"a webhook goes to an absolute http or https URL of up to {URL_MAX} characters; mend it")
+
+
+def call(
+    job: Job,
+    url: str,
+    body: Mapping[str, Any],
+    *,
+    secret: str,
+    delivery: str | None,
+    settings: Callable[[], WebhookSettings],
+    clock: Callable[[], float],
+    admit: Admit | None,
+    transport: Transport | None,
+) -> dict[str, Any]:
+    """Send it once. Returns the answer when it was taken (2xx); else raises what becomes of the job.
+
+    ``secret``: its name. 410 fails for good; any other answer, a redirect too, or none is tried again, a finite
+    number of times.
+    """
+    if admit is None and transport is None:
+        raise Fail("nothing says which hosts may be called; hand Outbox an admit= or a transport=", retryable=False)
+    try:
+        where = settings()
+        key = where.secret(secret, os.environ)
+    except UsageError as error:
+        raise Hold(f"{error}; then release this job") from None
+    kept: dict[str, Any] = job.data.get(ENTRY) or {"delivery": delivery or uuid.uuid4().hex, "tries": 0}
+    # Counted before it goes out: what kills the worker each time must come to an end, too.
+    job.data[ENTRY] = kept = kept | {"tries": kept["tries"] + 1}
+    now = clock()
+    try:
+        if admit is not None:
+            admit(url)
+        answer = _posted(url, body, key, kept["delivery"], now, where, transport)
+    except ValueError as error:
+        raise Fail(f"{_shown(url)} may not be called: {error}", retryable=False) from None
+    except (OSError, Unreachable) as error:
+        _again(job, kept, where, f"{_shown(url)} did not answer: {error}", None)
+    job.data[ENTRY] = kept = kept | {"status": answer.status, "answer": answer.said}
+    if 200 <= answer.status < 300:
+        return kept
+    told = f"{_shown(url)} answered {answer.status}{': ' if answer.said else ''}{answer.said}"
+    if answer.status == GONE:
+        _afresh(job, kept)
+        raise Fail(f"{told}; it wants no more of these, so take it out of the settings", retryable=False)
+    if 300 <= answer.status < 400:
+        told = f"{told} (redirects are not followed: give the URL that it leads to)"
+    return _again(job, kept, where, told, retrying.retry_after_s(answer.retry_after, now))
+
+
+def _posted(
+    url: str,
+    body: Mapping[str, Any],
+    key: str,
+    delivery: str,
+    now: float,
+    settings: WebhookSettings,
+    transport: Transport | None,
+) -> Answer:
+    text = orjson.dumps(body, option=orjson.OPT_SORT_KEYS)
+    headers = {
+        signing.DELIVERY: delivery,
+        signing.TIMESTAMP: str(int(now)),
+        signing.SIGNATURE: signing.sign(key, text, int(now)),
+    }
+    return calling.post(url, text, headers, timeout_s=settings.timeout_s, transport=transport)
+
+
+def _again(
+    job: Job, kept: dict[str, Any], settings: WebhookSettings, why: str, asked_s: float | None
+) -> NoReturn:
+    tries = kept["tries"]
+    if tries >= settings.tries:
+        _afresh(job, kept)
+        raise Fail(f"given up after {tries} tries: {why}; mend that and retry this job", retryable=False)
+    draw = random.random()  # noqa: S311 - it only spreads what failed together
+    pause_s = retrying.by_tries_s(tries, least_s=settings.retry_least_s, most_s=settings.retry_most_s, draw=draw)
+    raise Defer(max(pause_s, min(asked_s or 0.0, settings.retry_after_most_s)), why)
+
+
+def _afresh(job: Job, kept: dict[str, Any]) -> None:
+    """Whoever retries the job gives it all its tries again, under the same delivery."""
+    job.data[ENTRY] = kept | {"tries": 0}
+
+
+def _shown(url: str) -> str:
+    """Without its query, in which there may be a token."""
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc}{parts.path}"[:200]

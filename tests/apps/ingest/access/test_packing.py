@@ -1,0 +1,335 @@
+"""A package: what is in it, that it is whole or not there, and that nothing damaged leaves the house."""
+
+import hashlib
+import io
+import os
+import resource
+import signal
+import tarfile
+import tracemalloc
+import zipfile
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+from typing import BinaryIO
+
+import bagit
+import pytest
+
+from longer import long_alone
+from spinney.apps.ingest.access import archives, bags, packages
+from spinney.apps.ingest.access.archives import Format
+from spinney.apps.ingest.access.packing import accesses
+from spinney.apps.ingest.storage import Storage
+from spinney.model.outcomes import Outcome
+from spinney.testing import Bench, Ran
+
+from .given import ARK, SECRET, WHEN, Service
+
+NAME = "ark_99999_fk4abc_v1"
+PLAIN = {"producer/map.tif": b"a map", "producer/deep/er/empty": b"", "system/mrt-erc.txt": b"who: me\n"}
+ODD = {
+    "producer/a\nb\r.txt": b"3", "producer/-rf *": b"4", "producer/Zürich \U0001f5fa.txt": b"5", "bagit.txt": b"7",
+    "manifest-sha512.txt": b"8", "data/data": b"9", "producer/" + "n" * 250: b"10",
+}  # fmt: skip
+HOSTILE = ODD | {
+    "producer/..\\..\\evil.exe": b"1", "producer/C:\\autoexec.bat": b"2", "producer/..%5C..%5Cevil.exe": b"6",
+    "producer/%0A": b"11",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("format_", list(Format))
+@pytest.mark.parametrize("files", [PLAIN, ODD], ids=["plain", "odd"])
+def test_a_package_is_a_valid_bag_of_just_the_version(
+    archive: Service, tmp_path: Path, files: dict[str, bytes], format_: Format
+) -> None:
+    # Given a version, and one after it
+    archive.holds(files)
+    archive.holds({"producer/other": b"newer"}, version=2)
+
+    made = pack(archive, format=format_)
+
+    # Then another program finds a valid bag in it, with each file once
+    bag = bagit.Bag(str(unpacked(package_of(archive, made), tmp_path / "out") / NAME))
+    bag.validate()
+    payload = [Path(bag.path, name).read_bytes() for name in bag.payload_entries()]
+    assert sorted(payload) == sorted(files.values())
+    assert bag.info["External-Identifier"] == ARK
+    assert made.value["files"] == len(files)
+
+
+@pytest.mark.parametrize("format_", list(Format))
+def test_no_name_in_it_leads_out(archive: Service, format_: Format) -> None:
+    archive.holds(HOSTILE)
+
+    names = members(package_of(archive, pack(archive, format=format_)))
+
+    assert [n for n in names if not n.startswith(f"{NAME}/") or "\\" in n or ".." in n.split("/")] == []
+    assert len(set(names)) == len(names) == len(HOSTILE) + 4
+
+
+def test_a_manifest_escapes_what_the_rfc_has_escaped(archive: Service) -> None:
+    # bagit-python takes %25 for what it is; RFC 8493 section 2.1.3 has it for a percent sign
+    archive.holds(HOSTILE)
+
+    with zipfile.ZipFile(package_of(archive, pack(archive))) as zipped:
+        lines = zipped.read(f"{NAME}/manifest-sha512.txt").decode().split("\n")[:-1]
+        listed = {name: value for value, name in (line.split("  ", 1) for line in lines)}
+        for name, value in listed.items():
+            plain = name.replace("%0D", "\r").replace("%0A", "\n").replace("%25", "%")
+            assert hashlib.sha512(zipped.read(f"{NAME}/{plain}")).hexdigest() == value
+    assert len(listed) == len(HOSTILE)
+
+
+@pytest.mark.parametrize("format_", list(Format))
+def test_the_same_version_gives_the_same_bytes(archive: Service, format_: Format) -> None:
+    archive.holds(HOSTILE)
+
+    one, other = (
+        package_of(archive, pack(archive, format=format_, secret=secret * 32)).read_bytes() for secret in "ab"
+    )
+
+    assert hashlib.sha256(one).hexdigest() == hashlib.sha256(other).hexdigest()
+
+
+def test_it_bears_the_time_of_its_version_and_not_of_its_packing(archive: Service) -> None:
+    archive.holds(PLAIN)
+    zipped = package_of(archive, pack(archive, format=Format.ZIP))
+    tarred = package_of(archive, pack(archive, format=Format.TAR_GZ, secret="f" * 32))
+
+    with zipfile.ZipFile(zipped) as opened:
+        assert {info.date_time for info in opened.infolist()} == {(2024, 2, 29, 12, 30, 14)}  # of two seconds each
+    with tarfile.open(tarred) as opened:
+        assert {(m.mtime, m.uid, m.uname) for m in opened.getmembers()} == {(WHEN.timestamp(), 0, "")}
+    assert int.from_bytes(tarred.read_bytes()[4:8], "little") == WHEN.timestamp()  # RFC 1952: MTIME
+
+
+def flipped(path: Path) -> None:
+    raw = bytearray(path.read_bytes())
+    raw[0] ^= 1
+    path.write_bytes(raw)
+
+
+def shorter(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-1])
+
+
+def longer(path: Path) -> None:
+    path.write_bytes(path.read_bytes() + b"x")
+
+
+def replaced(path: Path) -> None:
+    path.rename(path.with_name("elsewhere"))
+    path.symlink_to("elsewhere")
+
+
+@pytest.mark.parametrize("damage", [flipped, shorter, longer, replaced, Path.unlink])
+@pytest.mark.parametrize("format_", [Format.ZIP, Format.TAR_GZ])
+def test_damage_fails_the_job_and_is_in_the_inventory(
+    archive: Service, damage: Callable[[Path], None], format_: Format
+) -> None:
+    archive.holds(PLAIN)
+    damage(archive.content("producer/map.tif"))
+
+    ran = pack(archive, format=format_)
+
+    assert ran.outcome is Outcome.ERROR
+    assert not ran.signal.retryable
+    assert "producer/map.tif" in ran.message
+    assert list(archive.settings.packages.iterdir()) == []
+    with archive.inventory() as inventory:
+        (damaged,) = inventory.damaged()
+    assert damaged.ark == ARK
+    assert "producer/map.tif" in damaged.audit.faults[0]
+
+
+def test_a_file_that_grows_while_it_is_read_is_damaged(archive: Service) -> None:
+    archive.holds({"a": b"whole"})
+
+    def grow(read: int) -> None:
+        with archive.content("a").open("ab") as content:
+            content.write(b"x")
+
+    with pytest.raises(bags.Differs, match="longer than 5 bytes"):
+        packages.make(archive.settings.packages / f"3-{SECRET}", 1, writer(archive.storage, grow))
+
+
+def test_a_storage_that_is_not_mounted_damages_nothing(archive: Service) -> None:
+    archive.holds(PLAIN)
+    (archive.folder / "archive").rename(archive.folder / "unmounted")
+    (archive.folder / "archive").mkdir()
+
+    ran = pack(archive)
+
+    assert ran.outcome is Outcome.ERROR
+    assert "mount" in ran.message
+    assert list((archive.folder / "archive").iterdir()) == []
+    with archive.inventory() as inventory:
+        assert inventory.damaged() == []
+
+
+def test_killed_in_the_middle_there_is_no_package_and_the_next_attempt_makes_one(archive: Service) -> None:
+    archive.holds({"a": b"1" * 100, "b": b"2" * 100})
+    folder = archive.settings.packages / f"3-{SECRET}"
+    first = iter([True])
+
+    def kill(read: int) -> None:
+        if not next(first, False):
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    status = apart(lambda: packages.make(folder, 1, writer(archive.storage, kill)))
+
+    assert os.WIFSIGNALED(status)
+    assert [path.name for path in folder.iterdir()] == [".1.part"]
+    assert packages.standing(folder, WHEN) is None
+    packages.make(folder, 2, writer(archive.storage))
+    assert sorted(path.name for path in folder.iterdir()) == [f"{NAME}.zip", "package.json"]
+
+
+def test_killed_after_it_was_made_it_is_not_made_again(archive: Service) -> None:
+    archive.holds(PLAIN)
+    made = pack(archive)
+    before = package_of(archive, made).stat()
+
+    again = pack(archive)
+
+    assert again.value == made.value
+    assert package_of(archive, again).stat().st_ino == before.st_ino
+
+
+def test_a_full_disk_is_left_as_it_was(archive: Service) -> None:
+    archive.holds({"large": os.urandom(300_000)})
+
+    def crowded() -> None:
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
+        ran = pack(archive)
+        os._exit(42 if ran.outcome is Outcome.ERROR and ran.signal.retryable and "disk" in ran.message else 1)
+
+    assert os.waitstatus_to_exitcode(apart(crowded)) == 42
+    assert list(archive.settings.packages.iterdir()) == []
+
+
+def test_what_finds_no_room_waits_and_writes_nothing(archive: Service) -> None:
+    archive.holds(PLAIN)
+
+    ran = pack(archive, size_bytes=1 << 60)
+
+    assert ran.outcome is Outcome.DEFER
+    assert "make room" in ran.message
+    assert not archive.settings.packages.exists()
+
+
+def test_one_that_is_cancelled_leaves_nothing(archive: Service) -> None:
+    archive.holds(PLAIN)
+
+    ran = Bench(cancelled=True).run(accesses, order=archive.order())
+
+    assert ran.outcome is Outcome.CANCELLED
+    assert list(archive.settings.packages.iterdir()) == []
+
+
+@pytest.mark.parametrize("format_", [Format.ZIP, Format.TAR])
+def test_memory_does_not_grow_with_a_file(archive: Service, format_: Format) -> None:
+    archive.holds({"large": bytes(24 << 20)})
+    tracemalloc.start()
+
+    pack(archive, format=format_)
+
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 10 << 20
+
+
+@long_alone
+def test_a_zip_of_more_than_four_gigabytes(tmp_path: Path) -> None:
+    class Zeros:
+        def read(self, size: int = -1, /) -> bytes:
+            return bytes(size)
+
+    class Holes(io.FileIO):
+        """Zeros take no room on the disk."""
+
+        def write(self, raw: bytes, /) -> int:
+            size = len(raw)
+            if size < 1 << 16:
+                return super().write(raw)
+            self.seek(size, os.SEEK_CUR)
+            return size
+
+    huge = (4 << 30) + 7
+    with Holes(tmp_path / "huge.zip", "wb") as out, archives.writing(Format.ZIP, out, WHEN) as zipped:
+        zipped.add("huge", huge, Zeros())
+        zipped.add("behind", 7, Zeros())
+
+    with zipfile.ZipFile(tmp_path / "huge.zip") as found:
+        assert [(info.filename, info.file_size) for info in found.infolist()] == [("huge", huge), ("behind", 7)]
+        assert found.read("behind") == bytes(7)
+        with found.open("huge") as member:
+            member.seek(huge - 7)
+            assert member.read() == bytes(7)
+
+
+def test_others_cannot_list_the_tokens(archive: Service) -> None:
+    archive.holds(PLAIN)
+
+    pack(archive)
+
+    assert archive.settings.packages.stat().st_mode & 0o077 == 0o011
+
+
+# --- what is done and looked at -------------------------------------------------------------------
+
+
+def pack(archive: Service, **more: object) -> Ran:
+    return Bench().run(accesses, order=archive.order(**more))
+
+
+def package_of(archive: Service, made: Ran) -> Path:
+    """The newest of that name."""
+    found = archive.settings.packages.glob(f"*/{made.value['file']}")
+    return max(found, key=lambda path: path.stat().st_mtime_ns)
+
+
+def members(package: Path) -> list[str]:
+    if package.suffix == ".zip":
+        with zipfile.ZipFile(package) as zipped:
+            return zipped.namelist()
+    with tarfile.open(package) as tarred:
+        return tarred.getnames()
+
+
+def unpacked(package: Path, into: Path) -> Path:
+    if package.suffix == ".zip":
+        with zipfile.ZipFile(package) as zipped:
+            zipped.extractall(into)
+    else:
+        with tarfile.open(package) as tarred:
+            tarred.extractall(into, filter="data")
+    return into
+
+
+Writer = Callable[[BinaryIO], packages.Package]
+
+
+def writer(storage: Storage, between: Callable[[int], None] = lambda read: None) -> Writer:
+    def write(out: BinaryIO) -> packages.Package:
+        version = bags.Version(ark=ARK, number=1, created=WHEN)
+        with archives.writing(Format.ZIP, out, WHEN) as zipped:
+            bagged = bags.bag(zipped, storage, version, between)
+        return packages.Package(
+            file=f"{version.name}.zip", size_bytes=0, files=bagged.files, content_bytes=bagged.bytes, made=WHEN,
+            expires=WHEN + timedelta(days=1), seconds=1,
+        )  # fmt: skip
+
+    return write
+
+
+def apart(act: Callable[[], object]) -> int:
+    child = os.fork()
+    if child == 0:
+        try:
+            act()
+        finally:
+            os._exit(1)
+    return os.waitpid(child, 0)[1]

@@ -1,0 +1,292 @@
+"""A batch: taken in, judged, divided into objects, reported."""
+
+import hashlib
+import io
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from apps.ingest.objects.scene import BID, Service
+from spinney.apps.ingest import application, orders
+from spinney.apps.ingest.manifests import About, PayloadKind, Row, write, write_json
+from spinney.apps.ingest.orders import BatchOrder, ObjectOrder
+from spinney.job import Child
+from spinney.model.states import State
+from spinney.testing import Bench, Ran
+
+BOOK = [Row(url=f"http://example.org/{n}", name=f"{n}.txt", about=About(local_ids=(f"m{n}",))) for n in range(3)]
+
+
+def checkm(rows: Iterable[Row], kind: PayloadKind) -> bytes:
+    out = io.BytesIO()
+    write(rows, kind, out)
+    return out.getvalue()
+
+
+class Batch:
+    """One that has been handed in."""
+
+    def __init__(
+        self, service: Service, content: bytes, kind: PayloadKind = PayloadKind.SINGLE_FILE_BATCH_MANIFEST,
+        name: str = "m.checkm", **order: Any,
+    ) -> None:  # fmt: skip
+        self.incoming = service.settings.incoming / BID
+        self.incoming.mkdir(parents=True)
+        (self.incoming / name).write_bytes(content)
+        given = {"bid": BID, "profile": "maps", "kind": kind, "name": name, "submitter": "ann", **order}
+        self.order = BatchOrder.model_validate(given).model_dump(mode="json")
+        self.data: dict[str, Any] = {}
+        self.results: dict[str, Any] = {}
+        self.root = service.folder / "jobs"
+        self.root.mkdir()
+
+    def run(self, stage: str, children: Iterable[Child] = ()) -> Ran:
+        bench = Bench(data=self.data, results=self.results, children=children, folder=self.root)
+        ran = bench.run(application.batches, stage, order=self.order)
+        self.data, self.results, self.folder = bench.data, bench.results, bench.job_folder
+        return ran
+
+    def report(self, number: int) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads((self.folder / f"reports/{number:04d}/report.json").read_bytes())
+        return found
+
+
+def objects_of(ran: Ran) -> list[ObjectOrder]:
+    return [ObjectOrder.model_validate(one.params["order"]) for one in ran.spawned]
+
+
+def ended(orders_: Iterable[ObjectOrder], *states: State) -> list[Child]:
+    """Objects as a batch sees them when they have settled."""
+    return [
+        Child(
+            id=100 + n, type="ingest.object", state=state, stage=None if state is State.COMPLETED else "downloading",
+            code=None, message=None if state is State.COMPLETED else "it broke", warnings=0,
+            params={"order": order.model_dump(mode="json")},
+        )
+        for n, (order, state) in enumerate(zip(orders_, states, strict=True))
+    ]  # fmt: skip
+
+
+# --- taken in ---------------------------------------------------------------------------------
+
+
+def test_every_row_becomes_an_object(service: Service) -> None:
+    batch = Batch(service, checkm(BOOK, PayloadKind.SINGLE_FILE_BATCH_MANIFEST), update=True)
+    ran = batch.run("processing")
+    assert (ran.outcome, ran.value) == ("ok", {"objects": 3, "priority": 15})
+    found = objects_of(ran)
+    assert [one.jid for one in found] == [orders.jid(BID, n) for n in (1, 2, 3)]
+    assert [(one.payload.url, one.about.local_ids, one.update) for one in found] == [
+        (row.url, row.about.local_ids, True) for row in BOOK
+    ]
+    assert {one.order["priority"] for one in ran.spawned} == {15}
+    assert {(one.order["collection"], one.order["submitter"]) for one in ran.spawned} == {("maps", "ann")}
+
+
+def test_the_profiles_priority_counts_where_there_is_one(service: Service) -> None:
+    service.profile(priority=42)
+    assert Batch(service, b"x", PayloadKind.FILE, "x").run("processing").value == {"objects": 1, "priority": 42}
+
+
+@pytest.mark.parametrize(
+    ("kind", "of_rows"),
+    [
+        (PayloadKind.SINGLE_FILE_BATCH_MANIFEST, PayloadKind.FILE),
+        (PayloadKind.CONTAINER_BATCH_MANIFEST, PayloadKind.CONTAINER),
+        (PayloadKind.BATCH_MANIFEST, PayloadKind.OBJECT_MANIFEST),
+    ],
+)
+def test_the_kind_of_the_rows_is_that_of_the_manifest(
+    service: Service, kind: PayloadKind, of_rows: PayloadKind
+) -> None:
+    assert {one.payload.kind for one in objects_of(Batch(service, checkm(BOOK, kind), kind).run("processing"))} == {
+        of_rows
+    }
+
+
+def test_files_that_a_manifest_lists_itself_lie_in_the_batchs_folder(service: Service) -> None:
+    out = io.BytesIO()
+    files = (Row(url="http://example.org/a", name="a|b"), Row(url="http://example.org/b", name="b"))
+    write_json([Row(url="", name="one", files=files)], PayloadKind.BATCH_MANIFEST, out)
+    batch = Batch(service, out.getvalue(), PayloadKind.BATCH_MANIFEST)
+    [found] = objects_of(batch.run("processing"))
+    assert found.payload.url is None
+    assert found.payload.held == f"objects/{orders.jid(BID, 1)}.json"
+    deposit = service.object(payload=found.payload.model_dump(exclude_defaults=True))
+    held = deposit.bench.job_folder.parent / f"{2:012d}" / found.payload.held
+    held.parent.mkdir(parents=True)
+    held.write_bytes((batch.folder / found.payload.held).read_bytes())
+    assert deposit.run("estimating").value["files"] == 2
+
+
+def test_cut_off_anywhere_the_payload_is_taken_once(service: Service) -> None:
+    batch = Batch(service, b"map", PayloadKind.FILE, "x")
+    folder = Bench(folder=batch.root).job_folder
+    # Given an attempt that died between copying and naming,
+    (folder / "payload").mkdir()
+    (folder / "payload.new").write_bytes(b"ma")
+    assert batch.run("processing").outcome == "ok"
+    assert (folder / "payload/x").read_bytes() == b"map"
+    assert not batch.incoming.exists()
+    # and one that died behind it.
+    batch.incoming.mkdir()
+    (batch.incoming / "x").write_bytes(b"map")
+    assert batch.run("processing").outcome == "ok"
+    assert not batch.incoming.exists()
+    assert sorted(path.name for path in folder.iterdir()) == ["payload"]
+
+
+def test_a_name_as_long_as_a_name_may_be(service: Service) -> None:
+    assert Batch(service, b"map", PayloadKind.FILE, "x" * 255).run("processing").outcome == "ok"
+
+
+def test_the_digest_of_a_single_payload_goes_with_it(service: Service) -> None:
+    given = {"algorithm": "sha256", "value": hashlib.sha256(b"map").hexdigest()}
+    [found] = objects_of(Batch(service, b"map", PayloadKind.FILE, "x", digest=given).run("processing"))
+    assert found.payload.digest is not None
+    assert found.payload.digest.value == given["value"]
+
+
+def test_objects_are_handed_over_a_thousand_at_a_time(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = (Row(url=f"http://example.org/{n}", name="x") for n in range(2500))
+    batch = Batch(service, checkm(rows, PayloadKind.SINGLE_FILE_BATCH_MANIFEST))
+    sizes: list[int] = []
+    texts = type(application.objects).texts
+    monkeypatch.setattr(
+        type(application.objects), "texts", lambda self, some: sizes.append(len(some)) or texts(self, some)
+    )
+    assert len(batch.run("processing").spawned) == 2500
+    assert max(sizes) <= 1000
+
+
+# --- refused ----------------------------------------------------------------------------------
+
+BROKEN = checkm(BOOK, PayloadKind.SINGLE_FILE_BATCH_MANIFEST).replace(b"http://example.org/1", b"gopher://example.org/1")
+
+
+def test_a_manifest_that_cannot_be_read_fails_the_batch_with_the_line_and_is_told(service: Service) -> None:
+    service.write(mail={"host": "localhost", "sender": "archive@example.org", "admins": ["staff@example.org"]})
+    batch = Batch(service, BROKEN)
+    ran = batch.run("processing")
+    assert (ran.outcome, ran.signal.retryable) == ("error", False)  # type: ignore[union-attr]
+    assert ran.message.startswith("manifest 'm.checkm', line 7: ")
+    assert ran.spawned == []
+    told = batch.report(1)
+    assert (told["state"], told["fault"]) == ("failed", ran.message)
+    [mail] = ran.submitted
+    assert (mail.key, mail.params["to"]) == (f"{BID}.report-1", ["staff@example.org"])
+    assert "line 7" in mail.params["text"]
+
+
+def test_sent_back_and_refused_again_it_is_told_again(service: Service) -> None:
+    batch = Batch(service, BROKEN)
+    batch.run("processing")
+    ran = batch.run("processing")
+    assert ran.message.startswith("manifest 'm.checkm', line 7: ")
+    assert batch.report(2)["number"] == 2
+
+
+def test_cut_off_while_it_told_it_tells_the_same_again(service: Service) -> None:
+    batch = Batch(service, BROKEN)
+    first = batch.run("processing")
+    report = batch.report(1)
+    batch.data.pop("told")
+    assert batch.run("processing").submitted == first.submitted
+    assert batch.report(1) == report
+
+
+@pytest.mark.parametrize(
+    ("content", "name", "order", "sentence"),
+    [
+        (b"map", "x", {"digest": {"algorithm": "md5", "value": "0" * 32}}, "the payload 'x' has the md5"),
+        (b"map", "x", {"digest": {"algorithm": "rot13", "value": "0"}}, "'rot13' is no digest algorithm"),
+        (b"no manifest", "m", {"kind": "batch-manifest"}, "manifest 'm', line 1: this is no manifest"),
+        (b"", "m", {"kind": "object-manifest"}, "manifest 'm', line 1: "),
+        (
+            checkm(BOOK, PayloadKind.BATCH_MANIFEST), "m", {"kind": "object-manifest"},
+            "says that it is of kind batch-manifest and was handed in as object-manifest",
+        ),
+        (
+            b'{"profile": "batch-manifest", "objects": [{"url": "http://x.org/a", "title": "\\ud800"}]}', "m",
+            {"kind": "batch-manifest"}, "half a character",
+        ),
+    ],
+)  # fmt: skip
+def test_what_may_not_enter_fails_at_once(
+    service: Service, content: bytes, name: str, order: dict[str, Any], sentence: str
+) -> None:
+    ran = Batch(service, content, **{"kind": PayloadKind.FILE, "name": name, **order}).run("processing")
+    assert (ran.outcome, ran.signal.retryable) == ("error", False)  # type: ignore[union-attr]
+    assert sentence in ran.message
+
+
+def test_a_payload_that_is_gone(service: Service) -> None:
+    batch = Batch(service, b"map", PayloadKind.FILE, "x")
+    (batch.incoming / "x").unlink()
+    ran = batch.run("processing")
+    assert ran.message == f"the payload 'x' is gone from {batch.incoming}; submit it again"
+
+
+def test_a_link_in_the_place_of_a_payload_is_not_followed(service: Service, tmp_path: Path) -> None:
+    batch = Batch(service, b"map", PayloadKind.FILE, "x")
+    (tmp_path / "secret").write_bytes(b"secret")
+    (batch.incoming / "x").unlink()
+    (batch.incoming / "x").symlink_to(tmp_path / "secret")
+    assert batch.run("processing").outcome == "error"
+
+
+# --- reported ---------------------------------------------------------------------------------
+
+
+def test_what_failed_is_reported_and_what_was_mended_is_an_update(service: Service) -> None:
+    service.write(mail={"host": "localhost", "sender": "archive@example.org"}, public_url="https://example.org/")
+    service.profile(report={"batch": ["ann@example.org"], "kind": "attached"})
+    batch = Batch(service, checkm(BOOK, PayloadKind.SINGLE_FILE_BATCH_MANIFEST))
+    found = objects_of(batch.run("processing"))
+    one = ended(found, State.COMPLETED, State.FAILED, State.COMPLETED)
+    first = batch.run("reporting", one)
+    assert (first.outcome, first.message) == ("warning", "1 of 3 objects failed")
+    assert first.value == {"number": 1, "state": "failed", "objects": 3, "failed": 1}
+    [mail] = first.submitted
+    assert mail.params["message_id"].startswith(f"<{BID}.report-1@")
+    # Cut off before it is recorded, it tells the same again,
+    again = batch.run("reporting", one)
+    assert [one.params for one in again.submitted] == [mail.params]
+    # and once it is, what has changed since.
+    assert batch.run("told").outcome == "ok"
+    mended = batch.run("reporting", ended(found, *[State.COMPLETED] * 3))
+    assert mended.value == {"number": 2, "state": "completed", "objects": 3, "failed": 0}
+    assert batch.report(2)["changes"]["mended"] == ["m1"]
+    assert mended.submitted[0].params["message_id"] != mail.params["message_id"]
+
+
+def test_a_report_names_stage_message_and_what_passed(service: Service) -> None:
+    batch = Batch(service, checkm(BOOK, PayloadKind.SINGLE_FILE_BATCH_MANIFEST))
+    found = objects_of(batch.run("processing"))
+    batch.run("reporting", ended(found, State.COMPLETED, State.FAILED, State.CANCELLED))
+    told = batch.report(1)
+    [failed] = told["failed"]
+    assert (failed["stage"], failed["passed"], failed["message"]) == ("downloading", "provisioning", "it broke")
+    assert told["completed"][0]["passed"] == "notify"
+    assert told["totals"]["cancelled"] == 1
+
+
+def test_a_report_tells_what_was_deposited(service: Service) -> None:
+    batch = Batch(service, checkm(BOOK[:1], PayloadKind.SINGLE_FILE_BATCH_MANIFEST))
+    found = objects_of(batch.run("processing"))
+    done = service.of_file(b"map", jid=found[0].jid).deposit()
+    batch.run("reporting", ended(found, State.COMPLETED))
+    [completed] = batch.report(1)["completed"]
+    assert (completed["ark"], completed["files"]) == (done["ark"], 3)
+
+
+def test_nobody_is_told_where_nobody_wishes(service: Service) -> None:
+    service.write(mail={"host": "localhost", "sender": "archive@example.org", "admins": ["staff@example.org"]})
+    service.profile(report={"kind": "suppressed"})
+    batch = Batch(service, b"x", PayloadKind.FILE, "x")
+    found = objects_of(batch.run("processing"))
+    assert batch.run("reporting", ended(found, State.COMPLETED)).submitted == []
+    assert batch.report(1)["state"] == "completed"

@@ -1,0 +1,216 @@
+"""Batches from their submission to their reports, by the hands of staff, with a node at work."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from .house import House
+
+FILES = {f"page-{n}.txt": f"page {n}\n".encode() * 50 for n in range(3)}
+
+
+def objects(house: House, bid: str) -> dict[str, dict[str, object]]:
+    return {found["name"]: found for found in house.lines("objects", bid)}
+
+
+def test_a_batch_completes_and_all_of_it_can_be_seen(working: House) -> None:
+    payload = working.manifest("atlas.checkm", FILES)
+
+    bid = working.submit(payload, "--submitter", "ann")
+    told = working.until(bid, "completed", "failed")
+
+    assert (told["state"], told["objects"], told["kind"]) == (
+        "completed", {"completed": 3}, "single-file-batch-manifest",
+    )  # fmt: skip
+    assert (told["reports"], told["submitter"], told["collection"]) == (1, "ann", "maps")
+    page = objects(working, bid)["page-1.txt"]
+    assert page["ark"].startswith("ark:/99999/fk4")
+    assert (page["passed"], page["stage"], page["mode"], page["version"]) == ("notify", None, "add", 1)
+    assert (page["needed_bytes"], page["digest_type"], page["retries"]) == (350, "sha256", 0)
+    assert page["resource"] == "ingest-working:jobs"
+    assert page["url"] == working.web.url("/atlas.checkm/page-1.txt")
+    assert working.document("object", str(page["jid"])) == page
+    assert working.document("object", str(page["job"])) == page
+    assert working.incoming() == []
+
+
+def test_what_is_stored_is_found(working: House) -> None:
+    bid = working.submit(
+        working.file("letter.txt", b"dear all\n"), "--kind", "file", "--local-id", "L-1", "--title", "A letter",
+        "--creator", "Ann", "--date", "2020",
+    )  # fmt: skip
+    working.until(bid, "completed")
+
+    (letter,) = working.lines("find", "--local-id", "L-1", "--collection", "maps")
+    assert (letter["head"]["what"], letter["local_ids"], letter["head"]["batch_id"]) == ("A letter", ["L-1"], bid)
+    (file,) = working.lines("find", "--file-name", "letter.txt")
+    assert (file["ark"], file["file"]["file"]["path"]) == (letter["ark"], "producer/letter.txt")
+    digest = file["file"]["file"]["digests"]["sha256"]
+    assert [found["ark"] for found in working.lines("find", "--digest", f"sha256:{digest}")] == [letter["ark"]]
+    plainer = letter["ark"].replace("ark:/", "ark:")
+    assert [found["ark"] for found in working.lines("find", "--ark", plainer)] == [letter["ark"]]
+    assert letter["ark"] in working.ingest("find", "--local-id", "L-1")
+    assert "producer/letter.txt" in working.ingest("find", "--file-name", "letter.txt")
+    assert working.lines("find", "--local-id", "L-2") == []
+
+
+def test_what_failed_is_mended_and_reported_anew(working: House) -> None:
+    payload = working.manifest("damaged.checkm", FILES)
+    working.web.put("/damaged.checkm/page-1.txt", b"damaged")
+
+    bid = working.submit(payload)
+    told = working.until(bid, "completed", "failed", reports=1)
+
+    assert (told["state"], told["failed_objects"], told["objects"]) == ("failed", 1, {"completed": 2, "failed": 1})
+    (broken,) = working.lines("objects", bid, "--state", "failed")
+    assert (broken["stage"], broken["passed"]) == ("downloading", "provisioning")
+    assert [o["jid"] for o in working.lines("objects", bid, "--stage", "downloading")] == [broken["jid"]]
+    assert [o["jid"] for o in working.lines("objects", bid, "--message", "page-1")] == [broken["jid"]]
+    assert "1 failed" in working.ingest("report", bid)
+    assert json.loads(working.ingest("report", bid, "--json"))["totals"]["failed"] == 1
+    assert bid in [found["batch"] for found in working.lines("batches", "--state", "failed")]
+    assert bid not in [found["batch"] for found in working.lines("batches", "--state", "completed")]
+    assert working.ingest("requeue", bid, "--dry-run") == f"{bid}: 1 would be requeued\n"
+    assert working.status(bid)["state"] == "failed", "a dry run changes nothing"
+
+    working.web.put("/damaged.checkm/page-1.txt", FILES["page-1.txt"])
+    assert working.ingest("requeue", bid, "--message", "no such text") == f"{bid}: nothing to requeue\n"
+    later = working.shell.call("ingest", "requeue", bid, "--from", "recording")
+    assert (later.returncode, later.stdout) == (1, f"{bid}: nothing to requeue\n")
+    assert "recording" in later.stderr
+    assert working.ingest("requeue", bid) == f"{bid}: 1 requeued\n"
+
+    told = working.until(bid, "completed", reports=2)
+    assert (told["failed_objects"], told["objects"]) == (0, {"completed": 3})
+    assert "mended" in working.ingest("report", bid)
+    assert "1 failed" in working.ingest("report", bid, "--number", "1")
+    assert "<html" in working.ingest("report", bid, "--html")
+    assert "its last report is number 2" in working.refused(1, "report", bid, "--number", "3")
+
+
+def test_an_object_is_sent_back_to_an_earlier_stage(working: House) -> None:
+    bid = working.submit(working.manifest("drill.checkm", FILES), "--fail-at", "processing")
+    working.until(bid, "failed", reports=1)
+    failed = working.lines("objects", bid, "--state", "failed")
+    assert {found["stage"] for found in failed} == {"processing"}
+    first = min(found["job"] for found in failed)
+
+    assert working.ingest("requeue", str(first), "--from", "estimating") == "objects: 1 requeued\n"
+    told = working.until(bid, "failed", reports=2)
+
+    assert told["objects"] == {"completed": 1, "failed": 2}
+    assert working.document("object", str(first))["retries"] == 1
+    history = json.loads(working.shell.ok("show", str(first), "--json"))["attempts"]
+    assert [a["stage"] for a in history].count("estimating") == 2
+    now = working.document("report", bid, "--now")
+    assert (now["number"], now["totals"]["completed"], len(now["failed"])) == (3, 1, 2)
+    assert working.status(bid)["reports"] == 2, "it is told to nobody"
+    assert "did you mean 'downloading'" in working.refused(2, "requeue", bid, "--from", "downloding")
+
+
+def test_a_manifest_that_cannot_be_read_fails_its_batch_with_the_line(working: House) -> None:
+    whole = Path(working.manifest("cut.checkm", FILES)).read_bytes()
+    payload = working.file("cut.checkm", whole.replace(b"#%eof", b"#"))
+
+    bid = working.submit(payload)
+    told = working.until(bid, "failed")
+
+    assert "line" in told["message"]
+    assert "eof" in told["message"]
+    assert "cut.checkm" in working.ingest("report", bid)
+
+
+def test_a_batch_that_its_profile_holds_waits_for_its_release(working: House) -> None:
+    bid = working.submit(working.file("held.txt"), "--kind", "file", profile="slow")
+
+    told = working.until(bid, "held")
+    assert "somebody looks first" in told["message"]
+    working.shell.ok("release", str(told["job"]))
+    working.until(bid, "held")
+    assert working.status(bid)["objects"] == {}, "the engine's own release does not let it through"
+
+    assert working.ingest("release", "--batch", bid) == f"{bid} is released\n"
+    working.until(bid, "completed")
+    assert "is not held" in working.refused(1, "release", "--batch", bid)
+
+
+def test_a_release_that_was_cut_off_is_asked_for_again(working: House) -> None:
+    bid = working.submit(working.file("held.txt"), "--kind", "file", profile="slow")
+    working.until(bid, "held")
+
+    (working.folder / "home" / "held" / bid).unlink()  # as far as it came
+    assert working.status(bid)["state"] == "held"
+    working.ingest("release", "--batch", bid)
+
+    working.until(bid, "completed")
+
+
+def test_a_batch_that_waits_is_released_and_stays_under_a_hold_laid_meanwhile(working: House) -> None:
+    bid = working.submit(working.file("held.txt"), "--kind", "file", profile="slow")
+    working.until(bid, "held")
+    working.ingest("hold", "slow", "--reason", "counting")
+
+    assert "but stays under hold" in working.ingest("release", "--batch", bid)
+    assert working.status(bid)["state"] == "held"
+    working.ingest("release", "slow")
+
+    working.until(bid, "completed")
+
+
+def test_a_batch_of_a_held_collection_waits_for_that(working: House) -> None:
+    working.ingest("hold", "swift", "--reason", "the disks are exchanged")
+    bid = working.submit(working.file("swift.txt"), "--kind", "file", profile="swift")
+
+    assert working.status(bid)["state"] == "held"
+    assert "the disks are exchanged" in working.ingest("status", bid)
+    assert "is released" in working.ingest("release", "swift")
+    told = working.until(bid, "completed")
+    assert told["profile"] == "swift"
+    (found,) = working.lines("objects", bid)
+    assert (found["priority"], found["resource"]) == (7, "ingest-working:fast")
+
+
+def test_a_failed_batch_is_deleted_with_all_that_belongs_to_it(working: House) -> None:
+    bid = working.submit(
+        working.file("doomed.txt"), "--kind", "file", "--fail-at", "processing", profile="swift"
+    )
+    job = working.until(bid, "failed", reports=1)["job"]
+    (found,) = working.lines("objects", bid)
+    places = [
+        Path(found["folder"]), *(working.folder / "spinney.folders").glob(f"**/{job:012d}"),
+        *(working.folder / "spinney.folders").glob(f"**/{found['job']:012d}"),
+    ]  # fmt: skip
+    assert len(places) >= 2
+    assert all(place.is_dir() for place in places)
+
+    assert working.ingest("delete", bid) == f"{bid} is deleted, with 1 objects\n"
+
+    assert [place for place in places if place.exists()] == []
+    assert working.status(bid)["state"] == "deleted"
+    assert "nothing left of it" in working.refused(1, "delete", bid)
+    assert bid not in [each["batch"] for each in working.lines("batches")]
+
+
+def test_completed_batches_are_swept_by_their_age_and_stay_archived(working: House) -> None:
+    bid = working.submit(working.file("old.txt", b"unlike all others"), "--kind", "file", "--local-id", "O-1")
+    working.until(bid, "completed")
+    assert "--completed" in working.refused(1, "delete", bid)
+
+    assert working.document("sweep", "--days", "1") == {"batches": [], "leftovers": []}
+    assert bid in working.document("sweep", "--days", "0", "--dry-run")["batches"]
+    assert working.status(bid)["state"] == "completed"
+    assert bid in working.document("sweep", "--days", "0")["batches"]
+
+    assert working.status(bid)["state"] == "deleted"
+    assert len(working.lines("find", "--local-id", "O-1")) == 1
+
+
+@pytest.mark.parametrize("words", [("--wait",), ("--wait", "--fail-at", "recording")])
+def test_who_waits_is_told_how_it_ended(working: House, words: tuple[str, ...]) -> None:
+    done = working.shell.call(
+        "ingest", "submit", working.file("waited.txt", b"wait"), "--kind", "file", "--profile", "maps", *words
+    )
+
+    assert done.returncode == (1 if "--fail-at" in words else 0), done.stderr
+    assert done.stdout.startswith("bid-")

@@ -1,0 +1,55 @@
+"""``docs/cli.md`` has every command of ``spinney ingest`` and every option, and the guide's links lead somewhere."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.main import get_command
+
+from spinney.apps.ingest.cli import app
+from spinney.apps.ingest.manifests import PayloadKind
+from spinney.apps.ingest.settings import Settings
+from spinney.apps.ingest.states import BatchState
+from spinney.cli.commands import bound
+
+DOCS = Path(__file__).parents[4] / "docs"
+TEXT, GUIDE = (DOCS / "cli.md").read_text(), (DOCS / "ingest.md").read_text()
+EVERYWHERE = {"--help", "--store", "--by", "--reason"}
+ROW = re.compile(r"^\| `spinney ingest ([a-z]+)[^`]*` \| .* \| ([^|]*)\|$", flags=re.M)
+
+
+def told() -> dict[str, set[str]]:
+    return {name: set(re.findall(r"`(--[a-z-]+)`", options)) for name, options in ROW.findall(TEXT)}
+
+
+def commands() -> Iterator[tuple[str, Any]]:
+    bound([])
+    yield from get_command(app).commands.items()  # type: ignore[attr-defined]
+
+
+def test_every_command_is_in_the_table() -> None:
+    assert sorted(told()) == sorted(name for name, _ in commands())
+
+
+@pytest.mark.parametrize(("name", "command"), [*commands()], ids=lambda value: value if isinstance(value, str) else "")
+def test_every_option_is_in_the_table(name: str, command: Any) -> None:
+    own = {option for p in command.params for option in p.opts if option.startswith("--")}
+
+    assert own - EVERYWHERE == told()[name]
+
+
+def test_the_guide_has_every_setting_kind_and_state() -> None:
+    keys = set(re.findall(r"^\| `\[?([a-z_]+)", GUIDE, flags=re.M))
+
+    assert Settings.model_fields.keys() <= keys
+    assert {str(kind) for kind in PayloadKind} <= set(re.findall(r"`([a-z-]+)`", GUIDE))
+    assert {str(state) for state in BatchState} <= set(re.findall(r"`([a-z-]+)`", GUIDE))
+
+
+def test_the_guides_links_lead_somewhere() -> None:
+    targets = re.findall(r"\]\(([^)#]+)", GUIDE)
+
+    assert targets
+    assert [target for target in targets if not (DOCS / target).exists()] == []

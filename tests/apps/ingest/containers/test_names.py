@@ -1,0 +1,136 @@
+"""No name leads out of the folder, and no two lead to one place."""
+
+import stat
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from apps.ingest.containers.archives import RawZip, header, make_tar
+from apps.ingest.containers.conftest import Refused
+
+LEADING_OUT = {
+    "../up": "'..' is no name",
+    "a/../../up": "'..' is no name",
+    "a/..": "'..' is no name",
+    "/etc/passwd": "absolute",
+    ".//etc/passwd": "absolute",
+    "C:/windows": "drive letter",
+    "c:up": "drive letter",
+    "..\\up": "backslash",
+    "a\\b": "backslash",
+    "a//b": "no name",
+    "a/./b": "no name",
+    "n" * 256: "longer than 255 bytes",
+    "d/" * 21 + "f": "more than 20 folders deep",
+    "/".join(["x" * 250] * 9): "longer than 2048 bytes",
+}
+CLASHES = [
+    (["a", "a"], "twice"),
+    (["Read.me", "READ.ME"], "clashes with 'Read.me'"),
+    (["é", "e\u0301"], "clashes with"),
+    (["straße", "STRASSE"], "clashes with"),
+    (["Docs/a", "docs/b"], "clashes with 'Docs'"),
+    (["a", "a/b"], "'a' is a file too"),
+    (["a/b", "a"], "'a' is a folder too"),
+    (["a/b", "A"], "'a' is a folder too"),
+]
+
+
+@pytest.mark.parametrize("name", LEADING_OUT)
+@pytest.mark.parametrize("kind", ["zip", "ustar or gnu", "pax"])
+def test_names_that_lead_out_are_refused(name: str, kind: str, tmp_path: Path, refused: Refused) -> None:
+    if kind == "zip":
+        container = RawZip().add(name.encode(), b"1").write(tmp_path / "x.zip")
+    elif kind == "pax":
+        container = make_tar(tmp_path / "x.tar", header("harmless", pax_headers={"path": name}))
+    else:
+        container = make_tar(tmp_path / "x.tar", header(name), form=tarfile.GNU_FORMAT)
+
+    message = refused(container)
+
+    assert LEADING_OUT[name] in message
+    assert f"member '{name[:200]}'" in message
+
+
+@pytest.mark.parametrize(("names", "words"), CLASHES)
+@pytest.mark.parametrize("kind", ["zip", "tar"])
+def test_names_that_clash_are_refused(
+    names: list[str], words: str, kind: str, tmp_path: Path, refused: Refused
+) -> None:
+    if kind == "zip":
+        raw = RawZip()
+        for name in names:
+            raw.add(name.encode(), b"1")
+        container = raw.write(tmp_path / "x.zip")
+    else:
+        container = make_tar(tmp_path / "x.tar", *((name, b"1") for name in names))
+
+    assert words in refused(container)
+
+
+def test_a_nul_in_a_name_is_seen(tmp_path: Path, refused: Refused) -> None:
+    zipped = RawZip().add(b"safe\0/../../up", b"1").write(tmp_path / "x.zip")
+    tarred = make_tar(tmp_path / "x.tar", header("harmless", pax_headers={"path": "safe\0up"}))
+
+    assert "NUL" in refused(zipped)
+    assert "NUL" in refused(tarred)
+
+
+@pytest.mark.parametrize("flags", [0, 0x800])
+def test_a_zip_with_names_that_are_not_utf8(flags: int, tmp_path: Path, refused: Refused) -> None:
+    container = RawZip().add(b"caf\xe9", b"1", flags=flags).write(tmp_path / "x.zip")
+
+    message = refused(container)
+
+    assert "is not UTF-8" in message
+    assert "caf\\xe9" in message.replace("\\\\", "\\")
+
+
+def test_a_tar_with_names_that_are_not_utf8(tmp_path: Path, refused: Refused) -> None:
+    container = make_tar(tmp_path / "x.tar", header("caf\udce9"), form=tarfile.GNU_FORMAT)
+
+    assert "is not UTF-8" in refused(container)
+
+
+SPECIAL_IN_TAR = {
+    "symbolic link": header("l", tarfile.SYMTYPE, linkname="/etc/passwd"),
+    "hard link": header("l", tarfile.LNKTYPE, linkname="a"),
+    "character device": header("l", tarfile.CHRTYPE, devmajor=1, devminor=5),
+    "block device": header("l", tarfile.BLKTYPE, devmajor=8),
+    "fifo": header("l", tarfile.FIFOTYPE),
+    "unknown": header("l", b"V"),
+}
+
+
+@pytest.mark.parametrize("what", SPECIAL_IN_TAR)
+def test_a_tar_brings_files_and_folders_only(what: str, tmp_path: Path, refused: Refused) -> None:
+    message = refused(make_tar(tmp_path / "x.tgz", ("a", b"1"), SPECIAL_IN_TAR[what], ("l/b", b"2")))
+
+    assert "member 'l': it is no regular file or folder" in message
+
+
+@pytest.mark.parametrize(
+    "kind", [stat.S_IFLNK, stat.S_IFCHR, stat.S_IFBLK, stat.S_IFIFO, stat.S_IFSOCK, stat.S_IFDIR]
+)
+def test_a_zip_brings_files_and_folders_only(kind: int, tmp_path: Path, refused: Refused) -> None:
+    container = RawZip().add(b"l", b"/etc/passwd", stored=True, mode=kind | 0o777).write(tmp_path / "x.zip")
+
+    assert "member 'l': it is no regular file or folder" in refused(container)
+
+
+def test_sparse_files_are_refused(tmp_path: Path, refused: Refused) -> None:
+    old = header("s", tarfile.GNUTYPE_SPARSE)
+    told = {"major": "0", "minor": "1", "map": "0,1", "size": "999999999999"}
+    new = header("s", pax_headers={f"GNU.sparse.{name}": value for name, value in told.items()})
+
+    assert "sparse" in refused(make_tar(tmp_path / "old.tar", old, form=tarfile.GNU_FORMAT))
+    assert "sparse" in refused(make_tar(tmp_path / "new.tar", new))
+
+
+def test_no_more_names_than_the_limit(tmp_path: Path, refused: Refused) -> None:
+    many = [(f"f{i}", b"") for i in range(101)]
+    folders = [(f"{i}/" * 5 + "f", b"") for i in range(20)]
+
+    assert "more than 100 files and folders" in refused(make_tar(tmp_path / "x.tar", *many), members=100)
+    assert "more than 100 files and folders" in refused(make_tar(tmp_path / "y.tar", *folders), members=100)

@@ -1,0 +1,307 @@
+"""Checkm 0.7 as Merritt's depositors write it, well and badly."""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from apps.ingest.manifests.texts import FIRST, MRT, NFO, PROFILES, URL, batch, checkm, put
+from spinney.apps.ingest.digests import Digest
+from spinney.apps.ingest.manifests import (
+    NOTHING,
+    About,
+    ManifestRefused,
+    PayloadKind,
+    Row,
+    kind_of,
+    read,
+)
+from spinney.apps.ingest.paths import NotAdmitted
+
+MD5 = "0b21c6d48e815dd537d42dc1cfac0111"
+
+
+def rows(folder: Path, content: bytes) -> list[Row]:
+    return list(read(put(folder, content)).rows)
+
+
+def refusal(folder: Path, content: bytes) -> tuple[int, str]:
+    with pytest.raises(ManifestRefused) as refused:
+        rows(folder, content)
+    assert str(refused.value).startswith("manifest 'deposit.checkm', line ")
+    assert str(refused.value).isprintable()
+    assert len(str(refused.value)) < 1500
+    return refused.value.problem.line, refused.value.problem.reason
+
+
+# --- what is read -------------------------------------------------------------------------------
+
+
+def test_a_whole_row_of_an_object_manifest(tmp_path: Path) -> None:
+    given = checkm(f"{URL} | MD5 | {MD5.upper()} | 4711 | 2020-01-01T00:00.000Z | scans/p1.tif | image/tiff")
+
+    assert rows(tmp_path, given) == [
+        Row(
+            line=FIRST,
+            url=URL,
+            name="scans/p1.tif",
+            digest=Digest("md5", MD5),
+            size_bytes=4711,
+            modified="2020-01-01T00:00.000Z",
+            mime_type="image/tiff",
+            about=NOTHING,
+        )
+    ]
+
+
+def test_a_row_of_a_batch_tells_of_an_object(tmp_path: Path) -> None:
+    given = batch(f"{URL} | | | | | p1.tif | ark:/99999/fk4x | a1; b/2 ;;a1 | Seneca, T. | A title | 2009-09-01")
+
+    (row,) = rows(tmp_path, given)
+
+    assert row.about == About(
+        primary_id="ark:/99999/fk4x",
+        local_ids=("a1", "b/2"),
+        creator="Seneca, T.",
+        title="A title",
+        date="2009-09-01",
+    )
+
+
+@pytest.mark.parametrize(
+    ("profile", "kind"),
+    [
+        ("mrt-ingest-manifest", PayloadKind.OBJECT_MANIFEST),
+        ("mrt-single-file-batch-manifest", PayloadKind.SINGLE_FILE_BATCH_MANIFEST),
+        ("mrt-container-batch-manifest", PayloadKind.CONTAINER_BATCH_MANIFEST),
+        ("mrt-batch-manifest", PayloadKind.BATCH_MANIFEST),
+    ],
+)
+def test_the_profile_tells_the_kind(tmp_path: Path, profile: str, kind: PayloadKind) -> None:
+    manifest = put(tmp_path, checkm(URL, profile=PROFILES + profile))
+
+    assert kind_of(manifest) is kind
+    assert read(manifest, kind).kind is kind
+
+
+def test_fields_stand_in_the_order_that_the_header_gives(tmp_path: Path) -> None:
+    given = checkm(f"p.tif|12|{URL}", fields="nfo:FILENAME | nfo:filesize | nfo:fileURL |")
+
+    (row,) = rows(tmp_path, given)
+
+    assert (row.name, row.size_bytes, row.url) == ("p.tif", 12, URL)
+
+
+def test_missing_fields_at_the_end_are_empty_and_empty_ones_too_many_are_dropped(tmp_path: Path) -> None:
+    given = checkm(URL, f"{URL} | | | | | p2.tif | | | \t |")
+
+    assert [(row.name, row.size_bytes, row.digest) for row in rows(tmp_path, given)] == [
+        ("p1.tif", None, None),
+        ("p2.tif", None, None),
+    ]
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        lambda text: b"\xef\xbb\xbf" + text,
+        lambda text: text.replace(b"\n", b"\r\n"),
+        lambda text: text.replace(b"\n", b" \t \n"),
+        lambda text: text.replace(b"\nhttps", b"\n\n   \n# a comment\n#\n \t https"),
+        lambda text: text.replace(b"\n#%profile", b"\n\n# about it | all\n#%profile"),
+        lambda text: text.replace(b"\n#%", b"\n  #%"),
+        lambda text: text.replace(b" | ", b"|"),
+        lambda text: text.removesuffix(b"\n"),
+        lambda text: text.replace(b"#%eof", b"#%EOF"),
+        lambda text: text + b"\n\n# nothing more\n \n",
+    ],
+    ids=["bom", "crlf", "blanks", "comments", "early comment", "indent", "tight", "no last end", "EOF", "tail"],
+)
+def test_what_editors_do_to_a_text_changes_nothing(tmp_path: Path, changed: Callable[[bytes], bytes]) -> None:
+    given = checkm(f"{URL} | md5 | {MD5}", f"{URL} | | | 3 | | naïve/p 2.tif")
+
+    found = rows(tmp_path, changed(given))
+
+    assert [(r.name, r.size_bytes) for r in found] == [("p1.tif", None), ("naïve/p 2.tif", 3)]
+
+
+def test_profile_prefixes_and_fields_come_in_any_order(tmp_path: Path) -> None:
+    head, profile, mrt, nfo, fields, row, eof = checkm(URL).splitlines(keepends=True)
+
+    assert len(rows(tmp_path, b"".join((head, fields, nfo, mrt, profile, row, eof)))) == 1
+
+
+def test_only_the_prefixes_that_are_used_need_be_declared(tmp_path: Path) -> None:
+    assert len(rows(tmp_path, checkm(URL, prefixes=[NFO], fields="nfo:fileUrl"))) == 1
+
+
+def test_names_may_repeat_in_a_batch_whose_rows_are_objects(tmp_path: Path) -> None:
+    assert len(rows(tmp_path, batch(URL, URL, f"{URL} | | | | | P1.TIF"))) == 3
+
+
+def test_nothing_is_open_before_the_first_row_and_each_reading_begins_anew(tmp_path: Path) -> None:
+    manifest = put(tmp_path, checkm(URL))
+    first, second = read(manifest), read(manifest)
+
+    assert len(list(first.rows)) == len(list(second.rows)) == 1
+    assert list(first.rows) == []
+
+
+def test_a_manifest_may_be_reached_through_a_link_but_must_be_a_file(tmp_path: Path) -> None:
+    link = tmp_path / "link"
+    link.symlink_to(put(tmp_path, checkm(URL)))
+
+    assert kind_of(link) is PayloadKind.OBJECT_MANIFEST
+    for other in (tmp_path, tmp_path / "absent", tmp_path / "absent" / "deeper", Path("/dev/zero")):
+        with pytest.raises(NotAdmitted):
+            kind_of(other)
+
+
+# --- what is refused, with its line -------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("content", "line", "says"),
+    [
+        (b"", 1, "neither"),
+        (b"\x1f\x8b\x08 a zip", 1, "neither"),
+        (checkm(URL).decode().encode("utf-16"), 1, "neither"),
+        (b"#%checkm_0.7", 1, "profile"),
+        (b"#%checkm_0.8\n", 1, "#%checkm_0.7"),
+        (b"# a comment\n" + checkm(URL), 1, "must be #%checkm_0.7"),
+        (checkm(URL).replace(b"\n", b"\r"), 1, "the first line"),
+        (checkm(URL, profile="http://example.org/mrt-ingest-manifest"), 2, "mrt-batch-manifest"),
+        (checkm(URL, profile=f"{PROFILES}mrt-add-manifest"), 2, "'http.*mrt-add-manifest' is not known"),
+        (checkm(URL, profile=f"{PROFILES}mrt-ingest-manifest | x"), 2, "is not known"),
+        (checkm(URL, profile=f"x\n#%profile | {PROFILES}mrt-ingest-manifest"), 2, "is not known"),
+        (checkm(URL, profile=(PROFILES + "mrt-ingest-manifest\n#%profile | ") * 2), 3, "line 2 already"),
+        (checkm(URL).replace(b"#%profile", b"# %profile"), 6, "no profile"),
+        (checkm(URL).replace(b"#%fields", b"# %fields"), 6, "no fields"),
+        (checkm(URL).replace(b"#%fields", b"#%columns"), 5, "'#%columns' is not known"),
+        (checkm(URL, fields="nfo:fileUrl\n#%fields | nfo:fileUrl"), 6, "line 5 already"),
+        (checkm(URL, prefixes=[NFO]), 4, "prefix of mrt:mimeType is not declared"),
+        (checkm(URL, prefixes=[MRT, NFO.replace("2007", "2008")]), 4, "nfo: stands for .*2008.*must be"),
+        (checkm(URL, prefixes=[MRT, "#%prefix"]), 4, "prefix '' is not known"),
+        (checkm(URL, prefixes=[MRT, NFO, "#%prefix | dc: | http://purl.org/dc/"]), 5, "dc: .* mrt: and nfo:"),
+        (checkm(URL, fields="nfo:fileUrl | nfo:fileColour"), 5, "'nfo:fileColour' is not known; there are"),
+        (checkm(URL, fields="nfo:fileUrl | | nfo:fileName"), 5, "'' is not known"),
+        (checkm(URL, fields="nfo:fileUrl | nfo:FileUrl"), 5, "named twice"),
+        (checkm(URL, fields="nfo:fileName"), 5, "lack nfo:fileUrl"),
+        (checkm(URL, fields="nfo:fileUrl | mrt:title"), 5, "mrt:title tells of an object"),
+    ],
+)
+def test_a_header_that_is_wrong_is_refused_before_any_row(
+    tmp_path: Path, content: bytes, line: int, says: str
+) -> None:
+    manifest = put(tmp_path, content)
+
+    with pytest.raises(ManifestRefused, match=says) as refused:
+        read(manifest)
+
+    assert refused.value.problem.line == line
+    assert str(refused.value).isprintable()
+
+
+@pytest.mark.parametrize(
+    ("row", "says"),
+    [
+        (f"{URL} | rot13 | {MD5}", "'rot13' is no digest algorithm .* sha512"),
+        (f"{URL} | md5 | {MD5}0", "is no md5 value"),
+        (f"{URL} | md5", "no value"),
+        (f"{URL} | | {MD5}", "no algorithm"),
+        (f"{URL} | | | 4,711", "'4,711' is no number of bytes"),
+        (f"{URL} | | | -1", "no number of bytes"),
+        (f"{URL} | | | ٣", "no number of bytes"),
+        (f"{URL} | | | 9223372036854775808", "no number of bytes"),
+        (f"{URL} | | | {'9' * 5000}", "no number of bytes"),
+        (f"{URL} | | | | | p.tif | tiff", "no media type"),
+        (f"{URL} | | | | 20\x1b[2J", "control character"),
+        (f"{URL} | | | | | p.tif | image/tiff | x", "8 fields and 7 are named"),
+        (" | md5", "no URL"),
+        ("#%profile | x", "'#%profile' stands below a row"),
+        ("#%eoff", "'#%eoff' stands below a row"),
+    ],
+)
+def test_a_row_that_is_wrong_is_refused_by_its_line(tmp_path: Path, row: str, says: str) -> None:
+    line, reason = refusal(tmp_path, checkm("https://example.org/p0.tif", row))
+
+    assert line == FIRST + 1
+    assert re.search(says, reason)
+
+
+LONG = b"x" * (64 * 1024)
+
+
+@pytest.mark.parametrize(
+    ("raw", "says"),
+    [
+        (b"https://example.org/\0.tif", "NUL"),
+        (b"https://example.org/p.tif |\xe9t\xe9", r"not UTF-8 \(byte 28, 0xe9\)"),
+        (b"https://example.org/p.tif | \xed\xa0\x80", "not UTF-8"),
+        (b"https://example.org/" + LONG, "longer than 65536 bytes"),
+        (b"https://example.org/p.tif" + b" " * len(LONG) + b"| md5", "longer than 65536 bytes"),
+        (b"# " + LONG * 40, "longer than 65536 bytes"),
+    ],
+)
+def test_bytes_that_are_no_text_are_refused_by_their_line(tmp_path: Path, raw: bytes, says: str) -> None:
+    content = checkm(URL, "HERE", URL).replace(b"HERE", raw)
+
+    line, reason = refusal(tmp_path, content)
+
+    assert line == FIRST + 1
+    assert re.search(says, reason)
+
+
+def test_the_longest_line_is_read(tmp_path: Path) -> None:
+    row = f"{URL} | | | | {'x' * 8000} | p.tif".encode()
+
+    (one,) = rows(tmp_path, checkm("HERE").replace(b"HERE", row + b" " * (len(LONG) - 1 - len(row))))
+
+    assert one.modified == "x" * 8000
+
+
+@pytest.mark.parametrize("end", ["", "#%eo", "# %eof\n", "eof"])
+def test_without_its_end_a_manifest_was_cut_off(tmp_path: Path, end: str) -> None:
+    with pytest.raises(ManifestRefused):
+        rows(tmp_path, checkm(URL, end=end))
+
+
+def test_a_manifest_cut_off_at_a_line_names_the_line_that_is_missing(tmp_path: Path) -> None:
+    assert refusal(tmp_path, checkm(URL, end=""))[0] == FIRST + 1
+    assert "cut off" in refusal(tmp_path, checkm(URL, end=""))[1]
+    assert refusal(tmp_path, checkm(end=""))[0] == FIRST
+
+
+@pytest.mark.parametrize("below", ["text", "#%eof", "https://example.org/p2.tif", "#%checkm_0.7", "\xff"])
+def test_text_below_the_end_is_refused(tmp_path: Path, below: str) -> None:
+    content = checkm(URL, end="#%eof\n\n# lawful\n") + below.encode("latin-1")
+
+    line, reason = refusal(tmp_path, content)
+
+    assert line == FIRST + 4
+    assert "below the #%eof on line 7" in reason or "not UTF-8" in reason
+
+
+def test_a_manifest_without_a_row_is_refused(tmp_path: Path) -> None:
+    line, reason = refusal(tmp_path, checkm("", "# nothing"))
+
+    assert (line, "before its first row" in reason) == (FIRST + 2, True)
+
+
+def test_rows_above_the_wrong_one_have_been_given_by_then(tmp_path: Path) -> None:
+    found = read(put(tmp_path, checkm(URL, "", "rubbish"))).rows
+
+    assert next(found).line == FIRST
+    with pytest.raises(ManifestRefused) as refused:
+        next(found)
+    assert refused.value.problem.line == FIRST + 2
+
+
+def test_what_is_handed_in_as_another_kind_is_refused_with_both(tmp_path: Path) -> None:
+    manifest = put(tmp_path, checkm(URL))
+
+    with pytest.raises(NotAdmitted, match="of kind object-manifest and was handed in as batch-manifest"):
+        read(manifest, PayloadKind.BATCH_MANIFEST)
+    with pytest.raises(NotAdmitted, match="handed in as file"):
+        read(manifest, PayloadKind.FILE)

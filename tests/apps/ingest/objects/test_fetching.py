@@ -1,0 +1,297 @@
+"""Estimating, room, and downloading: what is asked, what is promised, and what goes wrong."""
+
+import io
+import os
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from apps.ingest.objects.scene import Deposit, Service, payload, zipped
+from apps.ingest.web import cut, status, stuck
+from spinney.apps.ingest.manifests import PayloadKind, Row, write
+from spinney.apps.ingest.objects.downloading import host_lock
+from spinney.model import names
+from spinney.model.errors import UsageError
+from spinney.testing import Bench
+
+# --- estimating -------------------------------------------------------------------------------
+
+
+def test_the_space_needed_is_the_sum_and_what_is_unknown_is_named(service: Service) -> None:
+    deposit = service.of_files({"a": b"1234", "b": b"12"})
+    service.web.pages["/files/b"].always = status(405)
+    ran = deposit.run("estimating")
+    assert ran.outcome == "warning"
+    assert ran.value == {"files": 2, "bytes": 4, "unknown": 1}
+    assert ran.message == "the size of 1 of 2 files is not known: 'b' has no length"
+
+
+def test_names_of_others_are_printable_in_messages(service: Service) -> None:
+    url = service.web.put("/x?Signature=hush", b"1", always=status(405))
+    ran = service.object(payload=payload(PayloadKind.FILE, url, "a\x1b[2Jb")).run("estimating")
+    assert ran.message == r"the size of 1 of 1 files is not known: 'a\x1b[2Jb' has no length"
+
+
+@pytest.mark.parametrize("stage", ["estimating", "downloading"])
+def test_what_may_be_a_secret_in_a_url_is_in_no_message(service: Service, stage: str) -> None:
+    url = service.web.url("/gone?Signature=hush")
+    ran = service.object(payload=payload(PayloadKind.FILE, url, "a")).to(stage)
+    assert "404" in ran.message
+    assert "hush" not in ran.message
+
+
+def test_sizes_that_no_number_can_hold_are_refused(service: Service) -> None:
+    deposit = service.object(payload=_of_manifest(service, {"a": b"1", "b": b"2"}, size_bytes=2**63 - 1))
+    ran = deposit.run("estimating")
+    assert (ran.outcome, ran.signal.retryable) == ("error", False)  # type: ignore[union-attr]
+    assert ran.message == f"its files weigh {2**64 - 2} bytes together, as is said; mend the sizes"
+
+
+def test_a_size_that_was_given_counts_though_the_same_file_is_asked_for_elsewhere(service: Service) -> None:
+    url = service.web.put("/x", b"12345")
+    out = io.BytesIO()
+    rows = [Row(url=url, name="as it is"), Row(url=url, name="as was said", size_bytes=4)]
+    write(rows, PayloadKind.OBJECT_MANIFEST, out)
+    manifest = service.web.put("/m.checkm", out.getvalue())
+    deposit = service.object(payload=payload(PayloadKind.OBJECT_MANIFEST, manifest, "m.checkm"))
+    assert deposit.run("estimating").value["bytes"] == 9
+    refused = deposit.to("downloading", "provisioning")
+    assert refused.outcome == "error"
+    assert refused.message.startswith("'as was said' could not be fetched")
+
+
+def test_a_media_type_that_could_not_be_recorded_is_refused_before_anything_is_fetched(service: Service) -> None:
+    deposit = service.object(payload=_of_manifest(service, {"a": b"1"}, mime_type="image/" + "x" * 300))
+    ran = deposit.run("estimating")
+    assert ran.outcome == "error"
+    assert "MIME type" in ran.message
+
+
+def test_a_manifest_that_was_mended_where_it_lies_is_read_anew(service: Service) -> None:
+    url = service.web.put("/m.checkm", b"#%checkm_0.7\nnonsense\n")
+    deposit = service.object(payload=payload(PayloadKind.OBJECT_MANIFEST, url, "m.checkm"))
+    refused = deposit.run("estimating")
+    assert "manifest 'm.checkm', line 2" in refused.message
+    service.manifest({"a": b"1"})
+    assert deposit.run("estimating").outcome == "ok"
+
+
+def test_a_manifest_that_cannot_be_had_is_named(service: Service) -> None:
+    url = service.web.url("/none.checkm")
+    ran = service.object(payload=payload(PayloadKind.OBJECT_MANIFEST, url, "m.checkm")).run("estimating")
+    assert ran.outcome == "error"
+    assert ran.message.startswith("the object manifest 'm.checkm' could not be fetched from http://127.0.0.1")
+
+
+def test_a_heavy_object_goes_further_back(service: Service) -> None:
+    url = service.web.url("/large")
+    deposit = service.object(payload=payload(PayloadKind.FILE, url, "a", size_bytes=10**12))
+    deposit.run("estimating")
+    assert deposit.bench.priority == 5 + 15
+    service.profile(priority=7)
+    other = service.object(number=2, payload=payload(PayloadKind.FILE, url, "a", size_bytes=10**12))
+    other.run("estimating")
+    assert other.bench.priority is None
+
+
+def _of_manifest(service: Service, files: dict[str, bytes], **row: Any) -> dict[str, Any]:
+    return payload(PayloadKind.OBJECT_MANIFEST, service.manifest(files, **row), "m.checkm")
+
+
+# --- room -------------------------------------------------------------------------------------
+
+Disks = Callable[[int, int], None]
+
+
+@pytest.fixture
+def disk(monkeypatch: pytest.MonkeyPatch, service: Service) -> Disks:
+    """Says how full the disk is: the one of the machine that tests cannot be filled."""
+    service.write(working={"limit": 0.7, "warning": 0.8})
+
+    def is_now(used: int, room_bytes: int) -> None:
+        free = room_bytes - used
+        found = SimpleNamespace(f_blocks=room_bytes, f_bfree=free, f_bavail=free, f_frsize=1)
+        monkeypatch.setattr(os, "statvfs", lambda _: found)
+
+    return is_now
+
+
+@pytest.mark.parametrize(
+    ("used", "needed", "outcome", "sentence"),
+    [
+        (0, 70, "ok", ""),
+        (60, 10, "ok", ""),
+        (60, 11, "defer", "11 bytes find no room now: working storage is 60% full, the limit is 70%; make room"),
+        (71, 0, "defer", "working storage is 71% full, the limit is 70%; make room"),
+        (81, 0, "defer", "working storage is 81% full, the limit is 70%, above the warning mark of 80%; make room"),
+        (0, 71, "hold", "it needs 71 bytes, and working storage may hold 70 in all"),
+    ],
+)
+def test_who_finds_no_room_waits(
+    service: Service, disk: Disks, used: int, needed: int, outcome: str, sentence: str
+) -> None:
+    disk(used, 100)
+    deposit = service.of_file(b"x" * needed)
+    ran = deposit.to("provisioning")
+    assert ran.outcome == outcome
+    assert sentence in ran.message
+
+
+def test_who_has_another_area_does_not_sleep_with_the_others(service: Service, disk: Disks) -> None:
+    disk(90, 100)
+    assert service.of_file().to("provisioning").signal.lane  # type: ignore[union-attr]
+    service.write(areas={"fast": "fast"})
+    assert not service.of_file(number=2).to("provisioning").signal.lane  # type: ignore[union-attr]
+
+
+def test_the_promise_falls_to_what_is_still_to_come(service: Service) -> None:
+    archive = zipped({"a": b"x" * 100})
+    deposit = service.of_container(archive)
+    promised = []
+    for stage in ("estimating", "provisioning", "downloading", "processing"):
+        deposit.run(stage)
+        promised.append(deposit.bench.amounts.get("ingest-working:jobs"))
+    assert promised == [None, 2 * len(archive), len(archive), 0]
+
+
+def test_who_is_sent_back_promises_anew_what_is_still_to_come(service: Service) -> None:
+    service.write(downloads={"at_once": 1})
+    deposit = service.of_files({"a": b"x" * 100, "b": b"y" * 10})
+    deposit.to("provisioning")
+    service.web.pages["/files/b"].always = status(404)
+    assert deposit.run("downloading").outcome == "error"
+    # When it is sent back, and what it had been promised is free since it failed,
+    again = deposit.beside(host_lock(service.web.host))
+    assert again.run("downloading").outcome == "locked"
+    # then room is kept for the rest before anything is asked for.
+    assert again.bench.amounts == {"ingest-working:jobs": 10}
+
+
+def test_files_of_unknown_size_stop_at_the_warning_mark_and_go_on_later(service: Service, disk: Disks) -> None:
+    disk(60, 100)
+    deposit = service.of_file(b"x" * 100)
+    service.web.pages["/1/a.txt"].first.append(status(405))
+    deposit.to("provisioning")
+    disk(81, 100)
+    service.web.pages["/1/a.txt"].first.append(stuck(50))
+    ran = deposit.run("downloading")
+    assert ran.outcome == "defer"
+    assert "above the warning mark of 80%; what has come is kept" in ran.message
+    disk(60, 100)
+    assert deposit.run("downloading").outcome == "ok"
+
+
+# --- downloading ------------------------------------------------------------------------------
+
+
+def test_the_file_that_fails_is_named_with_its_cause(service: Service) -> None:
+    url = service.web.put("/b.txt", b"bad")
+    ran = service.object(payload=payload(PayloadKind.FILE, url, "b.txt", b"good")).to("downloading")
+    assert (ran.outcome, ran.signal.retryable) == ("error", False)  # type: ignore[union-attr]
+    assert ran.message.startswith(f"'b.txt' could not be fetched from {url}: its sha256 digest is ")
+
+
+def test_a_break_is_mended_within_the_stage(service: Service) -> None:
+    deposit = service.of_file(b"x" * 100_000)
+    service.write(downloads={"tries": 2})
+    service.web.pages["/1/a.txt"].first += [status(200, {"Content-Length": "100000"}), cut(70_000)]
+    assert deposit.to("downloading").outcome == "ok"
+
+
+def test_private_addresses_are_refused_unless_the_profile_has_the_host(service: Service) -> None:
+    service.profile(hosts=[])
+    ran = service.of_file().to("downloading")
+    assert (ran.outcome, ran.signal.retryable) == ("error", False)  # type: ignore[union-attr]
+    assert "127.0.0.1" in ran.message
+
+
+def test_files_of_this_machine_only_below_the_roots(service: Service) -> None:
+    root = service.folder / "deposits"
+    root.mkdir()
+    (root / "a").write_bytes(b"1")
+    (service.folder / "secret").write_bytes(b"2")
+    (root / "link").symlink_to("../secret")
+    service.write(file_roots=["deposits"])
+    for number, (name, outcome) in enumerate({"a": "ok", "link": "error", "../secret": "error"}.items()):
+        url = f"file://{root}/{name}"
+        ran = service.object(number, payload=payload(PayloadKind.FILE, url, "x")).to("downloading")
+        assert ran.outcome == outcome, ran.message
+
+
+def test_each_host_is_asked_under_its_lock(service: Service) -> None:
+    deposit = service.of_files({f"{n}": b"1" for n in range(9)})
+    deposit.to("provisioning")
+    lock = host_lock(service.web.host)
+    assert deposit.beside(lock).run("downloading").outcome == "locked"
+    deposit.run("downloading")
+    assert deposit.bench.amounts[lock] == 4
+
+
+def test_an_operator_may_give_a_host_less_than_an_object_would_take(service: Service) -> None:
+    deposit = service.of_files({f"{n}": b"1" for n in range(9)})
+    deposit.to("provisioning")
+
+    class Few(Bench):
+        """A lock of which operators have left two."""
+
+        def _answer_take_lock(self, name: str, until: str, amount: int, capacity: int | None) -> bool:
+            if name.startswith("download:") and amount > 2:
+                raise UsageError("it has a capacity of 2, so that nobody can take more")
+            return super()._answer_take_lock(name, until, amount, capacity)
+
+    bench = Few(data=deposit.bench.data, parent_data={}, results=deposit.bench.results, folder=deposit.root)
+    assert Deposit(order=deposit.order, bench=bench, root=deposit.root).run("downloading").outcome == "ok"
+    assert bench.amounts[host_lock(service.web.host)] == 2
+
+
+@pytest.mark.parametrize("host", ["example.org", "[::1]:8080", "a..b", "x" * 253, "ex*mple"])
+def test_a_lock_can_be_called_after_any_host(host: str) -> None:
+    assert names.lock_name(host_lock(host)) == host_lock(host)
+
+
+def test_a_url_too_long_to_be_asked_fails_at_once(service: Service) -> None:
+    url = service.web.url("/" + "x" * 8100)
+    ran = service.object(payload=payload(PayloadKind.FILE, url, "x", size_bytes=1)).to("downloading")
+    assert (ran.outcome, ran.signal.retryable) == ("error", False)  # type: ignore[union-attr]
+    assert "is longer than 8000 characters" in ran.message
+
+
+def test_who_is_cancelled_while_it_downloads_ends(service: Service) -> None:
+    deposit = service.of_file(b"x" * 100)
+    deposit.to("provisioning")
+    service.web.pages["/1/a.txt"].always = stuck(50)
+    assert deposit.beside(cancelled=True).run("downloading").outcome == "cancelled"
+
+
+def test_who_is_cancelled_while_it_unpacks_leaves_nothing_half(service: Service) -> None:
+    deposit = service.of_container(zipped({"a": b"1"}))
+    deposit.to("downloading")
+    assert deposit.beside(cancelled=True).run("processing").outcome == "cancelled"
+    assert not (deposit.folder / "unpacked.jsonl").exists()
+    assert not (deposit.folder / "content-1").exists()
+
+
+def test_a_completed_object_that_is_sent_back_too_late_is_told_from_where(service: Service) -> None:
+    deposit = service.of_file()
+    deposit.deposit()
+    ran = deposit.run("processing")
+    assert ran.message == (
+        "fetched.jsonl is gone from the working folder; requeue this object from its stage 'downloading'"
+    )
+    assert deposit.to("notify").outcome == "ok"
+
+
+# --- drills -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("stage", ["estimating", "downloading", "notify"])
+def test_a_drill_fails_once_and_only_in_test_mode(service: Service, stage: str) -> None:
+    assert service.of_file(number=1, fail_at=stage).to(stage).outcome == "ok"
+    service.write(test_mode=True)
+    deposit = service.of_file(number=2, fail_at=stage)
+    failed = deposit.to(stage)
+    assert (failed.outcome, failed.signal.retryable) == ("error", False)  # type: ignore[union-attr]
+    assert failed.message == f"a failure at {stage} was ordered with --fail-at; requeue it"
+    assert deposit.run(stage).outcome == "ok"

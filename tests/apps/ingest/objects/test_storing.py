@@ -1,0 +1,306 @@
+"""Which object it is, what a new version holds, what the inventory is told; and what was cut off in between."""
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from apps.ingest.identifiers.ezid_server import EzidServer, says
+from apps.ingest.objects.scene import Deposit, Service, about, payload, tarred, zipped
+from spinney.apps.ingest import identities
+from spinney.apps.ingest.manifests import PayloadKind
+from spinney.apps.ingest.objects.processing import ark_lock
+
+# --- whose it is ------------------------------------------------------------------------------
+
+
+def test_the_same_local_id_is_another_version_of_the_object(service: Service) -> None:
+    first = service.of_file(b"1", about=about(local_ids=("m",))).deposit()
+    second = service.of_file(b"2", number=2, about=about(local_ids=("m",))).deposit()
+    assert (second["ark"], second["version"]) == (first["ark"], 2)
+
+
+def test_two_objects_of_one_batch_with_one_local_id_become_one_whoever_is_first(service: Service) -> None:
+    one = service.of_file(b"1", about=about(local_ids=("m",)))
+    other = service.of_file(b"2", number=2, about=about(local_ids=("m",)))
+    one.to("downloading")
+    other.to("downloading")
+    # Given that the one has been named and not yet bound when the other passes.
+    one.bench.data["ark"] = "ark:/99999/fk4lost"
+    done = other.to("recording", "processing").bench.results["processing"]
+    assert one.run("processing").outcome == "ok"
+    found = one.bench.results["processing"]
+    assert (found["ark"], found["version"]) == (done["ark"], 2)
+
+
+def test_a_local_id_that_is_taken_meanwhile_is_looked_at_again(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    deposit = service.of_file(about=about(local_ids=("m",)))
+    deposit.to("downloading")
+    with service.inventory as inventory:
+        require = identities.require_ours
+
+        def meanwhile(*args: Any) -> None:
+            inventory.bind("maps", ["m"], "ark:/99999/fk4other")
+            require(*args)
+
+        monkeypatch.setattr(identities, "require_ours", meanwhile)
+        assert deposit.run("processing").outcome == "defer"
+    assert deposit.run("processing").outcome == "ok"
+    assert deposit.bench.results["processing"]["ark"] == "ark:/99999/fk4other"
+
+
+def test_a_given_ark_that_is_not_the_local_ids_fails(service: Service) -> None:
+    first = service.of_file(b"1", about=about(local_ids=("m",))).deposit()
+    other = service.of_file(b"2", number=2, about=about(primary_id="ark:/12345/x", local_ids=("m",)))
+    refused = other.to("processing")
+    assert (refused.outcome, refused.signal.retryable) == ("error", False)  # type: ignore[union-attr]
+    assert refused.message == (
+        f"ark:/12345/x was given, but 'm' is {first['ark']}; mend the primary id or the local ids, and submit it again"
+    )
+
+
+def test_so_does_what_is_no_ark(service: Service) -> None:
+    refused = service.of_file(about=about(primary_id="doi:10.1/\x1b[2Jx")).to("processing")
+    assert refused.outcome == "error"
+    assert refused.message == r"'doi:10.1/\x1b[2Jx' is no ARK; give one like ark:/12345/fk4abc"
+
+
+def test_who_knows_an_ark_cannot_add_to_another_collections_object(service: Service) -> None:
+    first = service.of_file(b"1").deposit()
+    service.profile("coins", collection="coins")
+    thief = service.of_file(b"2", number=2, profile="coins", update=True, about=about(primary_id=first["ark"]))
+    refused = thief.to("processing")
+    assert refused.outcome == "error"
+    assert f"{first['ark']} is of collection 'maps'" in refused.message
+    assert [v.number for v in service.storage.versions(first["ark"])] == [1]
+
+
+def test_two_objects_with_the_same_ark_are_two_versions(service: Service) -> None:
+    ark = "ark:/12345/x"
+    for number, content in ((1, b"1"), (2, b"2")):
+        service.of_file(content, number=number, about=about(primary_id=ark)).deposit()
+    assert service.stored(ark, 1) == {"a.txt": b"1"}
+    assert service.stored(ark, 2) == {"a.txt": b"2"}
+
+
+# --- minting ----------------------------------------------------------------------------------
+
+
+def test_ezid_is_asked_once_and_its_ark_outlives_a_wait_for_the_lock(
+    service: Service, ezid: EzidServer
+) -> None:
+    deposit = service.of_file(about=about(title="A map", creator="Ann"))
+    deposit.to("downloading")
+    waiting = deposit.beside(ark_lock("ark:/99999/fk4rx9d523"))
+    assert waiting.run("processing").outcome == "locked"
+    assert waiting.beside().run("processing").value["ark"] == "ark:/99999/fk4rx9d523"
+    assert len(ezid.asked) == 1
+    assert "erc.what: A map" in ezid.asked[0][2]
+
+
+def test_a_refusal_of_ezid_is_told_and_not_tried_again(service: Service, ezid: EzidServer) -> None:
+    ezid.answers[:] = [says("error: bad request - no such shoulder", 400)]
+    refused = service.of_file().to("processing")
+    assert (refused.outcome, refused.signal.retryable) == ("error", False)  # type: ignore[union-attr]
+    assert "no such shoulder" in refused.message
+    assert "hush" not in refused.message
+
+
+@pytest.fixture
+def ezid(service: Service, monkeypatch: pytest.MonkeyPatch) -> Iterator[EzidServer]:
+    monkeypatch.setenv("SPINNEY_EZID_PASSWORD", "hush")
+    with EzidServer() as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        service.write(minters={"main": {"naan": "99999", "shoulder": "fk4", "url": server.url, "user": "lib"}})
+        yield server
+        server.over.set()
+        server.shutdown()
+        thread.join()
+
+
+# --- versions ---------------------------------------------------------------------------------
+
+
+def test_add_makes_a_version_of_just_these_files_and_update_lays_them_over(service: Service) -> None:
+    said = about(local_ids=("m",))
+    ark = service.of_files({"a": b"1", "b": b"1"}, about=said).deposit()["ark"]
+    service.of_files({"b": b"2", "c": b"2"}, number=2, about=said, update=True).deposit()
+    assert service.stored(ark) == {"a": b"1", "b": b"2", "c": b"2"}
+    service.of_files({"d": b"3"}, number=3, about=said).deposit()
+    assert service.stored(ark) == {"d": b"3"}
+
+
+def test_an_update_of_an_object_that_is_not_there_makes_it(service: Service) -> None:
+    done = service.of_file(update=True, about=about(primary_id="ark:/12345/new")).deposit()
+    assert (done["ark"], done["version"]) == ("ark:/12345/new", 1)
+
+
+def test_an_update_keeps_the_media_types_of_the_files_that_stay(service: Service) -> None:
+    said = about(local_ids=("m",))
+    url = service.web.put("/p.tif", b"tif")
+    given = payload(PayloadKind.FILE, url, "p.tif", mime_type="image/tiff")
+    ark = service.object(payload=given, about=said).deposit()["ark"]
+    service.of_file(number=2, about=said, update=True).deposit()
+    with service.inventory as inventory:
+        types = {file.path: file.mime_type for file in inventory.files(ark, 2)}
+    assert types["producer/p.tif"] == "image/tiff"
+
+
+def test_the_same_deposit_again_makes_no_version_and_says_so(service: Service) -> None:
+    said = about(local_ids=("m",), title="Maps")
+    first = service.of_file(about=said).deposit()
+    again = service.of_file(number=2, about=said)
+    ran = again.to("recording")
+    assert ran.outcome == "warning"
+    assert ran.message == f"{first['ark']} had all of this as version 1; no other was made"
+    assert again.run("notify").outcome == "ok"
+    with service.inventory as inventory:
+        assert len(inventory.object(first["ark"]).versions) == 1  # type: ignore[union-attr]
+
+
+def test_what_was_stored_before_it_was_sent_back_is_recorded_then(service: Service) -> None:
+    # Given a version that was stored, and not recorded; when the same comes again, packed anew,
+    deposit = service.of_container(zipped({"a": b"1"}))
+    first = deposit.to("processing").value
+    service.web.put("/1/a.zip", zipped({"a": b"1"}))
+    (deposit.folder / "payload/a.zip").unlink()
+    deposit.deposit("recording")
+    # then it is recorded once.
+    with service.inventory as inventory:
+        assert [v.version for v in inventory.object(first["ark"]).versions] == [1]  # type: ignore[union-attr]
+
+
+def test_it_is_recorded_as_it_was_stored_whatever_the_profile_says_by_then(service: Service) -> None:
+    deposit = service.of_file()
+    done = deposit.to("processing").value
+    service.write(storage={"main": {"url": "archive"}, "other": {"url": "other"}})
+    service.profile(storage="other", owner="somebody")
+    assert deposit.run("recording").outcome == "ok"
+    with service.inventory as inventory:
+        found = inventory.object(done["ark"])
+    assert found is not None
+    assert (found.owner, found.versions[0].storage) == ("maps", "main")
+
+
+# --- descriptions -----------------------------------------------------------------------------
+
+ERC = b"erc:\nwho: Ann\nwhat: Old maps\nwhen: 1850\nwhere: shelf 7\n"
+
+
+def test_the_depositors_own_erc_speaks_where_the_order_is_silent(service: Service) -> None:
+    done = service.of_files({"mrt-erc.txt": ERC, "a": b"1"}, about=about(creator="Bea")).deposit()
+    assert (done["who"], done["what"], done["when"], done["local_ids"]) == ("Bea", "Old maps", "1850", ["shelf 7"])
+    assert service.stored(done["ark"])["mrt-erc.txt"] == ERC
+    with service.storage.opened(done["ark"], "system/mrt-erc.txt") as file:
+        assert b"who: Bea\nwhat: Old maps\n" in file.read()
+
+
+@pytest.mark.parametrize(
+    ("erc", "sentence"),
+    [
+        (b"erc:\nwhat: a%00b\n", "the title 'a\\x00b' has a NUL in it; take it out"),
+        (b"erc:\nwhat: \xff\n", "'mrt-erc.txt' is not UTF-8"),
+        (b"erc:\nwhere: ark:/1234\nwhat: x\n", "is no ARK"),
+        (b"erc:\nwhere: " + b"x" * 1001 + b"\n", "longer than 1000 bytes"),
+        (b"x" * ((1 << 20) + 1), "is longer than 1048576 bytes"),
+    ],
+)
+def test_an_erc_that_could_not_be_recorded_stops_it_before_anything_is_stored(
+    service: Service, erc: bytes, sentence: str
+) -> None:
+    refused = service.of_files({"mrt-erc.txt": erc}).to("processing")
+    assert refused.outcome == "error"
+    assert sentence in refused.message
+    assert not any((service.folder / "archive").rglob("inventory.json"))
+
+
+def test_hostile_text_is_harmless_in_the_descriptions(service: Service) -> None:
+    said = about(title='</dc:title><!ENTITY x SYSTEM "file:///etc/passwd">\x1b[2J', creator="a\nwhere: ark:/1/forged")
+    done = service.of_file(about=said).deposit()
+    with service.storage.opened(done["ark"], "system/mrt-dc.xml") as file:
+        record = file.read()
+    assert b"&lt;/dc:title&gt;" in record
+    assert b"\x1b" not in record
+    with service.storage.opened(done["ark"], "system/mrt-erc.txt") as file:
+        assert b"\nwhere: ark:/1/forged" not in file.read()
+
+
+# --- containers -------------------------------------------------------------------------------
+
+
+def test_all_files_of_a_container_get_the_profiles_digest(service: Service) -> None:
+    service.profile(digest="md5")
+    done = service.of_container(zipped({"a.txt": b"1"})).deposit()
+    with service.inventory as inventory:
+        by_path = {file.path: set(file.digests) for file in inventory.files(done["ark"], 1)}
+    assert by_path["producer/a.txt"] == {"md5", "sha256", "sha512"}
+
+
+def test_a_mended_container_of_the_same_size_is_what_is_stored(service: Service) -> None:
+    deposit = service.of_container(zipped({"a.txt": b"bad!"}))
+    deposit.to("processing")
+    # When it is mended after it was unpacked and stored, and fetched again,
+    service.web.put("/1/a.zip", zipped({"a.txt": b"good"}))
+    (deposit.folder / "payload/a.zip").unlink()
+    deposit.run("downloading")
+    done = deposit.run("processing").value
+    # then nothing of the old one stands in its way.
+    assert done["version"] == 2
+    assert service.stored(done["ark"]) == {"a.txt": b"good"}
+
+
+def test_what_was_unpacked_is_not_unpacked_again_for_a_lock(service: Service) -> None:
+    deposit = service.of_container(zipped({"a.txt": b"1"}))
+    deposit.to("processing")
+    unpacked = deposit.folder / "content-1/a.txt"
+    before = unpacked.stat().st_ino
+    deposit.run("processing")
+    assert unpacked.stat().st_ino == before
+
+
+def test_what_was_unpacked_before_the_machine_was_started_again_is_not_trusted(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    deposit = service.of_container(zipped({"a.txt": b"1"}))
+    deposit.to("processing")
+    (deposit.folder / "content-1/a.txt").write_bytes(b"")
+    monkeypatch.setattr("spinney.apps.ingest.objects.unpacking.boot_id", lambda: "another")
+    assert deposit.run("processing").outcome == "ok"
+    assert (deposit.folder / "content-1/a.txt").read_bytes() == b"1"
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        (zipped({"../../x": b"1"}), "container 'a.zip': member '../../x'"),
+        (zipped({"/etc/cron.d/x": b"1"}), "container 'a.zip': member '/etc/cron.d/x'"),
+        (zipped({"a": b"1", "A": b"2"}), "clashes with 'a'"),
+        (zipped({}), "container 'a.zip': it holds no file"),
+        (b"no zip at all", "container 'a.zip'"),
+    ],
+)
+def test_a_hostile_container_is_refused_and_nothing_of_it_stays(
+    service: Service, content: bytes, sentence: str
+) -> None:
+    deposit = service.of_container(content)
+    refused = deposit.to("processing")
+    assert (refused.outcome, refused.signal.retryable) == ("error", False)  # type: ignore[union-attr]
+    assert sentence in refused.message
+    assert _names(deposit) <= {"payload", "payload.fetching", "wanted.jsonl", "fetched.jsonl", "content-1"}
+    assert not any((deposit.folder / "content-1").glob("*"))
+
+
+def test_a_bomb_stops_where_the_settings_say(service: Service) -> None:
+    service.write(working={"limit": 1.0, "warning": 1.0, "unpacked_bytes": 1000})
+    bomb = tarred([("a", b"\0" * 5000)])
+    refused = service.of_container(bomb, name="a.tar.gz").to("processing")
+    assert "it unpacks to more than 1000 bytes" in refused.message
+
+
+def _names(deposit: Deposit) -> set[str]:
+    return {path.name for path in Path(deposit.folder).iterdir()}

@@ -1,0 +1,89 @@
+"""An object's way through its stages, with real servers, a real archive and a real inventory."""
+
+import hashlib
+
+from apps.ingest.objects.scene import BID, Service, about, payload, tarred, zipped
+from spinney.apps.ingest import orders
+from spinney.apps.ingest.manifests import PayloadKind
+
+
+def test_an_object_is_fetched_named_stored_and_recorded(service: Service) -> None:
+    deposit = service.of_files({"a.txt": b"one", "b/c.txt": b"two"}, about=about(local_ids=("map 7",), title="Maps"))
+    done = deposit.deposit()
+    assert done["ark"].startswith("ark:/99999/fk4")
+    assert service.stored(done["ark"]) == {"a.txt": b"one", "b/c.txt": b"two"}
+    with service.inventory as inventory:
+        found = inventory.object(done["ark"])
+        assert found is not None
+        assert (found.collection, found.owner, found.local_ids) == ("maps", "maps", ["map 7"])
+        assert [(v.version, v.batch_id, v.what) for v in found.versions] == [(1, BID, "Maps")]
+        digest = hashlib.sha256(b"two").hexdigest()
+        assert [f.file.file.path for f in inventory.find(digest=f"sha256:{digest}") if f.file] == ["producer/b/c.txt"]
+
+
+def test_nothing_is_left_in_the_working_folder(service: Service) -> None:
+    deposit = service.of_container(zipped({"a": b"1"}))
+    deposit.deposit()
+    assert list(deposit.folder.rglob("*")) == []
+
+
+def test_an_area_of_its_own_is_used_and_left_empty(service: Service) -> None:
+    service.write(areas={"fast": "fast"})
+    service.profile(area="fast")
+    deposit = service.of_file()
+    deposit.deposit("recording")
+    area = service.folder / "fast" / orders.jid(BID, 1)
+    assert (area / "payload/a.txt").read_bytes() == b"map"
+    assert "ingest-working:fast" in deposit.bench.locks
+    deposit.run("notify")
+    assert list((service.folder / "fast").iterdir()) == []
+
+
+def test_every_stage_may_run_again_and_makes_nothing_twice(service: Service) -> None:
+    deposit = service.of_container(tarred([("a.txt", b"1"), ("d/b.txt", b"2")]), name="a.tgz")
+    done = deposit.deposit("recording")
+    for stage in ("estimating", "provisioning", "downloading", "processing", "recording"):
+        assert deposit.run(stage).outcome == "ok", stage
+    assert deposit.bench.results["processing"] == done
+    assert [v.number for v in service.storage.versions(done["ark"])] == [1]
+
+
+def test_a_retry_fetches_only_what_is_missing_or_wrong(service: Service) -> None:
+    deposit = service.of_files({"good": b"good", "gone": b"gone", "bad": b"bad"})
+    deposit.to("downloading")
+    (deposit.folder / "payload/gone").unlink()
+    (deposit.folder / "payload/bad").write_bytes(b"!!!")
+    assert deposit.run("downloading").outcome == "ok"
+    assert [service.web.asked(f"/files/{name}") for name in ("good", "gone", "bad")] == [1, 2, 2]
+
+
+def test_the_payload_that_the_batch_holds_is_copied_and_compared(service: Service) -> None:
+    held = payload(PayloadKind.FILE, None, "x.txt", b"abc", held="payload/x.txt", size_bytes=3)
+    deposit = service.object(payload=held)
+    place = deposit.bench.job_folder.parent / f"{2:012d}" / "payload"
+    place.mkdir(parents=True)
+    (place / "x.txt").write_bytes(b"abX")
+    refused = deposit.to("downloading")
+    assert refused.outcome == "error"
+    assert "has the sha256" in refused.message
+    (place / "x.txt").write_bytes(b"abc")
+    assert deposit.run("downloading").outcome == "ok"
+    assert service.stored(deposit.to("recording", "processing").bench.results["processing"]["ark"]) == {"x.txt": b"abc"}
+
+
+def test_a_held_payload_that_is_gone_is_said_to_be_gone(service: Service) -> None:
+    held = payload(PayloadKind.FILE, None, "x.txt", held="payload/x.txt", size_bytes=3)
+    ran = service.object(payload=held).to("downloading")
+    assert (ran.outcome, ran.signal.retryable) == ("error", False)  # type: ignore[union-attr]
+    assert ran.message == "the payload 'x.txt' is gone from its batch's folder; submit it again"
+
+
+def test_a_held_name_as_long_as_a_name_may_be(service: Service) -> None:
+    name = "x" * 255
+    held = payload(PayloadKind.FILE, None, name, held=f"payload/{name}", size_bytes=1)
+    deposit = service.object(payload=held)
+    place = deposit.bench.job_folder.parent / f"{2:012d}" / "payload"
+    place.mkdir(parents=True)
+    (place / name).write_bytes(b"1")
+    done = deposit.deposit("recording")
+    assert service.stored(done["ark"]) == {name: b"1"}

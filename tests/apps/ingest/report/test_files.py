@@ -1,0 +1,89 @@
+"""The report as files: whole, the same when written twice, and what the next report starts from."""
+
+import hashlib
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from spinney.apps.ingest.report import ObjectEnd, build, read_told, write
+
+from .samples import end, facts, failed
+
+ENDS = [end(1), failed(2), end(3, "cancelled"), end(4, local_ids=("Größe\n\u2028",))]
+
+
+def test_the_document_holds_all(tmp_path: Path) -> None:
+    write(build(facts(), ENDS), tmp_path / "0001")
+
+    document = json.loads((tmp_path / "0001" / "report.json").read_text())
+    assert document["batch"] == "bid-1"
+    assert document["totals"]["failed"] == 1
+    assert [e["jid"] for e in document["completed"]] == ["jid-1", "jid-4"]
+    assert [e["jid"] for e in document["others"]] == ["jid-3"]
+    (bad,) = document["failed"]
+    assert (bad["stage"], bad["passed"], bad["message"]) == (
+        "downloading", "provisioning", "file 2 has the wrong sha256",
+    )  # fmt: skip
+    assert json.loads((tmp_path / "0001" / "failed.json").read_text()) == document["failed"]
+    assert json.loads((tmp_path / "0001" / "completed.json").read_text()) == document["completed"]
+
+
+@pytest.mark.parametrize("ends", [[], [end(1)], [failed(1)]])
+def test_empty_lists_are_lists(tmp_path: Path, ends: list[ObjectEnd]) -> None:
+    write(build(facts(), ends), tmp_path)
+
+    document = json.loads((tmp_path / "report.json").read_text())
+    assert len(document["completed"]) + len(document["failed"]) == len(ends)
+    assert isinstance(json.loads((tmp_path / "failed.json").read_text()), list)
+
+
+def test_written_twice_it_is_the_same_and_its_digests_are_told(tmp_path: Path) -> None:
+    first = write(build(facts(), ENDS), tmp_path)
+    second = write(build(facts(), ENDS), tmp_path)
+
+    assert first == second
+    for file in first.values():
+        content = file.path.read_bytes()
+        assert (file.size_bytes, file.sha256) == (len(content), hashlib.sha256(content).hexdigest())
+    assert {p.name for p in tmp_path.iterdir()} == set(first)
+
+
+def test_the_next_report_is_compared_with_what_was_written(tmp_path: Path) -> None:
+    write(build(facts(), ENDS), tmp_path)
+
+    told = read_told(tmp_path)
+    update = build(facts(2), [end(1), end(2), end(4)], told)
+
+    assert told.number == 1
+    assert told.completed == {"jid-1": "map 1", "jid-4": "Größe\n\u2028"}
+    assert update.changes is not None
+    assert (update.changes.mended, update.changes.gone) == (("map 2",), ())
+
+
+MANY = """
+import resource, sys
+from pathlib import Path
+from apps.ingest.report.samples import end, facts, failed
+from spinney.apps.ingest.report import build, read_told, write
+ends = lambda: (failed(n) if n % 3 == 0 else end(n) for n in range(100_000))
+folder = Path(sys.argv[1])
+write(build(facts(), ends()), folder / "1")
+update = build(facts(2), ends(), read_told(folder / "1"))
+write(update, folder / "2")
+print(update.totals.objects, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
+"""
+
+
+def test_a_hundred_thousand_objects_stay_small(tmp_path: Path) -> None:
+    """Given as many objects as are lawful, when two reports of them are written, then memory stays bounded."""
+    tests = Path(__file__).parents[3]
+    done = subprocess.run(
+        [sys.executable, "-c", MANY, str(tmp_path)], cwd=tests, capture_output=True, text=True, timeout=60, check=True
+    )
+
+    objects, mebibytes = map(int, done.stdout.split())
+    assert objects == 100_000
+    assert mebibytes < 250

@@ -1,0 +1,126 @@
+"""Handing in, where something breaks half-way: what nobody took is gone, and what somebody may have taken stays."""
+
+import io
+import os
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from spinney.apps.ingest import settings
+from spinney.apps.ingest.manifests import PayloadKind
+from spinney.apps.ingest.staff import Deposit, Service, batch, batches, prepare, submit, sweep
+from spinney.apps.ingest.staff.batches import Listed
+from spinney.control import Control
+from spinney.model.errors import FateUnknown, Refused, UsageError
+from spinney.stores.sql import open_store
+
+GIVEN = Deposit(name="map.tif", profile="maps", submitter="ann", kind=PayloadKind.FILE)
+
+
+@pytest.fixture
+def service(tmp_path: Path) -> Iterator[Service]:
+    (tmp_path / "ingest.toml").write_text(
+        f"home = 'home'\n[storage.main]\nurl = '{tmp_path}/archive'\n[minters.main]\nnaan = '99999'\nshoulder = 'fk4'\n"
+    )
+    found = settings.load({settings.VARIABLE: str(tmp_path / "ingest.toml")})
+    assert list(prepare(found))
+    (found.profiles / "maps.toml").write_text("collection = 'maps'\nhold = 'a look first'\n")
+    store = open_store(f"sqlite:///{tmp_path}/spinney.db")
+    store.create()
+    control = Control(store=store, clock=lambda: time.time_ns() // 1000, nudge=lambda: None, by="ann")
+    yield Service(control=control, settings=found, folders=tmp_path / "spinney.folders")
+    store.close()
+
+
+def left(service: Service) -> list[str]:
+    places = (service.settings.incoming, service.settings.held)
+    return sorted(str(found.relative_to(service.settings.home)) for place in places for found in place.rglob("*"))
+
+
+class Source(io.BytesIO):
+    """A payload of which the second piece does not come."""
+
+    def __init__(self, error: BaseException) -> None:
+        super().__init__(b"some bytes")
+        self.error = error
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        if piece := super().read(4):
+            return piece
+        raise self.error
+
+    def fileno(self) -> int:
+        raise AssertionError("nobody asks before the end")
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), OSError(5, "Input/output error")])
+def test_a_payload_that_breaks_off_leaves_nothing(service: Service, error: BaseException) -> None:
+    with pytest.raises(type(error)):
+        submit(service, Source(error), GIVEN)
+
+    assert left(service) == []
+    assert list(batches(service, Listed())) == []
+
+
+def test_a_file_that_grows_while_it_is_read_is_refused(service: Service, tmp_path: Path) -> None:
+    path = tmp_path / "growing"
+    path.write_bytes(b"begun")
+
+    class Growing(io.FileIO):
+        def read(self, size: int | None = -1, /) -> bytes:
+            piece = super().read(size)
+            if not piece:
+                with path.open("ab") as more:
+                    more.write(b" and gone on")
+            return piece
+
+    with Growing(path) as source, pytest.raises(Refused, match="it changes"):
+        submit(service, source, GIVEN)
+
+    assert left(service) == []
+
+
+def test_an_answer_that_was_lost_takes_nothing_back(service: Service, tmp_path: Path) -> None:
+    """The batch may be there: its payload, and the reason to hold it, stay until somebody knows."""
+    real = service.store
+
+    class Losing:
+        """The store, whose answer to a submission is lost behind the commit."""
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(real, name)
+
+        def submit(self, *words: Any, **more: Any) -> Any:
+            real.submit(*words, **more)
+            raise FateUnknown("the connection was lost;")
+
+    losing = replace(service, control=replace(service.control, store=Losing()))  # type: ignore[arg-type]
+    with (tmp_path / "ingest.toml").open("rb") as source, pytest.raises(FateUnknown) as told:
+        submit(losing, source, GIVEN)
+
+    (bid,) = (found.bid for found in batches(service, Listed()))
+    assert f"'spinney ingest status {bid}'" in str(told.value)
+    assert left(service) == [f"held/{bid}", f"incoming/{bid}", f"incoming/{bid}/map.tif"]
+    for name in left(service):
+        os.utime(service.settings.home / name, (0, 0))
+    assert sweep(service, days=0).leftovers == (), "what a batch still waits for is no leftover"
+
+
+def test_a_name_that_no_file_system_has_is_refused_before_anything_is_made(service: Service) -> None:
+    for name in ("", ".", "..", "a/b", "a\0b", "n" * 256):
+        with pytest.raises(UsageError):
+            submit(service, io.BytesIO(b"x"), replace(GIVEN, name=name))
+    assert left(service) == []
+
+
+def test_names_that_are_odd_but_lawful_are_kept_as_they_are(service: Service, tmp_path: Path) -> None:
+    for name in ("-rf", "a\nb", "%2e%2e", "ü \\ '\"", "a.new"):
+        with (tmp_path / "ingest.toml").open("rb") as source:
+            accepted = submit(service, source, replace(GIVEN, name=name))
+
+        assert [found.name for found in (service.settings.incoming / accepted.bid).iterdir()] == [name]
+        assert batch(service, accepted.bid).order.name == name

@@ -1,0 +1,158 @@
+"""Targets, layouts, and roots that others have made."""
+
+from pathlib import Path
+
+import ocfl
+import orjson
+import pytest
+
+from apps.ingest.storage.given import ARK, at_rest, complaints, contents, incoming, put, where
+from longer import LONG
+from spinney.apps.ingest.paths import NotAdmitted
+from spinney.apps.ingest.storage import NoSuchObject, open_storage
+from spinney.apps.ingest.storage import inventory as inventories
+from spinney.apps.ingest.storage.layout import Layout, read_layout
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        "relative/folder",
+        "file://elsewhere/archive",
+        "file:relative",
+        "s3://",
+        "s3://key:secret@bucket/x",
+        "s3://bucket/../x",
+        "s3://bucket/x?versionId=1",
+    ],
+)
+def test_what_is_no_target(target: str) -> None:
+    with pytest.raises(NotAdmitted) as refusal:
+        open_storage(target)
+    assert "secret" not in str(refusal.value)
+
+
+def test_an_endpoint_may_not_carry_credentials() -> None:
+    with pytest.raises(NotAdmitted, match="has credentials in it") as refusal:
+        open_storage("s3://bucket", endpoint="https://key:secret@127.0.0.1")
+    assert "secret" not in str(refusal.value)
+
+
+def test_a_file_url_and_a_staging_folder_of_ones_own(tmp_path: Path) -> None:
+    seen: list[bool] = []
+    staging = tmp_path / "staging"
+    storage = open_storage(
+        f"file://{tmp_path}/a%20root", staging=staging, at=lambda step: seen.append(any(staging.iterdir()))
+    )
+    put(storage, incoming(tmp_path / "in", "a", b"1"))
+    assert seen[0]
+    assert at_rest(tmp_path / "a root")
+
+
+def test_staging_on_another_file_system_is_refused(tmp_path: Path) -> None:
+    other = Path("/dev/shm")
+    if not other.is_dir() or other.stat().st_dev == tmp_path.stat().st_dev:
+        pytest.skip("needs a second file system at /dev/shm")
+    with pytest.raises(NotAdmitted, match="lies on another file system"):
+        open_storage(tmp_path / "root", staging=other)
+
+
+@pytest.mark.parametrize(
+    ("layout", "object_id", "path"),
+    [  # the examples of extension 0003
+        (Layout(), "object-01", "3c0/ff4/240/object-01"),
+        (Layout(), "..hor/rib:le-$id", "487/326/d8c/%2e%2ehor%2frib%3ale-%24id"),
+        (Layout(), "..Hor/rib:lè-$id", "373/529/21a/%2e%2eHor%2frib%3al%c3%a8-%24id"),
+        (
+            Layout(algorithm="md5", tuple_size=2, tuples=15),
+            "object-01",
+            "ff/75/53/44/92/48/5e/ab/b3/9f/86/35/67/28/88/object-01",
+        ),
+        (Layout(tuple_size=0, tuples=0), "object-01", "object-01"),
+        (
+            Layout(),
+            "abcdefghij" * 10 + "a",
+            f"5cc/73e/648/{'abcdefghij' * 10}-5cc73e648fbcff136510e330871180922ddacf193b68fdeff855683a01464220",
+        ),
+    ],
+)
+def test_where_an_object_lies(layout: Layout, object_id: str, path: str) -> None:
+    assert layout.path(object_id) == path
+
+
+@pytest.mark.parametrize("told", [{"tupleSize": 33}, {"tupleSize": "3"}, {"digestAlgorithm": ["x"]}, {"tupleSize": 0}])
+def test_parameters_of_a_layout_that_are_not_lawful(told: dict[str, object]) -> None:
+    declared = b'{"extension": "0003-hash-and-id-n-tuple-storage-layout"}'
+    with pytest.raises(NotAdmitted, match="is not lawful"):
+        read_layout(declared, orjson.dumps(told), "/archive")
+
+
+def test_an_object_that_another_program_made_is_read_and_continued(tmp_path: Path) -> None:
+    # Given an object of ocfl-py's, with another content folder, and names of its own for the content
+    storage = open_storage(tmp_path / "root")
+    made = tmp_path / "root" / where()
+    made.parent.mkdir(parents=True)
+    theirs = tmp_path / "theirs"
+    theirs.mkdir()
+    (theirs / "x.txt").write_bytes(b"theirs")
+    ocfl.Object(identifier=ARK, content_directory="data", digest_algorithm="sha256").create(
+        srcdir=str(theirs), metadata=ocfl.VersionMetadata(message="made", name="them"), objdir=str(made)
+    )
+    # When it is read, continued and verified, then it is as lawful as before
+    assert contents(storage) == {"x.txt": b"theirs"}
+    assert [v.key for v in storage.versions(ARK)] == [None]
+    put(storage, incoming(tmp_path, "y.txt", b"ours"), merge=True)
+    assert contents(storage) == {"x.txt": b"theirs", "y.txt": b"ours"}
+    assert (made / "v2/data").is_dir()
+    assert storage.verify(ARK).faults == ()
+    assert all("E0" not in told for told in complaints(tmp_path / "root"))
+
+
+@pytest.mark.parametrize("path", ["../../../../secret", "/etc/passwd", "v1/content/../../../x"])
+def test_an_inventory_cannot_lead_a_reader_out_of_its_object(tmp_path: Path, path: str) -> None:
+    storage = open_storage(tmp_path / "root")
+    put(storage, incoming(tmp_path, "a", b"1"))
+    (tmp_path / "secret").write_text("secret")
+    told = tmp_path / "root" / where() / inventories.NAME
+    document = orjson.loads(told.read_bytes())
+    (value,) = document["manifest"]
+    document["manifest"][value] = [path]
+    told.write_bytes(orjson.dumps(document))
+    told.with_name("inventory.json.sha512").write_bytes(inventories.sidecar(told.read_bytes(), "sha512"))
+    with pytest.raises(NotAdmitted, match="leads elsewhere"), storage.opened(ARK, "a"):
+        pass
+
+
+def test_a_content_that_was_replaced_by_a_link_is_not_followed(tmp_path: Path) -> None:
+    storage = open_storage(tmp_path / "root")
+    put(storage, incoming(tmp_path, "a", b"1"))
+    (tmp_path / "secret").write_text("secret")
+    (content,) = (tmp_path / "root" / where() / "v1/content").iterdir()
+    content.unlink()
+    content.symlink_to(tmp_path / "secret")
+    with pytest.raises(NotAdmitted, match="symbolic link"), storage.opened(ARK, "a"):
+        pass
+    assert "cannot be read" in storage.verify(ARK).faults[0]
+
+
+def test_a_first_put_needs_no_root_that_is_empty_of_ones_own_leftovers(tmp_path: Path) -> None:
+    # Given a root whose making was cut off before its declaration
+    open_storage(tmp_path / "root")
+    (tmp_path / "root/0=ocfl_1.1").unlink()
+    # When it is opened again, then it is made whole
+    storage = open_storage(tmp_path / "root")
+    put(storage, incoming(tmp_path, "a", b"1"))
+    assert at_rest(tmp_path / "root")
+    with pytest.raises(NoSuchObject):
+        storage.versions("ark:/99999/fk4none")
+
+
+def test_an_object_of_many_files(tmp_path: Path) -> None:
+    # 20,000 take 25 seconds on 2 cores
+    number = 20_000 if LONG else 500
+    storage = open_storage(tmp_path / "root")
+    files = [incoming(tmp_path / "in", f"{n % 100}/{n}", str(n).encode(), "sha512") for n in range(number)]
+    stored = put(storage, *files)
+    again = put(storage, *files, incoming(tmp_path, "one-more", b"x"), key="two")
+    assert (stored.added_files, again.added_files, again.files) == (number, 1, number + 1)
+    assert storage.verify(ARK).files == number + 1

@@ -1,0 +1,194 @@
+"""The audit: what is due is read, what is damaged is told once, and nothing else is called damaged."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from spinney.apps.ingest import fixity
+from spinney.apps.ingest.application import app
+from spinney.job import Child
+from spinney.model.outcomes import Outcome
+from spinney.model.schedules import Overlap
+from spinney.model.states import State
+from spinney.testing import Bench, Ran
+
+from .access.given import ARK, MAIL, Service, service
+
+OTHER = "ark:/99999/other"
+NOW = datetime.now(UTC)
+
+
+@pytest.fixture
+def archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Service:
+    made = service(tmp_path / "service", more=f"{MAIL}[fixity]\nobjects = 4\n")
+    for name, value in made.environment.items():
+        monkeypatch.setenv(name, value)
+    return made
+
+
+def test_it_is_declared_for_every_day() -> None:
+    made = app.schedules["ingest.fixity"]
+    assert (made.type, made.overlap, made.cron) == ("ingest.fixity", Overlap.SKIP, "17 2 * * *")
+
+
+def test_those_due_are_chosen_up_to_the_bound(archive: Service) -> None:
+    for n in range(6):
+        archive.holds({"a": b"1"}, ark=f"ark:/99999/{n}")
+    with archive.inventory() as inventory:
+        inventory.audited("ark:/99999/0", NOW, 1, 1, [])  # read lately
+        inventory.audited("ark:/99999/1", NOW - timedelta(days=100), 1, 1, [])
+        inventory.audited("ark:/99999/5", NOW - timedelta(days=1), 1, 1, ["torn"])
+
+    ran = Bench().run(fixity.audits, "choosing")
+
+    chosen = [child.params["ark"].removeprefix("ark:/99999/") for child in ran.spawned]
+    assert chosen == ["5", "2", "3", "4"]  # damaged, then never read
+    assert ran.value == {"objects": 4}
+
+
+def test_a_sound_object_is_entered_as_read(archive: Service) -> None:
+    archive.holds({"a": b"1", "b": b"22"})
+
+    ran = read(ARK)
+
+    assert (ran.outcome, ran.value) == (Outcome.OK, {"files": 2, "bytes": 3, "faults": 0})
+    with archive.inventory() as inventory:
+        assert inventory.object(ARK).audited is not None
+        assert inventory.damaged() == []
+        assert inventory.due_for_fixity(NOW) == []
+
+
+def torn(archive: Service) -> None:
+    archive.content("a").write_bytes(b"2")
+
+
+def gone(archive: Service) -> None:
+    archive.content("a").unlink()
+
+
+def without_inventory(archive: Service) -> None:
+    (archive.content("a").parents[2] / "inventory.json").unlink()
+
+
+def inventory_is_a_link(archive: Service) -> None:
+    inventory = archive.content("a").parents[2] / "inventory.json"
+    inventory.rename(inventory.with_name("elsewhere"))
+    inventory.symlink_to("elsewhere")
+
+
+@pytest.mark.parametrize("damage", [torn, gone, without_inventory, inventory_is_a_link])
+def test_damage_is_entered_and_warned_of(archive: Service, damage: Callable[[Service], None]) -> None:
+    archive.holds({"a": b"1"})
+    damage(archive)
+
+    ran = read(ARK)
+
+    assert ran.outcome is Outcome.WARNING
+    assert ran.message.startswith(f"{ARK} is damaged: ")
+    with archive.inventory() as inventory:
+        assert [d.ark for d in inventory.damaged()] == [ARK]
+
+
+def test_a_storage_that_is_away_damages_nothing(archive: Service) -> None:
+    archive.holds({"a": b"1"})
+    (archive.folder / "archive").rename(archive.folder / "unmounted")
+    (archive.folder / "archive").mkdir()
+
+    away, unknown = read(ARK), read(ARK, storage="second")
+
+    assert (away.outcome, unknown.outcome) == (Outcome.ERROR, Outcome.ERROR)
+    assert "mount the disk" in away.message
+    assert "no storage 'second'" in unknown.message
+    with archive.inventory() as inventory:
+        assert inventory.damaged() == []
+        assert inventory.object(ARK).audited is None
+
+
+def test_an_object_that_is_written_now_is_waited_for(archive: Service) -> None:
+    archive.holds({"a": b"1"})
+
+    ran = Bench(taken=[fixity.ark_lock(ARK)]).run(fixity.readings, "reading", ark=ARK, storage="main")
+
+    assert ran.outcome is Outcome.LOCKED
+
+
+def test_a_wish_to_cancel_ends_it(archive: Service) -> None:
+    archive.holds({"a": b"1"})
+
+    ran = Bench(cancelled=True).run(fixity.readings, "reading", ark=ARK, storage="main")
+
+    assert ran.outcome is Outcome.CANCELLED
+
+
+def test_each_damage_is_mailed_once(archive: Service) -> None:
+    # Given two damaged objects
+    for ark in (ARK, OTHER):
+        archive.holds({"a": b"1"}, ark=ark)
+        archive.content("a", ark).write_bytes(b"2")
+        read(ark)
+
+    # Then one mail names both, and another day none is sent
+    first = told()
+    assert [mail.params["to"] for mail in first.submitted] == [["staff@example.org"]]
+    assert ARK in first.submitted[0].params["text"]
+    assert OTHER in first.submitted[0].params["text"]
+    assert first.outcome is Outcome.WARNING
+    assert first.value == {"damaged": 2, "news": 2, "unread": 0}
+    assert told().submitted == []
+
+    # When one is mended, and torn again, then that is news
+    archive.content("a").write_bytes(b"1")
+    read(ARK)
+    assert told().value == {"damaged": 1, "news": 0, "unread": 0}
+    archive.content("a").write_bytes(b"3")
+    read(ARK)
+    (mail,) = told().submitted
+    assert ARK in mail.params["text"]
+    assert OTHER not in mail.params["text"]
+
+
+def test_killed_before_it_has_kept_what_it_told_it_tells_the_same_mail(archive: Service) -> None:
+    archive.holds({"a": b"1"})
+    archive.content("a").write_bytes(b"2")
+    read(ARK)
+
+    first = told().submitted
+    (archive.settings.home / fixity.TOLD).unlink()
+    again = told().submitted
+
+    assert [mail.key for mail in first] == [mail.key for mail in again]
+    assert [mail.params["message_id"] for mail in first] == [mail.params["message_id"] for mail in again]
+
+
+def test_what_could_not_be_read_is_said(archive: Service) -> None:
+    what = {"ark": ARK, "storage": "main"}
+    child = Child(7, "ingest.fixity-object", State.FAILED, "reading", None, "no answer", 0, what)
+
+    ran = Bench(children=[child]).run(fixity.audits, "telling")
+
+    assert ran.outcome is Outcome.WARNING
+    assert ran.message == f"1 objects could not be read: {ARK}"
+
+
+def test_without_mail_it_is_still_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = service(tmp_path / "silent")
+    for name, value in made.environment.items():
+        monkeypatch.setenv(name, value)
+    made.holds({"a": b"1"})
+    made.content("a").write_bytes(b"2")
+    read(ARK)
+
+    ran = told()
+
+    assert ran.submitted == []
+    assert ran.message == f"1 objects are damaged: {ARK}"
+
+
+def read(ark: str, storage: str = "main") -> Ran:
+    return Bench().run(fixity.readings, "reading", ark=ark, storage=storage)
+
+
+def told() -> Ran:
+    return Bench().run(fixity.audits, "telling")

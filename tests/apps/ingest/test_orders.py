@@ -1,0 +1,50 @@
+"""What may be submitted."""
+
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from spinney.apps.ingest import orders
+from spinney.apps.ingest.orders import BatchOrder, ObjectOrder
+
+BID = "bid-00000000-0000-4000-8000-000000000001"
+OBJECT = {"jid": orders.jid(BID, 1), "bid": BID, "profile": "maps", "submitter": "ann"}
+PAYLOAD = {"kind": "file", "url": "http://example.org/x", "name": "x"}
+
+
+def test_an_objects_number_gives_it_the_same_name_for_ever() -> None:
+    assert orders.jid(BID, 7) == orders.jid(BID, 7)
+    assert len({orders.jid(BID, n) for n in range(100)} | {orders.jid(orders.new_bid(), 7)}) == 101
+
+
+@pytest.mark.parametrize("name", ["../x", "/etc/passwd", "", "a/../../b", "x" * 256, "a\0b"])
+def test_no_name_leads_out_of_a_folder(name: str) -> None:
+    with pytest.raises(ValidationError):
+        ObjectOrder.model_validate({**OBJECT, "payload": {**PAYLOAD, "name": name}})
+    with pytest.raises(ValidationError):
+        ObjectOrder.model_validate({**OBJECT, "payload": {"kind": "file", "name": "x", "held": name}})
+    with pytest.raises(ValidationError):
+        BatchOrder.model_validate({**_batch(), "name": name})
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("fail_at", "nowhere"),
+        ("submitter", ""),
+        ("submitter", "é" * 128),
+        ("kind", "tape"),
+        ("bid", "bid-1"),
+        ("bid", "../x"),
+        ("other", 1),
+    ],
+)
+def test_what_cannot_be_meant_is_refused(key: str, value: Any) -> None:
+    BatchOrder.model_validate(_batch())
+    with pytest.raises(ValidationError):
+        BatchOrder.model_validate({**_batch(), key: value})
+
+
+def _batch() -> dict[str, Any]:
+    return {"bid": BID, "profile": "maps", "kind": "file", "name": "x", "submitter": "ann"}

@@ -1,0 +1,98 @@
+"""Profiles: what a deposit is treated by."""
+
+from pathlib import Path
+
+import pytest
+
+from spinney.apps.ingest import profiles, settings
+from spinney.model.errors import UsageError
+
+
+@pytest.fixture
+def found(tmp_path: Path) -> settings.Settings:
+    (tmp_path / "ingest.toml").write_text(
+        "[storage.first]\nurl='a'\n[storage.other]\nurl='b'\n[minters.main]\nnaan='99999'\nshoulder='fk4'\n"
+    )
+    (tmp_path / "profiles").mkdir()
+    return settings.load({settings.VARIABLE: str(tmp_path / "ingest.toml")})
+
+
+def load(found: settings.Settings, text: str) -> profiles.Profile:
+    (found.profiles / "maps.toml").write_text(text)
+    return profiles.load(found, "maps")
+
+
+def test_what_is_not_said_is_what_the_service_has(found: settings.Settings) -> None:
+    profile = load(found, 'collection = "maps"')
+    assert (profile.name, profile.collections, profile.storage, profile.minter) == ("maps", ("maps",), "first", "main")
+    assert (profile.owned_by, profile.digest, profile.priority, profile.hold) == ("maps", "sha256", None, None)
+
+
+def test_all_that_may_be_said(found: settings.Settings) -> None:
+    profile = load(
+        found,
+        'collection = "maps"\ncollections = ["coast", "old"]\nowner = "Library"\nstorage = "other"\npriority = 3\n'
+        'digest = "SHA-512"\nhosts = ["files.example.org", "[::1]:8080"]\nhold = "until Monday"\n'
+        '[report]\nbatch = ["Ann <ann@example.org>"]\nadmins = []\nkind = "attached"\n'
+        '[callback]\nurl = "https://example.org/told"\nsecret = "partner"\n',
+    )
+    assert profile.collections == ("maps", "coast", "old")
+    assert (profile.collection, profile.owned_by, profile.digest) == ("maps", "Library", "sha512")
+    assert profile.hosts == {"files.example.org", "[::1]:8080"}
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("collection = ", "is no TOML"),
+        ("", "collections: Field required; mend it there"),
+        ('collection = "a b"', "collections.0: 'a b' cannot name a collection"),
+        ("collection = 5", "collections.0: Input should be a valid string"),
+        ('collection = "a"\ncollections = "bcd"', "collections: Input should be a valid tuple"),
+        ('collection = "a"\ncollections = 5', "collections: Input should be a valid tuple"),
+        ("collections = []", "collections: Tuple should have at least 1 item"),
+        ('collection = "a"\nname = "b"', "name: a profile is called as its file is; take it out"),
+        ('collection = "a"\nhosts = "example.org"', "hosts: Input should be a valid frozenset"),
+        ('collection = "a"\nhosts = ["http://x.org"]', "hosts.0: String should match pattern"),
+        ('collection = "a"\nhosts = ["10.0.0.0/8"]', "hosts.0: String should match pattern"),
+        ('collection = "a"\npriority = 100', "priority: Input should be less than or equal to 99"),
+        ('collection = "a"\ndigest = "sha3"', "digest: 'sha3' is no digest algorithm"),
+        ('collection = "a"\nowner = "a\\nb"', "owner: "),
+        ('collection = "a"\nhold = ""', "hold: '' cannot be a reason"),
+        ('collection = "a"\nstorage = "tape"', "there is no storage 'tape' in the settings; name one of: first, other"),
+        ('collection = "a"\nminter = "x"', "there is no minter 'x'"),
+        ('collection = "a"\narea = "x"', "there is no area 'x'"),
+        ('collection = "a"\n[report]\nbatch = ["ann"]', "report.batch.0: 'ann' is no mail address"),
+        ('collection = "a"\n[report]\nkind = "loud"', "report.kind: "),
+        ('collection = "a"\n[callback]\nurl = "ftp://x"\nsecret = "s"', "callback.url: a webhook goes to"),
+        ('collection = "a"\n[callback]\nurl = "https://u:hush@x/"\nsecret = "s"', "callback.url: the URL of a webhook"),
+        ('collection = "a"\n[callback]\nurl = "https://x/"\nsecret = "$HOME"', "callback.secret: "),
+        ('collection = "a"\n[callbacks]\n', "callbacks: Extra inputs are not permitted"),
+    ],
+)
+def test_what_is_wrong_is_named_by_file_and_key(found: settings.Settings, text: str, sentence: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        load(found, text)
+    message = str(caught.value)
+    assert message.startswith(str(found.profiles / "maps.toml"))
+    assert sentence in message
+    assert "hush" not in message
+
+
+def test_a_profile_that_is_not_there_is_helped_with(found: settings.Settings) -> None:
+    load(found, 'collection = "maps"')
+    with pytest.raises(UsageError, match=r"no profile 'mapz'.*maps"):
+        profiles.load(found, "mapz")
+
+
+@pytest.mark.parametrize("name", ["../maps", "/etc/passwd", "", "maps.toml", ".maps", "a/b"])
+def test_no_name_leads_elsewhere(found: settings.Settings, name: str) -> None:
+    load(found, 'collection = "maps"')
+    with pytest.raises(UsageError, match="there is no profile"):
+        profiles.load(found, name)
+
+
+def test_what_editors_leave_is_no_profile(found: settings.Settings) -> None:
+    for name in ("maps.toml", ".#maps.toml", "maps.toml~", "#maps.toml#", "old maps.toml"):
+        (found.profiles / name).write_text("")
+    assert profiles.names_of(found) == ["maps"]
