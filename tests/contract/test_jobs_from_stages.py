@@ -431,6 +431,20 @@ def test_a_key_at_the_top_and_one_below_a_parent_are_two(site: Site) -> None:
     assert site.children(lease.job_id) == born
 
 
+@pytest.mark.parametrize("how", ["spawn", "submit_from"])
+def test_one_with_a_key_may_not_need_what_is_perhaps_never_born(site: Site, how: str) -> None:
+    lease = site.run(site.submit_one("parent"))
+    make = getattr(site, how)
+    (unborn,) = make(lease)
+    (born,) = make(lease, keys=("a",))
+
+    with pytest.raises(Refused, match=f"job {unborn}, which it needs, only when the stage has passed"):
+        make(lease, keys=("b",), needs=(unborn,))
+
+    make(lease, keys=("c",), needs=(born,))
+    make(lease, needs=(unborn, born))
+
+
 def test_many_with_keys_are_born_in_steps_and_once(site: Site) -> None:
     lease = site.run(site.submit_one())
     keys = [f"k{n}" for n in range(250)]

@@ -449,6 +449,19 @@ def test_what_an_operator_set_outlasts_what_is_declared_anew(wide: Site) -> None
     ]
 
 
+def test_what_was_written_by_hand_counts_as_set_whatever_is_declared(site: Site) -> None:
+    with site.store.database.write() as tx:  # type: ignore[attr-defined]
+        tx.run("insert into lock_capacities (name, capacity) values ('tape', 7)")
+        tx.take("registry")
+
+    site.store.register([], [], [LockCapacity(name="tape", capacity=2)])
+
+    assert site.store.locks.capacity("tape") == 7
+    site.store.register([], [], [LockCapacity(name="tape", capacity=3)])
+    assert site.store.locks.capacity("tape") == 7
+    assert site.store.locks.set_capacity("tape", None, ANN, now_us=site.now) == 3
+
+
 def test_what_was_set_and_never_declared_is_forgotten_when_it_is_taken_back(site: Site) -> None:
     capacity(site, 7)
 

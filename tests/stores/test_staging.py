@@ -108,6 +108,24 @@ def test_a_job_that_somebody_ran_before_it_was_put_in_place_is_left_alone(
     assert sorted(ran) == [i for i in ids if i != early]
 
 
+def test_a_node_that_puts_one_call_in_place_goes_on_with_the_next(
+    store: SqlStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also when it is given work of the first."""
+    with monkeypatch.context() as patched:
+        patched.setattr(store, "_staging_step", lambda now_us: None)
+        for _ in range(2):
+            store.submit(long_call(2500), now_us=1)
+    node = _node(store, slots=3)
+    assert _exchange(store, node, []).leases == []
+
+    while _exchange(store, node, []).wake_us is not None:
+        pass
+
+    with store.database.look() as tx:
+        assert tx.value("select count(*) from staging") == 0
+
+
 def test_an_exchange_whose_staging_step_fails_takes_no_record_and_grants_nothing(
     store: SqlStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -341,6 +341,27 @@ def test_locks_of_before_amounts_are_each_taken_once_and_code_of_before_works_on
         assert store.locks.set_capacity("before", None, ann, now_us=3) == 1
 
 
+def test_code_of_before_amounts_that_is_at_work_reads_capacities_on(tmp_path: Path) -> None:
+    """It has prepared its statement, and the server refuses one whose columns have become of another type."""
+    old = tmp_path / "old"
+    shutil.copytree(OWN, old, ignore=shutil.ignore_patterns("__pycache__", "0004*"))
+    with postgres_schema() as url, closing(open_store(url)) as store, psycopg.connect(postgres_url()) as before:
+        upgrade(store.database, folder=old)
+        before.execute(f"set search_path to {url.rpartition('schema=')[2]}")
+        before.execute("insert into lock_capacities values ('wide', 3)")
+        before.commit()
+        asked = "select capacity from lock_capacities where name = %s"
+        before.execute(asked, ("wide",), prepare=True)
+        before.commit()
+
+        upgrade(store.database)
+        store.locks.set_capacity("wide", 2**62, Author(by="ann", call="c"), now_us=2)
+
+        found = before.execute(asked, ("wide",), prepare=True).fetchone()
+        assert found == (2**31 - 1,), "as much as it can read"
+        assert store.locks.capacity("wide") == 2**62
+
+
 def _with_lock(connection: Connection, name: str, job_id: int) -> None:
     """As code of schema 0003 writes it."""
     connection.execute(

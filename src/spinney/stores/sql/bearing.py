@@ -74,6 +74,12 @@ def plans(tx: Tx, registry: Registry, submissions: Sequence[Submission], bearer:
         raise Refused("a stage makes jobs with keys and jobs without in separate calls; split this one")
     made = [_plan(tx, registry, s, bearer) for s in submissions]
     submitting.check_needs(tx, made, bearer.parent, bearer.fence)
+    for need in {need for plan in made if plan.submission.keys for need in plan.submission.needs}:
+        if need > 0 and rows.hidden(tx, need):
+            raise Refused(
+                f"a job with a key is made at once, and job {need}, which it needs, only when the stage has passed; "
+                f"make that with a key, too, or this one without"
+            )
     return made
 
 

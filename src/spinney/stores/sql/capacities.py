@@ -1,7 +1,8 @@
 """Capacities of locks, as applications declare them and operators set them: rows of ``lock_capacities``.
 
-``capacity`` is what holds of the two, so that nodes of a version that knows no families go by it, too. What is said
-is read with the registry, which every change moves: the next transaction of any node goes by it.
+``capacity`` is what holds of the two, or the most that the column takes, so that nodes of a version that knows no
+families go by it, too. What is said is read with the registry, which every change moves: the next transaction of any
+node goes by it.
 """
 
 from collections.abc import Iterable, Sequence
@@ -11,6 +12,9 @@ from spinney.model.errors import Refused
 from spinney.model.operators import CapacityInfo
 from spinney.params.hints import did_you_mean
 from spinney.stores.sql.database import Tx
+
+_MOST = 2**31 - 1
+"""What the column ``capacity`` takes."""
 
 
 def read(tx: Tx) -> Capacities:
@@ -24,7 +28,10 @@ def read(tx: Tx) -> Capacities:
 
 def all_(tx: Tx) -> Sequence[CapacityInfo]:
     """By name. A row that says neither who set it nor what is declared was written by hand, and counts as set."""
-    rows = tx.all("select name, capacity, declared, by, at_us from lock_capacities order by name")
+    rows = tx.all(
+        "select name, coalesce(set_to, case when by is null then declared end, capacity), declared, by, at_us "
+        "from lock_capacities order by name"
+    )
     return [
         CapacityInfo(
             name=name, capacity=capacity, declared=declared, at_us=at_us,
@@ -40,9 +47,13 @@ def declare(tx: Tx, said: Iterable[LockCapacity]) -> bool:
     new = [each for each in said if before.get(each.name) != each.capacity]
     tx.many(
         "insert into lock_capacities (name, capacity, declared) values (?, ?, ?) on conflict (name) do update set "
-        "declared = excluded.declared, capacity = case when lock_capacities.by is null then excluded.capacity "
-        "else lock_capacities.capacity end",
-        [(each.name, each.capacity, each.capacity) for each in new],
+        "declared = excluded.declared, "
+        "capacity = case when lock_capacities.by is null and lock_capacities.declared is not null "
+        "then excluded.capacity else lock_capacities.capacity end, "
+        # written by hand
+        "by = case when lock_capacities.declared is null then coalesce(lock_capacities.by, '') "
+        "else lock_capacities.by end",
+        [(each.name, min(each.capacity, _MOST), each.capacity) for each in new],
     )
     return bool(new)
 
@@ -56,9 +67,10 @@ def put(tx: Tx, name: str, capacity: int | None, by: str, now_us: int) -> bool:
         if before is not None and before.by is not None and before.capacity == capacity:
             return False
         tx.run(
-            "insert into lock_capacities (name, capacity, by, at_us) values (?, ?, ?, ?) on conflict (name) do update "
-            "set capacity = excluded.capacity, by = excluded.by, at_us = excluded.at_us",
-            (name, capacity, by, now_us),
+            "insert into lock_capacities (name, capacity, set_to, by, at_us) values (?, ?, ?, ?, ?) "
+            "on conflict (name) do update set capacity = excluded.capacity, set_to = excluded.set_to, "
+            "by = excluded.by, at_us = excluded.at_us",
+            (name, min(capacity, _MOST), capacity, by, now_us),
         )
         return True
     if before is None or before.by is None:
@@ -71,6 +83,7 @@ def put(tx: Tx, name: str, capacity: int | None, by: str, now_us: int) -> bool:
         tx.run("delete from lock_capacities where name = ?", (name,))
     else:
         tx.run(
-            "update lock_capacities set capacity = declared, by = null, at_us = null where name = ?", (name,)
+            "update lock_capacities set capacity = ?, set_to = null, by = null, at_us = null where name = ?",
+            (min(before.declared, _MOST), name),
         )
     return True

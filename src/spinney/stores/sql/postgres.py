@@ -63,7 +63,7 @@ class PostgresDatabase(Database):
         with self._way.explained():
             begin = _BEGIN if durable else _BEGIN_LIGHTLY
             self._writer, answer = self._begun(
-                self._writer, lambda c: "; ".join(filter(None, (begin, self._way.each(c), _TURN)))
+                self._writer, lambda c: "; ".join(filter(None, (begin, self._way.each(c), _TURN))), planned_once=True
             )
             writer = self._writer
             try:
@@ -257,12 +257,12 @@ class PostgresDatabase(Database):
     # --- connections ----------------------------------------------------------------------
 
     def _begun(
-        self, connection: Connection | None, begin: Callable[[Connection], str]
+        self, connection: Connection | None, begin: Callable[[Connection], str], *, planned_once: bool = False
     ) -> tuple[Connection, "psycopg.Cursor[Any]"]:
         """One on which this has been said, and what was answered. One that was lost since it was last used is made
         again at once: nothing had been asked of it."""
         fresh = connection is None or connection.closed
-        connection = self._opened(connection)
+        connection = self._opened(connection, planned_once=planned_once)
         began_s = time.monotonic()
         self._way.begins(connection)
         try:
@@ -272,13 +272,13 @@ class PostgresDatabase(Database):
             lost = isinstance(error, psycopg.Error) and connection.closed
             if fresh or not lost or time.monotonic() - began_s > _AT_ONCE_S:
                 raise
-            return self._begun(connection, begin)
+            return self._begun(connection, begin, planned_once=planned_once)
         return connection, answer
 
-    def _opened(self, connection: Connection | None) -> Connection:
+    def _opened(self, connection: Connection | None, *, planned_once: bool = False) -> Connection:
         if connection is not None and not connection.closed:
             return connection
-        connection = self._way.connect()
+        connection = self._way.connect(planned_once=planned_once)
         try:
             self._way.require_store(connection)
         except BaseException:

@@ -64,9 +64,9 @@ _SETTINGS = {
 }
 
 _PLANNED_ONCE = "set plan_cache_mode = force_generic_plan"
-"""A statement is planned once a connection. Most go by a key, or say themselves where they begin, so that no argument
-would change the plan; and to plan them takes as long as to run them. (What people ask once is planned once, too: a
-statement is prepared only when it comes again and again.)"""
+"""A statement is planned once a connection: for those that write. Most go by a key, or say themselves where they begin,
+so that no argument would change the plan; and to plan them takes as long as to run them. What people ask is another
+matter: of jobs in one state there may be three, of those in another a million, and a page asks again and again."""
 _OF_A_SESSION = {
     "tcp_keepalives_idle", "tcp_keepalives_interval", "tcp_keepalives_count", "default_transaction_isolation",
 }  # fmt: skip
@@ -127,17 +127,17 @@ class Way:
         self._patience_s = patience_s
         self._settings = {**_SETTINGS, **self._timeouts(), "search_path": f'"{self.schema}"'}
 
-    def connect(self) -> Connection:
-        """Raises psycopg.Error; see ``explained``."""
+    def connect(self, *, planned_once: bool = False) -> Connection:
+        """Raises psycopg.Error; see ``explained``. ``planned_once``: its statements, whatever their arguments."""
         connection = Connection.connect(self._conninfo, autocommit=True, **self._of_the_way())
         try:
-            self._furnish(connection)
+            self._furnish(connection, planned_once)
         except BaseException:
             connection.close()
             raise
         return connection
 
-    def _furnish(self, connection: Connection) -> None:
+    def _furnish(self, connection: Connection, planned_once: bool) -> None:
         connection.patience_s = self._patience_s or PATIENCE_S
         if connection.info.server_version < LEAST_VERSION:
             raise StoreUnusable(f"{self.name} is older than PostgreSQL 14; upgrade it, or name another store")
@@ -148,7 +148,8 @@ class Way:
         connection.adapters.register_dumper(bool, _Flag)
         if connection.execute("select pg_backend_pid()").fetchone() == (connection.info.backend_pid,):
             connection.execute(self._told(local=False))
-            connection.execute(_PLANNED_ONCE)
+            if planned_once:
+                connection.execute(_PLANNED_ONCE)
         else:
             connection.prepare_threshold = None
 

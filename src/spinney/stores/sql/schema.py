@@ -284,13 +284,14 @@ lock_capacities = Table(
     "lock_capacities",
     metadata,
     Column("name", _Text, primary_key=True),
-    Column("capacity", _Id, nullable=False),
+    Column("capacity", Integer, nullable=False),
     Column("declared", _Id),
+    Column("set_to", _Id),
     Column("by", _Text),
     Column("at_us", _Id),
 )
-"""``name``: a lock, or the beginning of a family with a ``*`` behind it. ``capacity`` is in force: what ``by`` set,
-else what an application declares."""
+"""``name``: a lock, or the beginning of a family with a ``*`` behind it. In force is ``set_to``, which ``by`` set, else
+what an application declares; ``capacity`` says the same, as far as its type can, to code that knows no other."""
 
 keys = Table(
     "keys",

@@ -270,7 +270,7 @@ class SqlStore:
     def exchange(self, records: Sequence[Record], want: Want | None, *, now_us: int) -> Exchange:
         if self._unplaced:
             # Before anything is granted: a step that fails must not take an answer with it.
-            self._unplaced = self._staging_step(now_us) == 0
+            self._unplaced = self._staging_step(now_us) is not None
         # A claim alone that a loss of power undoes is a job that is still pending: no harm.
         with self._write(durable=bool(records)) as tx:
             consequences = Consequences(tx, self._registry, now_us)

@@ -14,13 +14,13 @@ def upgrade() -> None:
     """Columns that may be empty, or say what code of before means: of a lock each takes 1.
 
     Such code counts owners instead of amounts: while it runs, it may start what has no room by amounts, and leave
-    waiting what has. It reads capacities by exact names.
+    waiting what has. It reads ``capacity``, by exact names.
     """
     op.add_column("locks", sa.Column("amount", Id, nullable=False, server_default=sa.text("1")))
     op.add_column("parked", sa.Column("wants_amount", Id, nullable=True))
     op.add_column("parked", sa.Column("wants_capacity", Id, nullable=True))
+    # ``capacity`` keeps its type: a server refuses statements that were prepared before a column of theirs had another.
     op.add_column("lock_capacities", sa.Column("declared", Id, nullable=True))
+    op.add_column("lock_capacities", sa.Column("set_to", Id, nullable=True))
     op.add_column("lock_capacities", sa.Column("by", Text, nullable=True))
     op.add_column("lock_capacities", sa.Column("at_us", Id, nullable=True))
-    if op.get_context().dialect.name == "postgresql":
-        op.alter_column("lock_capacities", "capacity", type_=sa.BigInteger())  # nobody could write to it before
