@@ -14,8 +14,8 @@ from benchmarks.place import Site, site, until
 from spinney.apps.ingest import app, orders, settings
 from spinney.apps.ingest.application import batches
 from spinney.apps.ingest.digests import digest
-from spinney.apps.ingest.inventory import open_inventory
 from spinney.apps.ingest.manifests import PayloadKind, Row, write
+from spinney.apps.ingest.staff import prepare
 from spinney.model.jobs import Filter
 from spinney.model.states import SETTLED, State
 
@@ -86,8 +86,7 @@ def _service() -> Iterator[tuple[Site, int]]:
         (home / "profiles" / "bench.toml").write_text(f'collection = "bench"\nhosts = ["127.0.0.1:{port}"]\n')
         told = {"SPINNEY_INGEST": str(here.folder / "ingest.toml"), "SPINNEY_STORE": here.url}
         with mock.patch.dict(os.environ, told):
-            with open_inventory(settings.load().inventory) as inventory:
-                inventory.init()
+            assert list(prepare(settings.load()))
             yield here, port
             app.close()
 

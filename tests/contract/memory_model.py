@@ -457,8 +457,9 @@ class Model:
         held, was = job.state is State.HELD, job.state
         job.state, job.waits = State.DELETED, None
         if was is State.COMPLETED:
-            for needer in self.jobs.values():
-                needer.needs.discard(job.id)
+            for known in self.jobs.values():
+                for needer in (known, *known.unborn, *known.unsent):
+                    needer.needs.discard(job.id)
         if job.parent is not None:
             self._parents.append(job.parent)
         if held:

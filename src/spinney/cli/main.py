@@ -3,6 +3,7 @@
 What a command needs is loaded when one is run: a shell that asks does not wait for it.
 """
 
+import errno
 import os
 import sys
 import tempfile
@@ -47,9 +48,15 @@ def run(args: list[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return Exit.REFUSED
     except OSError as error:
-        return _failed(error, f"{error}; check that the path is there and its rights", Exit.REFUSED)
+        return _failed(error, f"{error}; {_mend(error)}", Exit.REFUSED)
     except Exception as error:  # noqa: BLE001 - the last resort: a fault of Spinney's own
         return _unexpected(error)
+
+
+def _mend(error: OSError) -> str:
+    if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+        return "make room on the disk, or have the limit raised, then do it again"
+    return "check that the path is there and its rights"
 
 
 def _require_text(words: list[str]) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from spinney.apps.ingest import fixity
+from spinney.apps.ingest import fixity, priorities
 from spinney.apps.ingest.application import app
 from spinney.job import Child
 from spinney.model.outcomes import Outcome
@@ -31,6 +31,10 @@ def archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Service:
 def test_it_is_declared_for_every_day() -> None:
     made = app.schedules["ingest.fixity"]
     assert (made.type, made.overlap, made.cron) == ("ingest.fixity", Overlap.SKIP, "17 2 * * *")
+
+
+def test_no_batch_waits_behind_it_however_large() -> None:
+    assert priorities.of_batch(100_000) <= fixity.PRIORITY
 
 
 def test_those_due_are_chosen_up_to_the_bound(archive: Service) -> None:

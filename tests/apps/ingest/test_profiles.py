@@ -96,3 +96,10 @@ def test_what_editors_leave_is_no_profile(found: settings.Settings) -> None:
     for name in ("maps.toml", ".#maps.toml", "maps.toml~", "#maps.toml#", "old maps.toml"):
         (found.profiles / name).write_text("")
     assert profiles.names_of(found) == ["maps"]
+
+
+def test_a_folder_that_cannot_be_read_is_named(found: settings.Settings) -> None:
+    # Given one that the system refuses to look at.
+    long = found.model_copy(update={"profiles": found.profiles / ("x" * 300)})
+    with pytest.raises(UsageError, match=r"cannot be read \(File name too long\); mend its rights"):
+        profiles.load(long, "maps")

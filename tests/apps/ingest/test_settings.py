@@ -74,6 +74,7 @@ def test_no_file_is_a_sentence(tmp_path: Path) -> None:
         ("x = ", "is no TOML"),
         ('homes = "x"\n' + LEAST, "homes: Extra inputs are not permitted; mend it there"),
         ("home = 5\n" + LEAST, "home: "),
+        ('home = "a\\u0000"\n' + LEAST, "home: no path has a NUL in it; mend it there"),
         ('file_roots = "/srv"\n' + LEAST, "file_roots: Input should be a valid tuple; mend it there"),
         ('areas = ["x"]\n' + LEAST, "areas: Input should be a valid"),
         ('areas = {"../x" = "x"}\n' + LEAST, "areas.../x.[key]: String should match"),

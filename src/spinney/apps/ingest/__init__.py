@@ -9,12 +9,25 @@ have settled, the batch reports; when those that failed are mended, it reports a
 
 ``settings``, ``profiles`` what the service is told · ``orders`` the parameters of its jobs · ``application`` its job
 types and queues · ``batch``, ``objects`` their stages · ``manifests``, ``fetching``, ``containers``, ``identifiers``,
-``metadata``, ``storage``, ``inventory``, ``report`` what these are made of, none of which knows of jobs · ``states``
-what a batch is shown as.
+``metadata``, ``storage``, ``inventory``, ``report`` what these are made of, none of which knows of jobs · ``access``
+packages of stored objects · ``fixity`` the audit that reads them again · ``cleaning`` what is left over · ``staff`` the
+verbs of those who run it, ``cli`` their commands · ``states`` what a batch is shown as.
 """
 
-from spinney.apps.ingest import batch, cleaning, fixity, objects
-from spinney.apps.ingest.access import packing
-from spinney.apps.ingest.application import app
+from typing import TYPE_CHECKING, Any
 
-__all__ = ["app", "batch", "cleaning", "fixity", "objects", "packing"]
+if TYPE_CHECKING:
+    from spinney.apps.ingest.application import app
+
+__all__ = ["app"]
+
+
+def __getattr__(name: str) -> Any:
+    """``app``, with all its stages. Loaded when it is asked for: one of the rooms alone does not load the others."""
+    if name != "app":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from spinney.apps.ingest import batch, cleaning, fixity, objects  # noqa: F401 - they give it its stages
+    from spinney.apps.ingest.access import packing  # noqa: F401
+    from spinney.apps.ingest.application import app
+
+    return app

@@ -4,6 +4,7 @@ In the batch's folder:
 
     payload/NAME              what was handed in
     objects/JID.json          the files of an object that a JSON batch manifest lists itself
+    queries                   what URLs have behind their '?' (``queries``)
     reports/NNNN/             a report each (``report``); the last that was told is the base of the next
 
 The report's number is taken from the last that was told (``job.data["told"]``), which only the stage behind the report
@@ -28,6 +29,7 @@ from spinney.apps.ingest import (
     parking,
     priorities,
     profiles,
+    queries,
     report,
     settings,
 )
@@ -56,10 +58,12 @@ _OF_ROWS = {
 @batches.stage(max_attempts=3)
 def processing(job: Job, order: BatchOrder) -> dict[str, Any]:
     """Take the payload into the batch's folder, and make a job for every object that it names."""
-    found = settings.load()
-    if (reason := parking.reason(found, order.bid)) is not None:
-        raise Hold(f"{reason}; 'spinney ingest release --batch {order.bid}' lets it go on")
-    profile = profiles.load(found, order.profile)
+    with admission():
+        found = settings.load()
+        found.require_home()
+        if (reason := parking.reason(found, order.bid)) is not None:
+            raise Hold(f"{reason}; 'spinney ingest release --batch {order.bid}' lets it go on")
+        profile = profiles.load(found, order.profile)
     job.data.setdefault("begun", datetime.now(UTC).isoformat())
     try:
         payload = _taken(found, job, order)
@@ -79,8 +83,9 @@ def processing(job: Job, order: BatchOrder) -> dict[str, Any]:
 @batches.stage(again=True, max_attempts=5)
 def reporting(job: Job, order: BatchOrder) -> dict[str, Any]:
     """Say what became of the objects, and what has changed since the last report."""
-    found = settings.load()
-    profile = profiles.load(found, order.profile)
+    with admission():
+        found = settings.load()
+        profile = profiles.load(found, order.profile)
     told = job.data.get("told", 0)
     with admission():
         made = report_of(job, found, profile, order, number=told + 1)
@@ -163,19 +168,20 @@ def _objects(job: Job, order: BatchOrder, payload: Path) -> Iterator[dict[str, A
         yield _object(order, 1, held, order.about)
         return
     kind = _OF_ROWS[order.kind]
-    for number, row in enumerate(manifests.read(payload, order.kind).rows, 1):
-        yield _object(order, number, _of_row(job, order, kind, row, number), Description.of(row.about))
+    with queries.writing(job.folder) as put:
+        for number, row in enumerate(manifests.read(payload, order.kind).rows, 1):
+            yield _object(order, number, _of_row(job, order, kind, row, number, put), Description.of(row.about))
 
 
-def _of_row(job: Job, order: BatchOrder, kind: PayloadKind, row: Row, number: int) -> Payload:
-    held = None
+def _of_row(job: Job, order: BatchOrder, kind: PayloadKind, row: Row, number: int, put: queries.Put) -> Payload:
+    held, (url, query) = None, put(row.url)
     if row.files:
         held = f"objects/{orders.jid(order.bid, number)}.json"
         (job.folder / "objects").mkdir(exist_ok=True)
         with (job.folder / held).open("wb") as out:
             manifests.write_json(row.files, PayloadKind.OBJECT_MANIFEST, out)  # synced with the folder by the engine
     return Payload(
-        kind=kind, url=None if held else row.url, held=held, name=row.name, size_bytes=row.size_bytes,
+        kind=kind, url=None if held else url, query=query, held=held, name=row.name, size_bytes=row.size_bytes,
         digest=Sum.of(row.digest), mime_type=row.mime_type,
     )  # fmt: skip
 
@@ -202,11 +208,14 @@ class Seen(Protocol):
     def children(self) -> Iterator[Child]: ...
 
 
-def report_of(job: Seen, found: Settings, profile: Profile, order: BatchOrder, *, number: int) -> report.Report:
-    """The report with this number, as of now. When it was first made is kept, for it is the date of its mail."""
+def report_of(
+    job: Seen, found: Settings, profile: Profile, order: BatchOrder, *, number: int, fault: str | None = None
+) -> report.Report:  # fmt: skip
+    """The report with this number, as of now. When it was first made is kept, for it is the date of its mail.
+    ``fault``: why it failed as a whole."""
     name = f"reported {number}"
     reported = job.data.setdefault(name, datetime.now(UTC).isoformat())
-    facts = _facts(job, found, profile, order, number, datetime.fromisoformat(reported))
+    facts = _facts(job, found, profile, order, number, datetime.fromisoformat(reported), fault)
     return report.build(facts, _ends(job, found, order), _told_before(job, number))
 
 
@@ -218,10 +227,10 @@ def _facts(
     job: Seen, found: Settings, profile: Profile, order: BatchOrder, number: int, reported: datetime,
     fault: str | None = None,
 ) -> report.BatchFacts:  # fmt: skip
+    accepted = order.accepted or datetime.fromisoformat(job.data["begun"])
     return report.BatchFacts(
         bid=order.bid, job=job.id, profile=profile.name, submitter=order.submitter, collections=profile.collections,
-        payload=order.name, accepted=datetime.fromisoformat(job.data["begun"]), reported=reported, number=number,
-        fault=fault, link=_link(found, job.id),
+        payload=order.name, accepted=accepted, reported=reported, number=number, fault=fault, link=_link(found, job.id),
     )  # fmt: skip
 
 
@@ -247,7 +256,7 @@ def _ends(job: Seen, found: Settings, order: BatchOrder) -> Iterator[report.Obje
             link=_link(found, child.id),
             files=entry.version.files if entry else 0,
             bytes=entry.version.size_bytes if entry else 0,
-            verified=entry.version.files if entry else 0,
+            verified=entry.version.verified if entry else 0,
         )
 
 

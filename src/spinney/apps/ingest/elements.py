@@ -7,7 +7,7 @@ from spinney.apps.ingest import profiles
 from spinney.apps.ingest.application import STAGES
 from spinney.apps.ingest.fetching.urls import shown_text
 from spinney.apps.ingest.objects.provisioning import promises
-from spinney.apps.ingest.orders import ObjectOrder
+from spinney.apps.ingest.orders import ObjectOrder, Payload
 from spinney.apps.ingest.settings import Settings
 from spinney.model.errors import UsageError
 from spinney.model.jobs import Attempt, Job
@@ -58,6 +58,8 @@ class Elements:
     date: str | None
     needed_bytes: int | None
     """Space, once it is estimated."""
+    unsized_files: int | None
+    """How many files are not in that, since nobody knows their size."""
     resource: str
     """The lock by which space is provided."""
     folder: str | None
@@ -71,7 +73,8 @@ def elements(store: Store, settings: Settings, folders: Path, job: Job) -> Eleme
     """Of an object's job, as of now."""
     order = ObjectOrder.model_validate(job.params["order"])
     results, data = store.results(job.id), store.get_data(job.id)
-    stored, about, payload = results.get("processing") or {}, order.about, order.payload
+    estimated, stored = results.get("estimating") or {}, results.get("processing") or {}
+    about, payload = order.about, order.payload
     area = _area(settings, order.profile)
     return Elements(
         jid=order.jid,
@@ -89,7 +92,7 @@ def elements(store: Store, settings: Settings, folders: Path, job: Job) -> Eleme
         priority=job.priority,
         payload=str(payload.kind),
         name=payload.name,
-        url=None if payload.url is None else shown_text(payload.url),
+        url=_url(payload),
         digest_type=None if payload.digest is None else payload.digest.algorithm,
         digest_value=None if payload.digest is None else payload.digest.value,
         local_ids=tuple(stored.get("local_ids", about.local_ids)),
@@ -98,12 +101,19 @@ def elements(store: Store, settings: Settings, folders: Path, job: Job) -> Eleme
         creator=stored.get("who") or about.creator,
         title=stored.get("what") or about.title,
         date=stored.get("when") or about.date,
-        needed_bytes=(results.get("estimating") or {}).get("bytes"),
+        needed_bytes=estimated.get("bytes"),
+        unsized_files=estimated.get("unknown"),
         resource=promises(area),
         folder=_folder(settings, folders, job, area, order.jid),
         retries=retries(store.attempts(job.id)),
         response=order.response,
     )
+
+
+def _url(payload: Payload) -> str | None:
+    if payload.url is None:
+        return None
+    return shown_text(payload.url if payload.query is None else f"{payload.url}?…")
 
 
 def mode(*, update: bool) -> str:

@@ -31,9 +31,10 @@ from spinney.apps.ingest.paths import NotAdmitted, shown
 from spinney.apps.ingest.settings import Settings
 from spinney.apps.ingest.storage import Storage, Verified
 from spinney.model.errors import UsageError
+from spinney.model.types import PRIORITIES
 
-PRIORITY = 95
-"""Nothing waits for an audit."""
+PRIORITY = PRIORITIES[-1]
+"""Nothing waits for an audit; beside the largest batches, which are as patient, it takes turns."""
 DAMAGED_AGAIN = timedelta(hours=12)
 """A damaged object is read again by each run, so that what has been mended is known soon."""
 TOLD = "damage-told.json"
@@ -61,8 +62,9 @@ readings = app.pipeline(
 @audits.stage(max_attempts=3)
 def choosing(job: Job) -> dict[str, Any]:
     """The objects that are due: those that are damaged, those never read, then those read longest ago."""
-    found = settings.load()
-    chosen = dict(_due(opened.inventory(found), found, datetime.now(UTC)))
+    with admission():
+        found = settings.load()
+        chosen = dict(_due(opened.inventory(found), found, datetime.now(UTC)))
     job.spawn_many(readings, ({"ark": ark, "storage": storage} for ark, storage in chosen.items()))
     return {"objects": len(chosen)}
 
@@ -70,8 +72,9 @@ def choosing(job: Job) -> dict[str, Any]:
 @audits.stage(max_attempts=5, again=True)
 def telling(job: Job) -> dict[str, Any]:
     """Say what is damaged; to the admins by mail, once for each damage."""
-    found = settings.load()
-    damaged = opened.inventory(found).damaged(_DAMAGED_MAX)
+    with admission():
+        found = settings.load()
+        damaged = opened.inventory(found).damaged(_DAMAGED_MAX)
     unread = [child for child in job.children() if child.state != "completed"]
     news = tell(job, found, damaged)
     summary = {"damaged": len(damaged), "news": news, "unread": len(unread)}
@@ -88,7 +91,8 @@ def telling(job: Job) -> dict[str, Any]:
 @readings.stage(max_attempts=3)
 def reading(job: Job, ark: str, storage: str) -> dict[str, Any]:
     """Read every file of every version, and enter what was found."""
-    found = settings.load()
+    with admission():
+        found = settings.load()
     job.lock(ark_lock(ark))  # a version that is being written looks unfinished, not damaged
     inventory = opened.inventory(found)
     with admission():
@@ -143,7 +147,7 @@ def _due(inventory: Inventory, found: Settings, now: datetime) -> Iterator[tuple
 def _opened(found: Settings, storage: str) -> Storage:
     """Raises Fail: that a storage is not there says nothing of the objects in it."""
     try:
-        return targets.to_read(found, storage)
+        return targets.standing(found, storage)
     except (UsageError, OSError) as error:
         raise Fail(str(error)) from error
 

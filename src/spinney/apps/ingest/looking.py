@@ -71,7 +71,7 @@ def look(store: Store, batch: int, settings: Settings, folders: Path) -> Looked:
         inventory.init()  # where every object failed early there is none
         recorded = list(inventory.batch_entries(order.bid))
         faults += _counted(objects, recorded)
-        storages = {name: targets.to_read(settings, name) for name in {entry.version.storage for entry in recorded}}
+        storages = {name: targets.standing(settings, name) for name in {entry.version.storage for entry in recorded}}
         verified = [_verified(storages[e.version.storage], inventory, e, faults) for e in recorded]
     faults += _left_over(settings, order, objects, folders)
     ended = [attempt for attempts in history.values() for attempt in attempts]

@@ -9,27 +9,24 @@ from spinney.apps.ingest.storage import Storage, open_storage
 
 
 def inventory(settings: Settings) -> Inventory:
-    """The inventory, with its tables made; the process keeps it open."""
+    """The inventory, which the process keeps open. Only ``ingest init`` makes one: in an empty one that took the place
+    of the right one, whose disk is away, no local id would be known and every ARK would be minted again."""
     return _inventory(settings.inventory, os.getpid())
 
 
 def storage(settings: Settings, name: str) -> Storage:
-    """The storage of this name."""
+    """The storage of this name. Raises NotThere: only ``ingest init`` makes one."""
     return _storage(settings.storage[name], os.getpid())
 
 
 # By process, for a connection must not cross a fork.
 @lru_cache(maxsize=4)
 def _inventory(url: str, _pid: int) -> Inventory:
-    made = open_inventory(url)
-    try:
-        made.init()
-    except BaseException:
-        made.close()
-        raise
-    return made
+    return open_inventory(url)
 
 
 @lru_cache(maxsize=16)
 def _storage(target: Target, _pid: int) -> Storage:
-    return open_storage(target.url, algorithm=target.algorithm, endpoint=target.endpoint, region=target.region)
+    return open_storage(
+        target.url, algorithm=target.algorithm, endpoint=target.endpoint, region=target.region, make=False
+    )

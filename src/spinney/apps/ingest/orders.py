@@ -3,7 +3,7 @@
 import uuid
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field
 
 from spinney.apps.ingest.digests import Digest, digest
 from spinney.apps.ingest.manifests import About, PayloadKind
@@ -85,6 +85,8 @@ class Payload(Noun):
     kind: PayloadKind
     """``file``, ``container`` or ``object-manifest``."""
     url: str | None = None
+    query: int | None = None
+    """Where the batch keeps what stands behind the '?' of the URL (``queries``)."""
     held: RelativePath | None = None
     """Instead of a URL: where it lies in the folder of the batch."""
     name: RelativePath
@@ -110,6 +112,8 @@ class BatchOrder(Noun):
     response: str = "json"
     fail_at: Stage | None = None
     """A drill: each object fails once at this stage."""
+    accepted: AwareDatetime | None = None
+    """When it was handed in; None: nobody noted it."""
 
 
 class ObjectOrder(Noun):

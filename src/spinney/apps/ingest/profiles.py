@@ -82,6 +82,7 @@ class Profile(Table):
     owner: Text = ""
     """Whose the objects are; the collection's unless given."""
     context: Text = ""
+    """What its deposits are made for; told to callbacks, and nothing here goes by it."""
     report: Reporting = Reporting()
     callback: Callback | None = None
     priority: int | None = Field(default=None, ge=PRIORITIES[0], le=PRIORITIES[-1])
@@ -136,8 +137,13 @@ def load(settings: Settings, name: str) -> Profile:
 
 
 def names_of(settings: Settings) -> list[str]:
-    """The profiles that there are."""
-    return sorted(_names(settings.profiles))
+    """The profiles that there are. Raises UsageError when their folder cannot be read."""
+    try:
+        return sorted(_names(settings.profiles))
+    except OSError as error:
+        raise UsageError(
+            f"{settings.profiles} cannot be read ({error.strerror}); mend its rights, or the disk it is on"
+        ) from None
 
 
 def _names(folder: Path) -> Iterator[str]:

@@ -66,6 +66,8 @@ def checked(check: Callable[[str], object]) -> Callable[[str], str]:
 
 
 def _beside(path: Path, info: ValidationInfo) -> Path:
+    if "\0" in str(path):
+        raise ValueError("no path has a NUL in it")
     return Path(info.context or ".", path)
 
 
@@ -233,6 +235,13 @@ class Settings(Table):
     def incoming(self) -> Path:
         """Payloads that were handed in, until their batch takes them into its folder."""
         return self.home / "incoming"
+
+    def require_home(self) -> None:
+        """Raises UsageError while it is not there, as when its disk is not mounted: payloads would seem to be gone."""
+        if not self.incoming.is_dir():
+            raise UsageError(
+                f"{self.incoming} is not there: mount the disk of the service's home, or run 'spinney ingest init'"
+            )
 
     @property
     def held(self) -> Path:

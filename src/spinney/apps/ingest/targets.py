@@ -1,20 +1,21 @@
-"""Storage targets by their names in the settings, opened to be read."""
+"""Storage targets by their names in the settings."""
 
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from spinney.apps.ingest import opened
 from spinney.apps.ingest.settings import Settings
-from spinney.apps.ingest.storage import Storage
+from spinney.apps.ingest.storage import NotThere, Storage
 from spinney.apps.ingest.storage.layout import ROOT_DECLARATION
 from spinney.model.errors import UsageError
 
 
-def to_read(settings: Settings, name: str) -> Storage:
-    """The storage that a name of the settings means. Raises UsageError when there is none, NotAdmitted, OSError.
+def standing(settings: Settings, name: str) -> Storage:
+    """The storage that a name of the settings means. Raises UsageError when there is none, NotThere, NotAdmitted,
+    OSError.
 
-    A folder that is no storage root is refused, and not made one: where a disk is not mounted, every object would seem
-    to be lost.
+    A folder that is no storage root is refused each time, and not made one: where a disk is not mounted, every object
+    would seem to be lost, and a second archive would begin in its place.
     """
     target = settings.storage.get(name)
     if target is None:
@@ -22,5 +23,5 @@ def to_read(settings: Settings, name: str) -> Storage:
     if not target.url.startswith("s3:"):
         folder = Path(unquote(urlsplit(target.url).path) if target.url.startswith("file:") else target.url)
         if not (folder / ROOT_DECLARATION).exists():
-            raise UsageError(f"{folder} is no storage root now; mount the disk of storage {name!r}, or mend its url")
+            raise NotThere(f"{folder} is no storage root now; mount the disk of storage {name!r}, or mend its url")
     return opened.storage(settings, name)

@@ -51,6 +51,7 @@ class House:
 
     def ran(self, schedule: str) -> dict[str, Any]:
         """A job of that schedule, made now, when it has settled."""
+        self.until(lambda: self.shell.call("schedule", "show", schedule).returncode == 0)  # the node has declared it
         self.shell.ok("schedule", "run", schedule)
         (found,) = self.shell.listed("list", "--type", schedule, "--limit", "1")
         self.shell.call("wait", str(found["id"]))

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from apps.ingest.objects.scene import BID, Service
-from spinney.apps.ingest import application, orders
+from spinney.apps.ingest import application, orders, parking
 from spinney.apps.ingest.manifests import About, PayloadKind, Row, write, write_json
 from spinney.apps.ingest.orders import BatchOrder, ObjectOrder
 from spinney.job import Child
@@ -274,6 +274,12 @@ def test_a_report_names_stage_message_and_what_passed(service: Service) -> None:
     assert told["totals"]["cancelled"] == 1
 
 
+def test_a_report_tells_when_the_batch_was_accepted_however_long_it_was_held(service: Service) -> None:
+    batch = Batch(service, b"x", PayloadKind.FILE, "x", accepted="2026-01-02T03:04:05Z")
+    batch.run("reporting", ended(objects_of(batch.run("processing")), State.COMPLETED))
+    assert batch.report(1)["accepted"] == "2026-01-02T03:04:05+00:00"
+
+
 def test_a_report_tells_what_was_deposited(service: Service) -> None:
     batch = Batch(service, checkm(BOOK[:1], PayloadKind.SINGLE_FILE_BATCH_MANIFEST))
     found = objects_of(batch.run("processing"))
@@ -290,3 +296,59 @@ def test_nobody_is_told_where_nobody_wishes(service: Service) -> None:
     found = objects_of(batch.run("processing"))
     assert batch.run("reporting", ended(found, State.COMPLETED)).submitted == []
     assert batch.report(1)["state"] == "completed"
+
+
+# --- away -------------------------------------------------------------------------------------
+
+
+def test_a_home_that_is_not_mounted_lets_the_batch_wait_and_lifts_no_hold(service: Service) -> None:
+    service.write(profiles=str(service.folder / "home/profiles"), home="disk")
+    service.prepare()
+    batch = Batch(service, b"map", PayloadKind.FILE, "x")
+    parking.hold(service.settings, BID, "a curator looks first")
+    (service.folder / "disk").rename(service.folder / "elsewhere")
+    ran = batch.run("processing")
+    assert (ran.outcome, "mount the disk" in ran.message) == ("defer", True), ran.message
+    (service.folder / "elsewhere").rename(service.folder / "disk")
+    assert batch.run("processing").outcome == "hold"
+    parking.let_go(service.settings, BID)
+    assert batch.run("processing").outcome == "ok"
+
+
+def test_a_batch_whose_profile_was_deleted_reports_once_it_is_back(service: Service) -> None:
+    batch = Batch(service, b"map", PayloadKind.FILE, "x")
+    made = objects_of(batch.run("processing"))
+    profile = service.folder / "home/profiles/maps.toml"
+    kept = profile.read_text()
+    profile.unlink()
+    assert batch.run("reporting", ended(made, State.COMPLETED)).outcome == "defer"
+    profile.write_text(kept)
+    assert batch.run("reporting", ended(made, State.COMPLETED)).outcome == "ok"
+
+
+# --- signed URLs ------------------------------------------------------------------------------
+
+
+def test_what_may_be_a_signature_is_in_no_parameters_and_the_file_is_fetched_by_it(service: Service) -> None:
+    signed = [service.web.put(f"/{n}?X-Signature=hush{n}&x=?", b"map") for n in range(2)]
+    urls = [signed[0], service.web.put("/plain", b"map"), signed[1]]
+    rows = [Row(url=url, name="a.txt") for url in urls]
+    batch = Batch(service, checkm(rows, PayloadKind.SINGLE_FILE_BATCH_MANIFEST))
+    ran = batch.run("processing")
+    assert not [one for one in ran.spawned if "hush" in json.dumps(one.params)]
+    # However often it is read,
+    assert [one.params for one in batch.run("processing").spawned] == [one.params for one in ran.spawned]
+    for number, (order, url) in enumerate(zip(objects_of(ran), urls, strict=True), 1):
+        deposit = service.object(number, payload=order.payload.model_dump(exclude_defaults=True))
+        parent = deposit.bench.job_folder.parent / f"{2:012d}"
+        parent.mkdir()
+        (parent / "queries").write_bytes((batch.folder / "queries").read_bytes())
+        assert deposit.to("downloading").outcome == "ok"
+        assert service.web.asked(url.removeprefix(f"http://{service.web.host}")) == 1
+
+
+def test_a_signature_that_is_gone_is_said_to_be(service: Service) -> None:
+    deposit = service.object(payload={"kind": "file", "url": service.web.url("/a"), "query": 0, "name": "a"})
+    ran = deposit.run("estimating")
+    assert (ran.outcome, ran.signal.retryable) == ("error", False)  # type: ignore[union-attr]
+    assert "submit the batch again" in ran.message

@@ -24,10 +24,12 @@ def test_a_batch_completes_and_all_of_it_can_be_seen(working: House) -> None:
         "completed", {"completed": 3}, "single-file-batch-manifest",
     )  # fmt: skip
     assert (told["reports"], told["submitter"], told["collection"]) == (1, "ann", "maps")
+    assert str(told["settled_us"]) not in working.ingest("status", bid), "people are told a date"
     page = objects(working, bid)["page-1.txt"]
     assert page["ark"].startswith("ark:/99999/fk4")
     assert (page["passed"], page["stage"], page["mode"], page["version"]) == ("notify", None, "add", 1)
-    assert (page["needed_bytes"], page["digest_type"], page["retries"]) == (350, "sha256", 0)
+    assert (page["needed_bytes"], page["unsized_files"], page["digest_type"]) == (350, 0, "sha256")
+    assert page["retries"] == 0
     assert page["resource"] == "ingest-working:jobs"
     assert page["url"] == working.web.url("/atlas.checkm/page-1.txt")
     assert working.document("object", str(page["jid"])) == page
@@ -119,6 +121,8 @@ def test_a_manifest_that_cannot_be_read_fails_its_batch_with_the_line(working: H
     assert "line" in told["message"]
     assert "eof" in told["message"]
     assert "cut.checkm" in working.ingest("report", bid)
+    now = working.document("report", bid, "--now")
+    assert (now["state"], now["fault"]) == ("failed", told["message"])
 
 
 def test_a_batch_that_its_profile_holds_waits_for_its_release(working: House) -> None:
@@ -184,7 +188,7 @@ def test_a_failed_batch_is_deleted_with_all_that_belongs_to_it(working: House) -
     assert len(places) >= 2
     assert all(place.is_dir() for place in places)
 
-    assert working.ingest("delete", bid) == f"{bid} is deleted, with 1 objects\n"
+    assert working.ingest("delete", bid) == f"{bid} is deleted, with 1 object\n"
 
     assert [place for place in places if place.exists()] == []
     assert working.status(bid)["state"] == "deleted"

@@ -1,6 +1,7 @@
 """``docs/cli.md`` has every command of ``spinney ingest`` and every option, and the guide's links lead somewhere."""
 
 import re
+import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -8,6 +9,7 @@ from typing import Any
 import pytest
 from typer.main import get_command
 
+from spinney.apps.ingest import profiles, settings
 from spinney.apps.ingest.cli import app
 from spinney.apps.ingest.manifests import PayloadKind
 from spinney.apps.ingest.settings import Settings
@@ -46,6 +48,22 @@ def test_the_guide_has_every_setting_kind_and_state() -> None:
     assert Settings.model_fields.keys() <= keys
     assert {str(kind) for kind in PayloadKind} <= set(re.findall(r"`([a-z-]+)`", GUIDE))
     assert {str(state) for state in BatchState} <= set(re.findall(r"`([a-z-]+)`", GUIDE))
+
+
+def test_the_guides_settings_and_profile_can_be_read(tmp_path: Path) -> None:
+    block = re.compile(r"(?:^    .*\n|^\n)+", flags=re.M)
+    least, profile = (
+        next(textwrap.dedent(text) for text in block.findall(GUIDE) if text.strip().startswith(first))
+        for first in ("[storage.main]", "collection =")
+    )
+    (tmp_path / "profiles").mkdir()
+    (tmp_path / "ingest.toml").write_text(least)
+    (tmp_path / "profiles" / "maps.toml").write_text(profile)
+
+    found = profiles.load(settings.load({settings.VARIABLE: str(tmp_path / "ingest.toml")}), "maps")
+
+    assert (found.report.kind, found.storage, found.minter) == ("attached", "main", "main")
+    assert profiles.Profile.model_fields.keys() - {"name"} <= set(re.findall(r"\w+", GUIDE))
 
 
 def test_the_guides_links_lead_somewhere() -> None:

@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import resource
 import subprocess
 import sys
 from pathlib import Path
@@ -72,6 +73,8 @@ def test_a_payload_may_come_by_stdin(house: House) -> None:
         (["--profile", "maps", "--kind", "file", "--name", "n" * 256], 2, "longer than 255 bytes"),
         (["--profile", "maps", "--kind", "file", "--primary-id", "doi:10.1/2"], 2, "doi:10.1/2"),
         (["--profile", "maps", "--kind", "file", "--local-id", "a\nb"], 2, "local id"),
+        (["--profile", "maps", "--kind", "file", "--title", "a\nb"], 2, "line break"),
+        (["--profile", "maps", "--kind", "file", "--creator", "\x1b[31m"], 2, r"\x1b[31m"),
         (["--profile", "maps", "--kind", "file", "--fail-at", "downloding"], 2, "did you mean 'downloading'"),
         (["--profile", "maps", "--kind", "file", "--response", "in words"], 2, "no form of a response"),
         (["--profile", "maps", "--kind", "file", "--submitter", "a\tb"], 2, "printable"),
@@ -84,6 +87,18 @@ def test_what_is_refused_leaves_nothing_behind(untouched: House, words: list[str
 
     assert said in untouched.refused(code, "submit", path, *words)
 
+    assert left(untouched) == []
+
+
+def test_a_disk_that_is_full_leaves_nothing_behind(untouched: House) -> None:
+    path = untouched.file("map.tif", b"m" * 3_000_000)
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (2_000_000, before[1]))
+    try:
+        said = untouched.refused(1, "submit", path, "--profile", "maps", "--kind", "file")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert "make room" in said
     assert left(untouched) == []
 
 

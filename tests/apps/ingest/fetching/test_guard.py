@@ -95,6 +95,10 @@ def test_a_redirect_is_checked_like_any_url(
     assert "secret" not in str(failure)
 
 
+def test_an_ipv6_address_is_named_as_a_profile_would_have_it(folder: Path) -> None:
+    assert "'[::1]:81' added to the hosts" in refusal("http://[::1]:81/", folder, Rules()).reason
+
+
 def test_an_estimate_is_guarded_too(web: Web) -> None:
     [found] = estimate([web.put("/a", b"x")], Rules())
 

@@ -53,7 +53,7 @@ def fill(connection: Connection) -> None:
         versions: [
             {
                 "object_id": n, "version": 1, "batch_id": f"bid-{n // 3}", "job_id": "jid-1", "submitter": "s",
-                "storage": "main", "created_us": 1, "files": 2, "size_bytes": 1,
+                "storage": "main", "created_us": 1, "files": 2, "size_bytes": 1, "verified": 0
             }
             for n in ids
         ],

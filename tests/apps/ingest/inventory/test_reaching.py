@@ -33,7 +33,7 @@ def test_the_tables_are_those_that_the_code_knows(bare_url: str) -> None:
 
 
 def test_what_has_not_been_made_is_told_with_the_mend(bare_url: str) -> None:
-    with open_inventory(bare_url) as inventory, pytest.raises(InventoryUnusable, match=r"run Inventory.init\(\)"):
+    with open_inventory(bare_url) as inventory, pytest.raises(InventoryUnusable, match=r"run 'spinney ingest init'"):
         inventory.find(ark="x")
 
 
@@ -41,7 +41,7 @@ def test_an_empty_file_is_no_inventory_yet(tmp_path: Path) -> None:
     (tmp_path / "inventory.db").touch()
 
     with open_inventory(f"sqlite:///{tmp_path}/inventory.db") as inventory:
-        with pytest.raises(InventoryUnusable, match=r"run Inventory.init\(\)"):
+        with pytest.raises(InventoryUnusable, match=r"run 'spinney ingest init'"):
             inventory.find(ark="x")
         inventory.init()
         assert inventory.find(ark="x") == []

@@ -25,5 +25,6 @@ def service(tmp_path: Path, web: Web, monkeypatch: pytest.MonkeyPatch) -> Servic
         minters={"main": {"naan": "99999", "shoulder": "fk4"}},
         working={"limit": 1.0, "warning": 1.0},  # the disk of a machine that tests is as full as it is
     )
+    made.prepare()
     made.profile()
     return made

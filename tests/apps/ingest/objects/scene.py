@@ -11,14 +11,16 @@ from pathlib import Path
 from typing import Any
 
 from apps.ingest.web import Web
-from spinney.apps.ingest import application, orders, profiles, settings
+from spinney.apps.ingest import app, application, orders, profiles, settings
 from spinney.apps.ingest.inventory import Inventory, open_inventory
 from spinney.apps.ingest.manifests import PayloadKind, Row, write
 from spinney.apps.ingest.orders import Description, Payload, Sum
+from spinney.apps.ingest.staff import prepare
 from spinney.apps.ingest.storage import Storage, open_storage
 from spinney.testing import Bench, Ran
 
 STAGES = application.STAGES
+assert app is application.app, "asked for, it gets its stages"
 BID = "bid-00000000-0000-4000-8000-000000000001"
 
 
@@ -45,6 +47,10 @@ class Service:
         path = self.folder / "home/profiles" / f"{name}.toml"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(toml(table))
+
+    def prepare(self) -> None:
+        """Make what the settings name, as ``ingest init`` does."""
+        assert list(prepare(self.settings))
 
     @property
     def settings(self) -> settings.Settings:

@@ -28,6 +28,18 @@ def test_the_space_needed_is_the_sum_and_what_is_unknown_is_named(service: Servi
     assert ran.message == "the size of 1 of 2 files is not known: 'b' has no length"
 
 
+def test_every_server_is_asked_and_what_it_has_otherwise_than_was_said_is_named(service: Service) -> None:
+    url = service.web.put("/x?Signature=hush", b"12345")
+    out = io.BytesIO()
+    rows = [Row(url=url, name="as it is", size_bytes=5), Row(url=url, name="as was said", size_bytes=4)]
+    write(rows, PayloadKind.OBJECT_MANIFEST, out)
+    manifest = service.web.put("/m.checkm", out.getvalue())
+    ran = service.object(payload=payload(PayloadKind.OBJECT_MANIFEST, manifest, "m.checkm")).run("estimating")
+    assert service.web.asked("/x?Signature=hush", "HEAD") == 1
+    assert (ran.outcome, ran.value) == ("warning", {"files": 2, "bytes": 9, "unknown": 0})
+    assert ran.message == "1 of 2 files are not as large as was said: 'as was said' has 5 bytes there, not 4"
+
+
 def test_names_of_others_are_printable_in_messages(service: Service) -> None:
     url = service.web.put("/x?Signature=hush", b"1", always=status(405))
     ran = service.object(payload=payload(PayloadKind.FILE, url, "a\x1b[2Jb")).run("estimating")

@@ -10,6 +10,7 @@ import pytest
 from apps.ingest.identifiers.ezid_server import EzidServer, says
 from apps.ingest.objects.scene import Deposit, Service, about, payload, tarred, zipped
 from spinney.apps.ingest import identities
+from spinney.apps.ingest.identifiers import LocalMinter
 from spinney.apps.ingest.manifests import PayloadKind
 from spinney.apps.ingest.objects.processing import ark_lock
 
@@ -88,6 +89,28 @@ def test_two_objects_with_the_same_ark_are_two_versions(service: Service) -> Non
 
 
 # --- minting ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("collection", ["maps", "coins"])
+def test_what_is_minted_is_never_an_object_that_is_there_already(service: Service, collection: str) -> None:
+    # Given somebody who deposits under the ARK that will be minted next,
+    service.profile("others", collection=collection)
+    mine = service.of_file(b"mine", 1)
+    # (the order of a NOID minter is no secret)
+    guessed = LocalMinter(naan="99999", shoulder="fk4", template="zeedeedk", number=lambda *_: 0).mint("", {})
+    squatter = service.of_file(b"theirs", 2, profile="others", about=about(primary_id=guessed))
+    assert squatter.deposit()["ark"] == guessed
+    # when that is minted,
+    ran = mine.to("processing")
+    assert ran.outcome == "defer"
+    assert f"{guessed} was minted" in ran.message
+    # then it is left to them, and another is minted.
+    assert mine.run("processing").outcome == "ok"
+    done = mine.bench.results["processing"]
+    assert done["ark"] != guessed
+    assert service.stored(guessed) == {"a.txt": b"theirs"}
+    assert service.stored(done["ark"]) == {"a.txt": b"mine"}
+    assert [v.number for v in service.storage.versions(done["ark"])] == [1]
 
 
 def test_ezid_is_asked_once_and_its_ark_outlives_a_wait_for_the_lock(

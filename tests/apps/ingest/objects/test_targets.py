@@ -20,6 +20,11 @@ from spinney.testing import Bench
 
 def test_an_object_is_stored_in_s3(service: Service, s3_server: str, bucket: str) -> None:  # noqa: F811
     service.write(storage={"main": {"url": f"s3://{bucket}/archive", "endpoint": s3_server}})
+    # Given that nobody has made it a storage root, nothing is stored there.
+    deposit = service.of_files({"a": b"1"}, number=2)
+    assert "is no storage root now" in deposit.to("processing").message
+    assert "Contents" not in boto3.client("s3", endpoint_url=s3_server).list_objects_v2(Bucket=bucket)
+    service.prepare()
     done = service.of_files({"a": b"1", "b": b"2"}).deposit()
     client: Any = boto3.client("s3", endpoint_url=s3_server)
     keys = [one["Key"] for one in client.list_objects_v2(Bucket=bucket)["Contents"]]
@@ -70,7 +75,7 @@ def receiving(monkeypatch: pytest.MonkeyPatch) -> Iterator[Receiving]:
 
 def test_a_callback_tells_of_the_object_and_is_signed(service: Service, receiving: Receiving) -> None:
     service.profile(
-        hosts=[service.web.host, receiving.host],
+        hosts=[service.web.host, receiving.host], context="atlas",
         callback={"url": f"http://{receiving.host}/told", "secret": "partner"},
     )  # fmt: skip
     deposit = service.of_file()
@@ -81,7 +86,7 @@ def test_a_callback_tells_of_the_object_and_is_signed(service: Service, receivin
     [(headers, body)] = receiving.came
     verify("shared", headers, body, time.time())
     said = json.loads(body)
-    assert (said["event"], said["ark"], said["version"]) == ("deposited", done["ark"], 1)
+    assert (said["event"], said["ark"], said["version"], said["context"]) == ("deposited", done["ark"], 1, "atlas")
     assert headers["Spinney-Delivery"] == f"{deposit.order['jid']}.1"
 
 

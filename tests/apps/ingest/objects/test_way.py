@@ -29,6 +29,7 @@ def test_nothing_is_left_in_the_working_folder(service: Service) -> None:
 
 def test_an_area_of_its_own_is_used_and_left_empty(service: Service) -> None:
     service.write(areas={"fast": "fast"})
+    service.prepare()
     service.profile(area="fast")
     deposit = service.of_file()
     deposit.deposit("recording")

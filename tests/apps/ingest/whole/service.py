@@ -71,6 +71,7 @@ class Service:
         )
         self.deaths.mkdir()
         self.shell.ok("init")
+        self.shell.ok("ingest", "init")
         self.store = open_store(f"sqlite:///{self.place / 'spinney.db'}")
 
     def manifest_of_three(self) -> Path:

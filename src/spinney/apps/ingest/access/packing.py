@@ -16,7 +16,6 @@ from spinney.apps.ingest.access.tickets import TYPE, AccessOrder
 from spinney.apps.ingest.admission import admission
 from spinney.apps.ingest.application import app
 from spinney.apps.ingest.settings import Settings
-from spinney.model.errors import UsageError
 
 SHOW_S = 0.5
 ROOM_S = 300.0
@@ -29,7 +28,8 @@ accesses = app.pipeline(TYPE, queue=app.queue(SMALL), description="Make a packag
 @accesses.stage(max_attempts=3)
 def packing(job: Job, order: AccessOrder) -> dict[str, Any]:
     """Write the files of the version into an archive, each compared with its digests on the way."""
-    found = settings.load()
+    with admission():
+        found = settings.load()
     folder = found.packages / f"{job.id}-{order.secret}"
     made = packages.standing(folder, datetime.now(UTC))
     if made is None:  # else an attempt made it, and was cut off before it could say so
@@ -38,11 +38,8 @@ def packing(job: Job, order: AccessOrder) -> dict[str, Any]:
 
 
 def _made(job: Job, found: Settings, order: AccessOrder, folder: Path) -> Package:
-    try:
-        with admission():
-            storage = targets.to_read(found, order.storage)
-    except UsageError as error:
-        raise Fail(str(error)) from error
+    with admission():
+        storage = targets.standing(found, order.storage)
     free = shutil.disk_usage(found.home).free
     if free < order.size_bytes:
         raise Defer(ROOM_S, f"it needs {order.size_bytes} bytes, and {found.home} has {free}; make room there")

@@ -13,6 +13,7 @@ from spinney.apps.ingest.cli.session import meant, refusing, serving
 from spinney.apps.ingest.digests import Digest
 from spinney.apps.ingest.manifests import Judgement, PayloadKind
 from spinney.apps.ingest.orders import Description
+from spinney.apps.ingest.report.lines import counted
 from spinney.apps.ingest.staff import Accepted, Deposit, batch, submit
 from spinney.apps.ingest.staff.payloads import opened
 from spinney.apps.ingest.states import BatchState
@@ -156,8 +157,7 @@ def _judgement(found: Judgement) -> dict[str, object]:
 def _verdict(found: Judgement) -> str:
     kind = "no kind of manifest that is known" if found.kind is None else str(found.kind)
     unknown = f", the sizes of {found.sizes_unknown:,} not given" if found.sizes_unknown else ""
-    told = f"{kind}: {found.rows:,} rows, {found.size_bytes:,} bytes{unknown}"
+    told = f"{kind}: {counted(found.rows, 'row')}, {counted(found.size_bytes, 'byte')}{unknown}"
     if not found.problems:
         return told
-    problems = "1 problem" if len(found.problems) == 1 else f"{len(found.problems):,} problems"
-    return f"{told}; {problems}{'' if found.whole else ', and the rest was not read'}"
+    return f"{told}; {counted(len(found.problems), 'problem')}{'' if found.whole else ', and the rest was not read'}"

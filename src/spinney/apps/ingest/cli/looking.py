@@ -50,7 +50,7 @@ def status(which: BatchArgument, json: JsonOption = False, store: StoreOption = 
         showing.as_json(told | {"holds": holds})
         return
     told["objects"] = ", ".join(f"{n:,} {state}" for state, n in told["objects"].items())
-    _print_facts(told | {"accepted_us": showing.moment(found.job.created_us)})
+    _print_facts(told | {name: showing.moment(told[name]) for name in ("accepted_us", "settled_us")})
     for hold in holds:
         showing.console().print(f"{'under':<12} {showing.safe(str(hold))}")
 

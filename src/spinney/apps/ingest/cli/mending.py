@@ -6,6 +6,7 @@ import typer
 
 from spinney.apps.ingest.cli import words
 from spinney.apps.ingest.cli.session import serving
+from spinney.apps.ingest.report.lines import counted
 from spinney.apps.ingest.staff import Requeue, batch, plan, requeue, sweep
 from spinney.apps.ingest.staff import delete as delete_batch
 from spinney.cli import showing
@@ -70,7 +71,7 @@ def delete(
             if json:
                 showing.lines([gone])
             else:
-                typer.echo(f"{gone.bid} is deleted, with {gone.jobs - 1:,} objects")
+                typer.echo(f"{gone.bid} is deleted, with {counted(gone.jobs - 1, 'object')}")
 
         severally(names, one)
 

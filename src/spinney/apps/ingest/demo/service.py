@@ -42,7 +42,8 @@ def set_up(plan: Plan, host: str) -> settings.Settings:
     )
     os.environ[ENVIRONMENT] = plan.store
     os.environ[settings.VARIABLE] = str(plan.settings)
-    subprocess.run(spinney("init"), check=True, stdout=subprocess.DEVNULL)
+    for words in (["init"], ["ingest", "init"]):
+        subprocess.run(spinney(*words), check=True, stdout=subprocess.DEVNULL)
     return settings.load()
 
 

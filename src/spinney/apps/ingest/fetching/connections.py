@@ -16,6 +16,7 @@ from spinney.apps.ingest import paths
 from spinney.apps.ingest.fetching.addresses import is_exempt, is_public
 from spinney.apps.ingest.fetching.nouns import Rules, Surroundings
 from spinney.apps.ingest.fetching.troubles import Halted, Trouble
+from spinney.apps.ingest.fetching.urls import bracketed
 
 HEAD_MAX_BYTES = 256 << 10
 """An answer's head; a server that sends interim answers without end is stopped here."""
@@ -73,7 +74,8 @@ class Guard(httpcore.NetworkBackend):
             if not is_public(address):
                 raise Trouble(
                     f"{paths.shown(host)} leads to {paths.shown(address)}, which is not on the public Internet; "
-                    f"have '{paths.shown(host)}:{port}' added to the hosts of the profile if it may be reached",
+                    f"have '{paths.shown(bracketed(host))}:{port}' added to the hosts of the profile if it may be "
+                    f"reached",
                     retryable=False,
                 )
         return addresses

@@ -24,7 +24,7 @@ from spinney.model.places import database_file, is_postgres
 
 from .errors import InventoryAway, InventoryUnusable
 
-INIT = "run Inventory.init() on it"
+INIT = "run 'spinney ingest init'"
 _BUSY_S = 60.0
 _CACHE_KIB = 65_536
 _WRITES = "spinney_writes"

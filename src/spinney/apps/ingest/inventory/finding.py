@@ -103,6 +103,12 @@ def files_of(database: Database, ark: str, version: int) -> Iterator[File]:
             yield rows.file(tuple(row))
 
 
+def storages(database: Database) -> set[str]:
+    """See ``Inventory.storages``."""
+    with database.read() as connection:
+        return set(connection.execute(select(versions.c.storage).distinct()).scalars())
+
+
 def batch_entries(database: Database, batch_id: str) -> Iterator[Recorded]:
     """See ``Inventory.batch_entries``."""
     behind = (0, 0)

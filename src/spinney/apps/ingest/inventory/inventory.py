@@ -121,6 +121,10 @@ class Inventory:
         """The versions that a batch has brought, object after object."""
         return finding.batch_entries(self._workable, batch_id)
 
+    def storages(self) -> set[str]:
+        """The names of storages that hold recorded versions. Reads all versions."""
+        return finding.storages(self._workable)
+
     # --- fixity ---------------------------------------------------------------------------
 
     def due_for_fixity(self, before: datetime, limit: int = 100) -> list[Due]:

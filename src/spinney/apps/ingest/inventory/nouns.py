@@ -42,6 +42,8 @@ class Entry:
     what: str | None = None
     when: str | None = None
     """Of the object's description, as its depositor words it."""
+    verified: int = 0
+    """Digests that its depositor gave and that were found right."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +61,8 @@ class Version:
     created: datetime
     files: int
     size_bytes: int
+    verified: int
+    """Digests that its depositor gave and that were found right."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,7 +18,8 @@ from .spans import Changes, Span, entered
 def record(database: Database, entry: Entry) -> None:
     """Enter a version; durable on return. The same entry again changes nothing; versions may come in any order.
 
-    ``created`` is not compared: a run that was cut off may look at the clock once more, and the first time stands.
+    ``created`` and ``verified`` are not compared: a run that was cut off may look at the clock once more, or find that
+    a file stands already; the first stand.
 
     Raises NotAdmitted for a version that is there with other content, for an object of another collection or owner,
     and for what may not enter at all; LocalIdTaken.
@@ -142,4 +143,5 @@ def _version_row(object_id: int, entry: Entry, checked: Admitted) -> dict[str, A
         "created_us": rows.micros(entry.created),
         "files": len(checked.contents),
         "size_bytes": checked.size_bytes,
+        "verified": entry.verified,
     }

@@ -62,6 +62,7 @@ def version(row: Row[Any]) -> Version:
         created=moment(at[versions.c.created_us]),
         files=at[versions.c.files],
         size_bytes=at[versions.c.size_bytes],
+        verified=at[versions.c.verified],
     )
 
 

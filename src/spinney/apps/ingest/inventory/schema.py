@@ -91,6 +91,7 @@ versions = Table(
     Column("created_us", _Id, nullable=False),
     Column("files", Integer, nullable=False),
     Column("size_bytes", _Id, nullable=False),
+    Column("verified", Integer, nullable=False),
     PrimaryKeyConstraint("object_id", "version"),
     Index("inv_versions_by_batch", "batch_id", "object_id", "version"),
 )

@@ -1,40 +1,43 @@
 """What is to be fetched, and how much space it needs."""
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
 from spinney import Fail, Job, Warn
 from spinney.apps.ingest import fetching, manifests, priorities
 from spinney.apps.ingest.admission import admission
-from spinney.apps.ingest.fetching import FetchFailed, Stopped, Wanted
+from spinney.apps.ingest.fetching import Estimate, FetchFailed, Stopped, Wanted
 from spinney.apps.ingest.inventory import admitting
 from spinney.apps.ingest.manifests import PayloadKind, Row, fields
 from spinney.apps.ingest.objects.work import MANIFEST, WANTED, Work, work, write_list
 from spinney.apps.ingest.orders import ObjectOrder, Sum
 from spinney.apps.ingest.paths import shown
 
-UNKNOWN_SHOWN = 5
+SHOWN = 5
+"""Files that a message names."""
 _MANIFEST_MAX_BYTES = 1 << 30
 
 
 def estimating(job: Job, order: ObjectOrder) -> dict[str, Any]:
-    """Ask every server what its payload weighs; the sum is the space that is needed."""
+    """Ask every server what its payload weighs; the sum is the space that is needed. Where the depositor has given a
+    size that counts, for nothing else is admitted; a server that says otherwise is told of, and fails nothing: many
+    answer HEAD otherwise than GET."""
     at = work(job, order)
     with admission():
         rows = [_admitted(row) for row in _rows(at)]
-        unsized = [row.url for row in rows if row.url and row.size_bytes is None]
+        urls = list(dict.fromkeys(row.url for row in rows if row.url))
         try:
             asked = {e.url: e for e in fetching.estimate(
-                unsized, at.rules, at_once=at.settings.downloads.estimates_at_once, stopped=lambda: job.cancelled
+                urls, at.rules, at_once=at.settings.downloads.estimates_at_once, stopped=lambda: job.cancelled
             )}  # fmt: skip
         except Stopped:
             job.check_cancelled()
             raise Fail("estimating was called off") from None
     write_list(at.folder / WANTED, map(_line, rows))
-    sizes = (r.size_bytes if r.size_bytes is not None or r.url not in asked else asked[r.url].size_bytes for r in rows)
-    needed = sum(size or 0 for size in sizes)
+    there = [(row, asked[row.url].size_bytes if row.url else None) for row in rows]
+    needed = sum(found or 0 if row.size_bytes is None else row.size_bytes for row, found in there)
     if needed > fields.SIZE_MAX_BYTES:
         raise Fail(f"its files weigh {needed} bytes together, as is said; mend the sizes", retryable=False)
     if at.profile.priority is None:
@@ -42,17 +45,30 @@ def estimating(job: Job, order: ObjectOrder) -> dict[str, Any]:
         mine = priorities.of_object(in_batch, needed)
         if mine != in_batch:
             job.prioritise(mine)
-    unknown = [e for e in asked.values() if e.size_bytes is None]
+    unknown = [row for row, found in there if row.url and row.size_bytes is None and found is None]
     value = {"files": len(rows), "bytes": needed, "unknown": len(unknown)}
-    if unknown:
-        named = "; ".join(e.problem or f"'{row_name(rows, e.url)}' has no length" for e in unknown[:UNKNOWN_SHOWN])
-        raise Warn(f"the size of {len(unknown)} of {len(rows)} files is not known: {named}", value=value)
+    if said := [*_unknown(unknown, asked, len(rows)), *_otherwise(there)]:
+        raise Warn("; ".join(said), value=value)
     return value
 
 
-def row_name(rows: list[Row], url: str) -> str:
-    """How a file is called, for a message: its URL may hold a signature."""
-    return shown(next(row.name for row in rows if row.url == url))
+# Files go by their names in messages: a URL may hold a signature.
+
+
+def _unknown(unknown: list[Row], asked: Mapping[str, Estimate], files: int) -> Iterator[str]:
+    if unknown:
+        told = (asked[row.url].problem or f"'{shown(row.name)}' has no length" for row in unknown[:SHOWN])
+        yield f"the size of {len(unknown)} of {files} files is not known: {'; '.join(told)}"
+
+
+def _otherwise(there: list[tuple[Row, int | None]]) -> Iterator[str]:
+    found = [
+        f"'{shown(row.name)}' has {size} bytes there, not {row.size_bytes}"
+        for row, size in there
+        if None not in (size, row.size_bytes) and size != row.size_bytes
+    ]
+    if found:
+        yield f"{len(found)} of {len(there)} files are not as large as was said: {'; '.join(found[:SHOWN])}"
 
 
 def _admitted(row: Row) -> Row:
@@ -73,7 +89,7 @@ def _rows(at: Work) -> Iterator[Row]:
     if payload.kind is not PayloadKind.OBJECT_MANIFEST:
         given = None if payload.digest is None else payload.digest.digest()
         yield Row(
-            url=payload.url or "", name=payload.name, digest=given, size_bytes=payload.size_bytes,
+            url=at.url, name=payload.name, digest=given, size_bytes=payload.size_bytes,
             mime_type=payload.mime_type,
         )  # fmt: skip
         return
@@ -84,7 +100,7 @@ def _rows(at: Work) -> Iterator[Row]:
 def _fetched_manifest(at: Work) -> Any:
     payload = at.order.payload
     wanted = Wanted(
-        url=payload.url or "", name=payload.name, size_bytes=payload.size_bytes,
+        url=at.url, name=payload.name, size_bytes=payload.size_bytes,
         digest=None if payload.digest is None else payload.digest.digest(),
     )  # fmt: skip
     folder = at.folder / MANIFEST

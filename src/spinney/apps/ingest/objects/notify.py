@@ -30,6 +30,7 @@ def _told(at: Work) -> dict[str, Any]:
     done, recorded = at.job.results["processing"], at.job.results["recording"]
     return {
         "event": "deposited", "batch": at.order.bid, "job": at.order.jid, "profile": at.profile.name,
+        "context": at.profile.context,
         "ark": done["ark"], "version": done["version"], "local_ids": done["local_ids"], "title": done["what"],
         "files": recorded["files"], "bytes": recorded["bytes"], "update": at.order.update,
     }  # fmt: skip

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from spinney import Defer, Job
-from spinney.apps.ingest import copying, identities, metadata, opened
+from spinney.apps.ingest import copying, identities, metadata, opened, targets
 from spinney.apps.ingest.admission import admission
 from spinney.apps.ingest.inventory import Inventory, LocalIdTaken, admitting
 from spinney.apps.ingest.manifests import PayloadKind
@@ -28,10 +28,12 @@ from spinney.apps.ingest.objects.work import (
     write_list,
 )
 from spinney.apps.ingest.orders import ObjectOrder
-from spinney.apps.ingest.storage import Busy, Incoming
+from spinney.apps.ingest.storage import Busy, Incoming, NoSuchObject
 
 ERC, DUBLIN_CORE = "mrt-erc.txt", "mrt-dc.xml"
 _ERC_MAX_BYTES = 1 << 20
+MINTED, REFUSED = "minted", "minted in vain"
+"""Entries of the job's data: the ARK that was minted last, and how many were somebody else's."""
 TAKEN_S = 0.1
 BUSY_S = 10.0
 """How long an object rests when somebody else is at its place in the storage, who should not be."""
@@ -48,6 +50,7 @@ def processing(job: Job, order: ObjectOrder) -> dict[str, Any]:
         # Nothing above is done twice: the ARK is kept, the content is whole. Kept until the object is recorded, so that
         # nobody finds it stored and does not know whose it is.
         job.lock(ark_lock(ark), until="job")
+        _require_new(at, inventory, ark)
         identities.require_ours(inventory, at.profile, ark)
         _bind(at, inventory, about, ark)
         return _stored(at, content, replace(about, ark=ark), ark)
@@ -95,10 +98,33 @@ def _identified(at: Work, inventory: Inventory, about: About) -> str:
     kept: str | None = at.job.data.get("ark")
     ark = identities.identify(inventory, at.profile.collection, about) or kept
     if ark is None:
-        ark = identities.minter(at.settings, at.profile, inventory).mint(at.order.jid, identities.described(about))
+        refused = at.job.data.get(REFUSED, 0)
+        key = f"{at.order.jid}.{refused}" if refused else at.order.jid
+        ark = identities.minter(at.settings, at.profile, inventory).mint(key, identities.described(about))
+        at.job.data["ark"] = kept = ark  # before all else: no other may be minted for it
+        at.job.data[MINTED] = ark
     if ark != kept:
         at.job.data["ark"] = ark
     return ark
+
+
+def _require_new(at: Work, inventory: Inventory, ark: str) -> None:
+    """What is minted may be an object already, for depositors may give any ARK, one that is yet to be minted too. Such
+    a one is left to that object, and another is minted: to this one it would be stored as the next version."""
+    data = at.job.data
+    if data.get(MINTED) != ark or "processing" in at.job.results or not _is_anothers(at, inventory, ark):
+        return
+    data[REFUSED] = data.get(REFUSED, 0) + 1
+    del data["ark"]
+    raise Defer(TAKEN_S, f"{ark} was minted, but somebody has deposited an object under it; another is minted")
+
+
+def _is_anothers(at: Work, inventory: Inventory, ark: str) -> bool:
+    try:
+        found = targets.standing(at.settings, at.profile.storage).versions(ark)
+    except NoSuchObject:
+        return inventory.object(ark) is not None  # in another storage
+    return not any((version.key or "").startswith(f"{at.order.jid}.") for version in found)
 
 
 def _bind(at: Work, inventory: Inventory, about: About, ark: str) -> None:
@@ -111,7 +137,7 @@ def _bind(at: Work, inventory: Inventory, about: About, ark: str) -> None:
 
 def _stored(at: Work, content: list[Incoming], about: About, ark: str) -> dict[str, Any]:
     files = [replace(file, path=f"{PRODUCER}/{file.path}") for file in content] + _described(at, about)
-    storage = opened.storage(at.settings, at.profile.storage)
+    storage = targets.standing(at.settings, at.profile.storage)
     try:
         stored = storage.put(
             ark, files, key=_key(at, files), message=f"{at.order.bid} {at.order.jid}", user=at.order.submitter,

@@ -40,6 +40,7 @@ def recording(job: Job, order: ObjectOrder) -> dict[str, Any]:
                 batch_id=order.bid, job_id=order.jid, version=done["version"],
                 created=datetime.fromisoformat(done["created"]), storage=done["storage"], files=files,
                 local_ids=done["local_ids"], who=done["who"], what=done["what"], when=done["when"],
+                verified=job.results["downloading"]["verified"],
             )
         )  # fmt: skip
     return value

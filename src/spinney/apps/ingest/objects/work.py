@@ -9,12 +9,14 @@ from typing import Any
 import orjson
 
 from spinney import Fail, Job
-from spinney.apps.ingest import copying, profiles, settings
+from spinney.apps.ingest import copying, profiles, queries, settings
+from spinney.apps.ingest.admission import admission
 from spinney.apps.ingest.application import STAGES
 from spinney.apps.ingest.fetching import Rules
 from spinney.apps.ingest.orders import ObjectOrder
 from spinney.apps.ingest.profiles import Profile
 from spinney.apps.ingest.settings import Settings
+from spinney.model.errors import UsageError
 
 WANTED, FETCHED, UNPACKED, STORED = "wanted.jsonl", "fetched.jsonl", "unpacked.jsonl", "stored.jsonl"
 PAYLOAD, CONTENT, MANIFEST = "payload", "content", "manifest"
@@ -44,6 +46,14 @@ class Work:
             largest_bytes=self.settings.downloads.largest_bytes,
         )
 
+    @property
+    def url(self) -> str:
+        """Of the payload, whole; empty where the batch has it itself."""
+        payload, parent = self.order.payload, self.job.parent
+        if payload.url is None or parent is None:
+            return payload.url or ""
+        return queries.whole(parent.folder, payload.url, payload.query)
+
     def held(self) -> Path | None:
         """The payload, where the batch has it in its own folder."""
         parent = self.job.parent
@@ -59,16 +69,28 @@ def algorithms(at: Work) -> tuple[str, ...]:
 
 
 def work(job: Job, order: ObjectOrder) -> Work:
-    """Raises UsageError when settings or profile are not there, Fail where a drill was ordered."""
-    found = settings.load()
-    profile = profiles.load(found, order.profile)
+    """Raises Defer while settings or profile cannot be read, Fail where a drill was ordered."""
+    with admission(lane=True):
+        found = settings.load()
+    with admission():
+        profile = profiles.load(found, order.profile)
     _drill(job, found, order)
     folder = job.folder
     if profile.area is not None:
-        folder = found.areas[profile.area] / order.jid
-        folder.mkdir(parents=True, exist_ok=True)
+        folder = _area(found, profile.area) / order.jid
+        folder.mkdir(exist_ok=True)
         (folder / OWNER).write_text(f"{job.id}\n", "ascii")
     return Work(job=job, order=order, settings=found, profile=profile, folder=folder)
+
+
+def _area(found: Settings, name: str) -> Path:
+    with admission():
+        if not found.areas[name].is_dir():
+            raise UsageError(
+                f"the working area {name!r} is not there: mount the disk of {found.areas[name]}, or run "
+                f"'spinney ingest init'"
+            )
+    return found.areas[name]
 
 
 def _drill(job: Job, found: Settings, order: ObjectOrder) -> None:

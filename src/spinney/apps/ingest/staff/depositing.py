@@ -3,6 +3,7 @@
 import re
 import shutil
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import BinaryIO, cast
 
@@ -10,7 +11,7 @@ from spinney.apps.ingest import copying, manifests, orders, parking, profiles
 from spinney.apps.ingest.application import STAGES
 from spinney.apps.ingest.digests import Digest
 from spinney.apps.ingest.identifiers import arks
-from spinney.apps.ingest.manifests import PayloadKind
+from spinney.apps.ingest.manifests import PayloadKind, fields
 from spinney.apps.ingest.orders import BatchOrder, Description, Stage, Sum
 from spinney.apps.ingest.paths import NotAdmitted, component, shown
 from spinney.apps.ingest.profiles import Profile
@@ -64,11 +65,12 @@ def submit(service: Service, payload: BinaryIO, given: Deposit) -> Accepted:
     """
     profile = profiles.load(service.settings, given.profile)
     _require_meant(service, given)
+    service.settings.require_home()
     introduce(service.store)
     bid = orders.new_bid()
     folder = service.settings.incoming / bid
     try:
-        folder.mkdir(parents=True)
+        folder.mkdir()
         target = folder / given.name
         size = copy(payload, target, given.digest)
         for made in (folder, folder.parent):
@@ -80,7 +82,8 @@ def submit(service: Service, payload: BinaryIO, given: Deposit) -> Accepted:
         _forget(service, folder)
         raise
     try:
-        job = _submitted(service, profile, _order(bid, kind, given))
+        accepted = datetime.fromtimestamp(service.control.clock() // 1_000_000, UTC)
+        job = _submitted(service, profile, _order(bid, kind, given, accepted))
     except FateUnknown as error:
         raise FateUnknown(f"{error} 'spinney ingest status {bid}' tells whether the batch is there") from error
     except SpinneyError:
@@ -94,6 +97,8 @@ def _require_meant(service: Service, given: Deposit) -> None:
         component(given.name)
         if given.about.primary_id is not None:
             arks.canonical(given.about.primary_id)
+        for what in ("creator", "title", "date"):
+            fields.one_line(getattr(given.about, what) or "", what)
     except NotAdmitted as error:
         raise UsageError(str(error)) from None
     names.label("submitter", given.submitter)
@@ -125,11 +130,11 @@ def _kind(target: Path, given: Deposit) -> PayloadKind:
     return kind
 
 
-def _order(bid: str, kind: PayloadKind, given: Deposit) -> BatchOrder:
+def _order(bid: str, kind: PayloadKind, given: Deposit, accepted: datetime) -> BatchOrder:
     return BatchOrder(
         bid=bid, profile=given.profile, kind=kind, name=given.name, submitter=given.submitter, update=given.update,
         digest=Sum.of(given.digest), about=given.about, response=given.response,
-        fail_at=cast("Stage | None", given.fail_at),
+        fail_at=cast("Stage | None", given.fail_at), accepted=accepted,
     )  # fmt: skip
 
 

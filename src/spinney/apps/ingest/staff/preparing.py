@@ -20,7 +20,8 @@ class Prepared:
 
 
 def prepare(settings: Settings) -> Iterator[Prepared]:
-    """Each is there when it is told. Raises OSError, NotAdmitted, InventoryUnusable."""
+    """Each is there when it is told. Raises OSError, NotAdmitted, InventoryUnusable, and NotThere for a storage that is
+    gone and has held objects: it is not begun anew."""
     folders = {
         "home": settings.home, "profiles": settings.profiles, "incoming": settings.incoming, "held": settings.held,
         "packages": settings.packages, **{f"area {name}": area for name, area in settings.areas.items()},
@@ -31,7 +32,11 @@ def prepare(settings: Settings) -> Iterator[Prepared]:
         yield Prepared(what=what, where=str(folder))
     with open_inventory(settings.inventory) as inventory:
         inventory.init()
+        used = inventory.storages()
     yield Prepared(what="inventory", where=without_password(settings.inventory))
     for name, target in settings.storage.items():
-        open_storage(target.url, algorithm=target.algorithm, endpoint=target.endpoint, region=target.region)
+        open_storage(
+            target.url, algorithm=target.algorithm, endpoint=target.endpoint, region=target.region,
+            make=name not in used,
+        )  # fmt: skip
         yield Prepared(what=f"storage {name}", where=target.url)

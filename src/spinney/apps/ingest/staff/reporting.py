@@ -12,8 +12,11 @@ from spinney.apps.ingest.staff.service import Service
 from spinney.job.handle import Child
 from spinney.model.errors import Refused
 from spinney.model.places import job_folder
+from spinney.model.states import State
 
 _PAGE = 1000
+READS = "processing"
+"""The stage of a batch at which its payload is refused."""
 
 
 def path_of(batch: Batch, name: str, number: int | None = None) -> str:
@@ -36,7 +39,9 @@ def as_of_now(service: Service, batch: Batch) -> report.Report:
     profile = profiles.load(service.settings, batch.order.profile)
     data.pop(f"reported {batch.told + 1}", None)  # of one that is being made
     seen = _Seen(service=service, id=batch.job.id, data=data)
-    return report_of(seen, service.settings, profile, batch.order, number=batch.told + 1)
+    was_refused = batch.job.state is State.FAILED and batch.job.stage == READS
+    fault = batch.job.message if was_refused else None
+    return report_of(seen, service.settings, profile, batch.order, number=batch.told + 1, fault=fault)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

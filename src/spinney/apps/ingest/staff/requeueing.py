@@ -9,7 +9,7 @@ from spinney.apps.ingest.staff.batches import BID, JID, batch, object_, seen
 from spinney.apps.ingest.staff.service import BATCH, OBJECT, Service
 from spinney.control.bulk import Plan, Report
 from spinney.model.errors import UsageError
-from spinney.model.jobs import Filter, Job
+from spinney.model.jobs import JOB_ID_MAX, Filter, Job
 from spinney.model.operators import Order, Verb
 from spinney.model.states import State
 from spinney.params.hints import did_you_mean
@@ -72,8 +72,8 @@ def _named(service: Service, name: str) -> Job:
         return batch(service, name).job
     if JID.fullmatch(name):
         return object_(service, name)
-    if name.isdecimal():
-        job = service.store.job(int(name[:13]))
+    if name.isdecimal() and len(name) <= len(str(JOB_ID_MAX)):
+        job = service.store.job(int(name))
         if job.type in (BATCH, OBJECT):
             return job
     raise UsageError(

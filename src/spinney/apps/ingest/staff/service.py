@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from spinney.apps.ingest.application import app
 from spinney.apps.ingest.application import batches as BATCHES
 from spinney.apps.ingest.application import objects as OBJECTS
 from spinney.apps.ingest.settings import Settings
@@ -33,6 +32,8 @@ def introduce(store: Store) -> None:
     replace."""
     if BATCH in store.types():
         return
+    from spinney.apps.ingest import app  # only here are its stages needed, and all that they need
+
     queues, locks = store.queues(), {known.name for known in store.locks.capacities()}
     store.register(
         [kind.spec for kind in app.types.values()],

@@ -9,10 +9,15 @@ from typing import BinaryIO, Protocol
 
 from spinney.apps.ingest.digests import Digest
 from spinney.apps.ingest.paths import NotAdmitted
+from spinney.model.errors import UsageError
 
 
 class NoSuchObject(NotAdmitted):
     """There is no such object, version or file in the storage; the message names it."""
+
+
+class NotThere(UsageError):
+    """Where the storage should be there is none, as when a disk is not mounted; the message names the place."""
 
 
 class Damaged(NotAdmitted):

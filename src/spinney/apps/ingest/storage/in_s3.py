@@ -6,7 +6,7 @@ from typing import BinaryIO
 
 from spinney.apps.ingest.paths import NotAdmitted, shown
 from spinney.apps.ingest.storage.bucket import Bucket, connect
-from spinney.apps.ingest.storage.contract import Busy, Late, NoSuchObject
+from spinney.apps.ingest.storage.contract import Busy, Late, NoSuchObject, NotThere
 from spinney.apps.ingest.storage.layout import (
     CONFIG,
     LAYOUT,
@@ -62,11 +62,16 @@ class S3Place:
         room.clear()
 
 
-def open_s3(name: str, prefix: str, endpoint: str | None, region: str | None, at: Step) -> tuple[S3Place, Layout]:
-    """The place at ``prefix``, made a storage root when there is nothing. Raises NotAdmitted, OSError."""
+def open_s3(
+    name: str, prefix: str, endpoint: str | None, region: str | None, make: bool, at: Step
+) -> tuple[S3Place, Layout]:  # fmt: skip
+    """The place at ``prefix``, made a storage root when there is nothing and ``make`` is set. Raises NotAdmitted,
+    NotThere, OSError."""
     bucket = connect(name, prefix, endpoint, region, AT_ONCE + 2)
     where = f"s3://{name}/{prefix}"
     if bucket.get(ROOT_DECLARATION) is None:
+        if not make:
+            raise NotThere(f"{shown(where)} is no storage root now; mend the URL, or make one there first")
         _establish(bucket, where)
     layout, config = bucket.get(LAYOUT), bucket.get(CONFIG)
     return S3Place(bucket, at), read_layout(layout.raw if layout else None, config.raw if config else None, where)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from spinney.apps.ingest.paths import NotAdmitted, opened_beneath, shown
-from spinney.apps.ingest.storage.contract import NoSuchObject
+from spinney.apps.ingest.storage.contract import NoSuchObject, NotThere
 from spinney.apps.ingest.storage.durable import make_folders, place_durably, sync_together
 from spinney.apps.ingest.storage.layout import (
     CONFIG,
@@ -93,11 +93,14 @@ class DiskPlace:
                 room.clear()
 
 
-def open_disk(root: Path, staging_folder: Path | None, at: Step) -> tuple[DiskPlace, Layout]:
-    """The place at ``root``, made a storage root when it is empty or not there. Raises NotAdmitted."""
-    root.mkdir(parents=True, exist_ok=True)
+def open_disk(root: Path, staging_folder: Path | None, make: bool, at: Step) -> tuple[DiskPlace, Layout]:
+    """The place at ``root``, made a storage root when it is empty or not there and ``make`` is set. Raises NotAdmitted,
+    NotThere."""
     place = DiskPlace(root, staging_folder or root / STAGING, at)
     if not (root / ROOT_DECLARATION).exists():
+        if not make:
+            raise NotThere(f"{shown(str(root))} is no storage root now; mount its disk, or mend the path")
+        root.mkdir(parents=True, exist_ok=True)
         _establish(root)
     if staging_folder is not None:
         staging_folder.mkdir(parents=True, exist_ok=True)

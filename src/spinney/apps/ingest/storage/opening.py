@@ -17,25 +17,29 @@ def open_storage(
     staging: Path | None = None,
     endpoint: str | None = None,
     region: str | None = None,
+    make: bool = True,
     at: Step = lambda step: None,
 ) -> Storage:
     """Open the storage root at ``target``; one that is empty or not there (a bucket has to be) is made one.
+
+    Unless ``make`` is False: what is empty may be a disk that is not mounted, and a new archive in its place would
+    take what the old one should have.
 
     ``target``: an absolute path, ``file:///archive`` or ``s3://bucket/prefix``. ``algorithm`` (sha512, sha256)
     addresses the content of objects that are new. ``staging`` is a folder on the file system of the root,
     by default in its extensions. ``endpoint`` and ``region`` are for S3; credentials come from where AWS's own
     tools find them (environment, profile, role) and from nowhere else. ``at`` is told each step of a put.
 
-    Raises NotAdmitted for a target that cannot be one, OSError when the system or the service fails.
+    Raises NotAdmitted for a target that cannot be one, NotThere, OSError when the system or the service fails.
     """
     if algorithm not in ADDRESSING:
         raise NotAdmitted(f"content cannot be addressed by '{shown(algorithm)}'; choose sha512 or sha256")
     text = str(target)
     if text.startswith("s3:"):
-        return _open_s3(text, algorithm, endpoint, region, at)
+        return _open_s3(text, algorithm, endpoint, region, make, at)
     from spinney.apps.ingest.storage.on_disk import open_disk
 
-    place, layout = open_disk(_folder(text), staging, at)
+    place, layout = open_disk(_folder(text), staging, make, at)
     return OcflStorage(place, layout, algorithm)
 
 
@@ -52,7 +56,9 @@ def _folder(text: str) -> Path:
     return path
 
 
-def _open_s3(text: str, algorithm: str, endpoint: str | None, region: str | None, at: Step) -> Storage:
+def _open_s3(
+    text: str, algorithm: str, endpoint: str | None, region: str | None, make: bool, at: Step
+) -> Storage:  # fmt: skip
     parts = urlsplit(text)
     if not parts.netloc or parts.netloc != parts.hostname or parts.query or parts.fragment:
         raise NotAdmitted("an S3 storage is named s3://bucket/prefix, without credentials in it; mend the target")
@@ -66,5 +72,5 @@ def _open_s3(text: str, algorithm: str, endpoint: str | None, region: str | None
         from spinney.apps.ingest.storage.in_s3 import open_s3
     except ImportError as error:
         raise NotAdmitted(f"an s3: storage needs boto3 ({error}); install spinney with its s3 extra") from None
-    place, layout = open_s3(parts.netloc, prefix, endpoint, region, at)
+    place, layout = open_s3(parts.netloc, prefix, endpoint, region, make, at)
     return OcflStorage(place, layout, algorithm)

@@ -67,6 +67,7 @@ def objects() -> None:
         sa.Column("created_us", Id, nullable=False),
         sa.Column("files", sa.Integer, nullable=False),
         sa.Column("size_bytes", Id, nullable=False),
+        sa.Column("verified", sa.Integer(), nullable=False),
         sa.PrimaryKeyConstraint("object_id", "version"),
     )
     op.create_index("inv_versions_by_batch", "inv_versions", ["batch_id", "object_id", "version"])

@@ -1,0 +1,105 @@
+"""What those who run the service have to mend fails nothing: objects rest until it is there again."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from apps.ingest.objects.scene import Service
+from spinney.apps.ingest import opened
+from spinney.apps.ingest.storage import NotThere
+from spinney.testing import Ran
+
+
+@pytest.fixture(autouse=True)
+def afresh() -> Iterator[None]:
+    """As in a process that has just begun."""
+    opened._inventory.cache_clear()
+    opened._storage.cache_clear()
+    yield
+    opened._inventory.cache_clear()
+    opened._storage.cache_clear()
+
+
+def rested(ran: Ran, *words: str) -> bool:
+    assert ran.outcome == "defer", ran.message
+    assert all(word in ran.message for word in words), ran.message
+    return True
+
+
+def unmounted(place: Path) -> Callable[[], None]:
+    """The disk that was mounted there is gone; returns what mounts it again."""
+    aside = place.with_name(f"{place.name}.disk")
+    place.rename(aside)
+    place.mkdir()
+
+    def mount() -> None:
+        place.rmdir()  # nothing was written where it should be
+        aside.rename(place)
+
+    return mount
+
+
+@pytest.mark.parametrize("was_open", [True, False])
+def test_an_archive_that_is_not_mounted_is_waited_for(service: Service, was_open: bool) -> None:
+    if was_open:
+        service.of_file(number=2).deposit()
+    deposit = service.of_file()
+    deposit.to("downloading")
+    mount = unmounted(service.folder / "archive")
+    assert rested(deposit.run("processing"), str(service.folder / "archive"), "mount")
+    mount()
+    assert deposit.run("processing").outcome == "ok"
+
+
+def test_an_archive_that_is_not_mounted_is_not_made_anew_by_who_prepares(service: Service) -> None:
+    service.of_file().deposit()
+    mount = unmounted(service.folder / "archive")
+    with pytest.raises(NotThere, match="mount its disk"):
+        service.prepare()
+    mount()
+    service.prepare()
+
+
+def test_an_inventory_that_is_gone_is_not_begun_anew(service: Service) -> None:
+    deposit = service.of_file()
+    deposit.to("downloading")
+    file, aside = service.folder / "home/inventory.db", service.folder / "aside.db"
+    file.rename(aside)
+    assert rested(deposit.run("processing"), "no inventory", "spinney ingest init")
+    assert not file.exists()
+    aside.rename(file)
+    assert deposit.run("processing").outcome == "ok"
+
+
+def test_a_working_area_that_is_not_there_is_waited_for(service: Service) -> None:
+    service.write(areas={"fast": "fast"})
+    service.profile(area="fast")
+    deposit = service.of_file()
+    assert rested(deposit.run("estimating"), "'fast'", "mount")
+    assert not (service.folder / "fast").exists()
+
+
+def test_a_profile_that_was_deleted_is_waited_for(service: Service) -> None:
+    deposit = service.of_file()
+    deposit.to("downloading")
+    profile = service.folder / "home/profiles/maps.toml"
+    kept = profile.read_text()
+    profile.unlink()
+    ran = deposit.run("downloading")
+    assert rested(ran, "there is no profile 'maps'")
+    assert not ran.signal.lane  # type: ignore[union-attr]
+    profile.write_text(kept)
+    assert deposit.run("downloading").outcome == "ok"
+
+
+def test_settings_that_cannot_be_read_let_the_whole_stage_rest(service: Service) -> None:
+    deposit = service.of_file()
+    settings = service.folder / "ingest.toml"
+    kept = settings.read_text()
+    settings.write_text("home = ")
+    ran = deposit.run("estimating")
+    assert rested(ran, "ingest.toml is no TOML")
+    assert ran.signal.lane  # type: ignore[union-attr]
+    settings.write_text(kept + "\n")
+    assert deposit.run("estimating").outcome == "ok"
