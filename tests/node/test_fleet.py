@@ -68,13 +68,14 @@ def test_a_drained_node_gives_back_what_has_not_begun_and_stays(house: House) ->
     node = house.node(name="elm", slots=1)
     house.run("nap", *({} for _ in range(5)))  # so that run times are known
     go, notes = house.file("go"), house.file("notes")
-    behind = house.submit("nap", *({"seconds": 0.001} for _ in range(3)), {"seconds": 0.8}, *({} for _ in range(60)))
+    behind = house.submit("nap", *({"seconds": 0.001} for _ in range(3)), {"seconds": 3.0}, *({} for _ in range(60)))
     until(lambda: status(house, "elm").leases > 5, "it looks ahead")
     # When an operator drains it
     house.store.fleet.drain("elm", ANN, now_us=now_us())
     nudge_all(house.run_dir)
-    # Then it holds nothing once what runs has finished, and takes nothing, but is there
-    until(lambda: status(house, "elm").leases == 0, "all is given back or has ended", deadline_s=5)
+    # Then it gives back what has not begun, holds nothing once what runs has finished, takes nothing, but is there
+    until(lambda: status(house, "elm").leases <= 1, "what has not begun is given back", deadline_s=3)
+    until(lambda: status(house, "elm").leases == 0, "what runs has ended", deadline_s=10)
     left = [job for job in map(house.store.job, behind) if job.state is State.PENDING]
     assert left
     assert {job.attempts for job in left} == {0}

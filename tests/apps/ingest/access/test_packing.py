@@ -305,7 +305,7 @@ def unpacked(package: Path, into: Path) -> Path:
             zipped.extractall(into)
     else:
         with tarfile.open(package) as tarred:
-            tarred.extractall(into, filter="data")
+            tarred.extractall(into)  # of our own making; filters came with Python 3.11.4
     return into
 
 
