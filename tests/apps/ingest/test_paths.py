@@ -56,23 +56,3 @@ def test_a_named_pipe_is_refused_at_once(tmp_path: Path) -> None:
 def test_a_file_that_is_gone_is_named(tmp_path: Path) -> None:
     with pytest.raises(NotAdmitted, match="'a/b' is not there"), paths.opened_beneath(tmp_path, "a/b"):
         pass
-
-
-def test_folders_within_each_other_are_refused(tmp_path: Path) -> None:
-    paths.apart(tmp_path / "a", tmp_path / "ab", "source and archive")
-    for one, other in ((tmp_path, tmp_path / "a"), (tmp_path / "a", tmp_path), (tmp_path, tmp_path)):
-        with pytest.raises(NotAdmitted, match="within each other"):
-            paths.apart(one, other, "source and archive")
-
-
-@pytest.mark.parametrize("text", ["relative", "/nowhere/at/all"])
-def test_a_folder_must_be_absolute_and_there(text: str) -> None:
-    with pytest.raises(NotAdmitted, match=text):
-        paths.folder(text, "source")
-
-
-def test_a_file_is_no_folder(tmp_path: Path) -> None:
-    (tmp_path / "file").touch()
-
-    with pytest.raises(NotAdmitted, match="no folder"):
-        paths.folder(str(tmp_path / "file"), "source")

@@ -45,7 +45,6 @@ from spinney.job.handle import Child
 from spinney.model.errors import BadParameters
 
 PAYLOAD = "payload"
-_CHUNK = 1 << 20
 _AT_ONCE = 1000
 """Objects in memory: a batch may have any number of them."""
 _OF_ROWS = {
@@ -126,7 +125,7 @@ def _taken(found: Settings, job: Job, order: BatchOrder) -> Path:
             return _taken(found, job, order)
         except OSError:  # another disk, or one without links
             with source.open("rb") as file:
-                copying.copy_hashed(file, beside, (), durable=True)
+                copying.copy(file, beside)
         beside.replace(target)
         copying.sync_folder(target.parent)
         copying.sync_folder(job.folder)
@@ -140,8 +139,7 @@ def _require_digest(path: Path, given: Sum) -> None:
     wanted = given.digest()
     sums = Sums([wanted.algorithm])
     with path.open("rb") as file:
-        while chunk := file.read(_CHUNK):
-            sums.update(chunk)
+        sums.read(file)
     if sums.values()[wanted.algorithm] != wanted.value:
         raise NotAdmitted(
             f"the payload '{shown(path.name)}' has the {wanted.algorithm} {sums.values()[wanted.algorithm]}, not "

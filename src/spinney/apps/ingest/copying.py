@@ -1,48 +1,26 @@
 """Copying files with their digests computed on the way, and making what was written durable."""
 
-import hashlib
 import os
-from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import BinaryIO
+
+from spinney.apps.ingest.digests import Sums
 
 CHUNK_BYTES = 1 << 20
 
 
-def copy_hashed(
-    source: BinaryIO,
-    target: Path,
-    algorithms: Collection[str],
-    *,
-    durable: bool,
-    between: Callable[[int], None] = lambda copied: None,
-) -> tuple[int, Mapping[str, str]]:
-    """Copy an open file to ``target`` (which must not be there); returns its size and digests.
-
-    The times of the source are kept. ``durable``: the copy is on disk when this returns.
-    ``between`` is called after each chunk with its size, so that a long copy can show progress or
-    be called off.
-    """
-    sums = {a: hashlib.new(a, usedforsecurity=False) for a in algorithms}
+def copy(source: BinaryIO, target: Path, sums: Sums | None = None) -> int:
+    """Copy all that ``source`` has to ``target``, which must not be there, and take it into ``sums``; returns its size
+    in bytes. On disk when this returns; its entry in the folder is the caller's to sync."""
     size = 0
     with target.open("xb", buffering=0) as out:
         while chunk := source.read(CHUNK_BYTES):
-            _write_all(out, chunk)
-            for s in sums.values():
-                s.update(chunk)
+            if sums is not None:
+                sums.update(chunk)
             size += len(chunk)
-            between(len(chunk))
-        times = os.fstat(source.fileno())
-        os.utime(out.fileno(), ns=(times.st_atime_ns, times.st_mtime_ns))
-        if durable:
-            os.fsync(out.fileno())
-    return size, {a: s.hexdigest() for a, s in sums.items()}
-
-
-def digest(path: Path, algorithm: str = "sha256") -> str:
-    """The hexadecimal digest of a file."""
-    with path.open("rb", buffering=0) as file:
-        return hashlib.file_digest(file, lambda: hashlib.new(algorithm, usedforsecurity=False)).hexdigest()
+            _write_all(out, chunk)
+        os.fsync(out.fileno())
+    return size
 
 
 def write_durably(path: Path, text: str) -> None:
@@ -63,12 +41,6 @@ def sync_folder(path: Path) -> None:
         os.fsync(at)
     finally:
         os.close(at)
-
-
-def sync_folders(top: Path) -> None:
-    """The same for a folder and all below it."""
-    for at, _, _ in os.walk(top):
-        sync_folder(Path(at))
 
 
 def _write_all(out: BinaryIO, chunk: bytes) -> None:

@@ -11,7 +11,7 @@ import zlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Protocol
+from typing import BinaryIO, Protocol
 
 from spinney.apps.ingest.paths import NotAdmitted, shown
 
@@ -24,6 +24,7 @@ NUMERIC = frozenset({"adler32", "crc32"})
 """Values that tools print as a number, so that leading zeros may be missing."""
 
 _SHOWN_MAX = 140
+_CHUNK_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +91,12 @@ class Sums:
         """Take in the next bytes."""
         for one in self._sums.values():
             one.update(chunk)
+
+    def read(self, file: BinaryIO, between: Callable[[int], object] = lambda taken: None) -> None:
+        """Take in all that a file has. ``between`` gets the size of each chunk, and may call it off by raising."""
+        while chunk := file.read(_CHUNK_BYTES):
+            self.update(chunk)
+            between(len(chunk))
 
     def values(self) -> dict[str, str]:
         """Algorithm to lowercase hexadecimal, of what has been taken in so far."""

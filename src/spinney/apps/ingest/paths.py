@@ -65,29 +65,6 @@ def relative(path: str) -> str:
     return path
 
 
-def folder(text: str, what: str) -> Path:
-    """The real path of an existing folder, all links resolved; else raise NotAdmitted."""
-    path = Path(text)
-    if not path.is_absolute():
-        raise NotAdmitted(f"the {what} '{shown(text)}' is not absolute; give the whole path")
-    try:
-        real = path.resolve(strict=True)
-    except (OSError, RuntimeError) as error:
-        raise NotAdmitted(f"the {what} '{shown(text)}' cannot be reached ({error}); mend the path") from None
-    if not real.is_dir():
-        raise NotAdmitted(f"the {what} '{shown(text)}' is no folder; give one")
-    return real
-
-
-def apart(one: Path, other: Path, what: str) -> None:
-    """Raise NotAdmitted when one of two folders lies within the other."""
-    if one == other or one in other.parents or other in one.parents:
-        raise NotAdmitted(
-            f"{what}: '{shown(str(one))}' and '{shown(str(other))}' lie within each other, so that "
-            f"what is written would be read again; choose folders apart"
-        )
-
-
 @contextmanager
 def opened_beneath(root: Path, path: str) -> Iterator[BinaryIO]:
     """The regular file at ``path`` below ``root``, open for reading; no link is followed on the way.

@@ -280,11 +280,6 @@ class Operation:
             raise Refused(f"job {job_id} is {row.state}, and only an open job can be {what}; open it again first")
         return row
 
-    def _kept_by_hold(self, row: Row) -> bool:
-        return row.state is State.HELD and (
-            self.tx.value("select waits_for from parked where job_id = ?", (row.id,)) == covering.HELD_BY_HOLD
-        )
-
     def _taken_out(self, row: Row, leased: bool) -> bool:
         """Take it out of ``ready``; whether it stood there (a long submission may not have put it there yet)."""
         if leased or row.state is not State.PENDING:

@@ -37,7 +37,6 @@ from spinney.model import names
 from spinney.model.errors import BadName, UsageError
 
 SHOW_S = 0.5
-_CHUNK = 1 << 20
 
 
 def downloading(job: Job, order: ObjectOrder) -> dict[str, Any]:
@@ -153,17 +152,12 @@ def _held(at: Work, row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _copied(source: Path, target: Path, folder: Path, sums: Sums) -> int:
-    size = 0
     # Where no name that a depositor chooses can be too long by ours, or meet it.
     beside = fetching.aside_of(folder) / "held"
     beside.parent.mkdir(exist_ok=True)
-    with source.open("rb") as file, beside.open("wb") as out:
-        while chunk := file.read(_CHUNK):
-            sums.update(chunk)
-            size += len(chunk)
-            out.write(chunk)
-        out.flush()
-        os.fsync(out.fileno())  # an area of its own is not the engine's to sync
+    beside.unlink(missing_ok=True)
+    with source.open("rb") as file:
+        size = copying.copy(file, beside, sums)  # synced, for an area of its own is not the engine's to sync
     beside.replace(target)
     copying.sync_folder(target.parent)
     return size

@@ -30,8 +30,6 @@ from spinney.apps.ingest.paths import NotAdmitted, opened_beneath, shown
 from spinney.apps.ingest.storage import Incoming
 from spinney.node.instance import boot_id
 
-_CHUNK = 1 << 20
-
 
 def unpacked(at: Work, container: dict[str, Any]) -> list[Incoming]:
     """The files of a container that was fetched (``container``: its row). Raises NotAdmitted."""
@@ -68,9 +66,7 @@ def _hashed(at: Work, into: Path, members: list[Member]) -> Iterator[dict[str, A
     for member in members:
         sums = Sums(algorithms(at))
         with opened_beneath(into, member.path) as file:
-            while chunk := file.read(_CHUNK):
-                sums.update(chunk)
-                at.job.check_cancelled()
+            sums.read(file, lambda _: at.job.check_cancelled())
         yield {"path": member.path, "size": member.size_bytes, "sums": sums.values()}
 
 

@@ -32,15 +32,7 @@ def copy(source: BinaryIO, target: Path, given: Digest | None) -> int:
     """Copy all that ``source`` has to ``target``, which must not be there; returns its size in bytes. On disk when this
     returns. Raises Refused when it has not the digest that was given, or changed while it was read."""
     sums = Sums([given.algorithm] if given else [])
-    size = 0
-    with target.open("xb", buffering=0) as out:
-        while chunk := source.read(copying.CHUNK_BYTES):
-            sums.update(chunk)
-            size += len(chunk)
-            left = memoryview(chunk)
-            while left:
-                left = left[out.write(left) :]
-        os.fsync(out.fileno())
+    size = copying.copy(source, target, sums)
     name = shown(target.name)
     found = os.fstat(source.fileno())
     if stat.S_ISREG(found.st_mode) and found.st_size != size:
