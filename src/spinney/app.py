@@ -29,6 +29,8 @@ import orjson
 from spinney.config import Settings, settings
 from spinney.job.options import Options
 from spinney.jobtype.kinds import (
+    ExternalJob,
+    ExternalJobOptions,
     FunctionJob,
     JobOptions,
     JobType,
@@ -112,6 +114,12 @@ class Spinney:
     def program(self, name: str, argv: Sequence[str], **options: Unpack[ProgramJobOptions]) -> ProgramJob:
         """Make a program of any language a job type of one stage."""
         made = ProgramJob(name, argv, self, options)
+        self._add(made)
+        return made
+
+    def external(self, name: str, **options: Unpack[ExternalJobOptions]) -> ExternalJob:
+        """A job type of one stage that a party runs which is no node: it claims it over the API."""
+        made = ExternalJob(name, self, options)
         self._add(made)
         return made
 

@@ -13,16 +13,18 @@ from typing import Any, Protocol, TypedDict, TypeVar, Unpack, overload
 from spinney.job.handle import Job
 from spinney.job.options import Options
 from spinney.jobtype.stage import (
+    ExternalOptions,
     ProgramOptions,
     Stage,
     StageOptions,
+    external_stage,
     function_stage,
     program_stage,
     require_known,
     seconds,
 )
 from spinney.model.errors import UsageError
-from spinney.model.types import StageSpec, TypeSpec
+from spinney.model.types import Isolation, StageSpec, TypeSpec
 from spinney.params import signature
 from spinney.params.parameters import Parameters, Reader, reader
 
@@ -33,6 +35,7 @@ Runner = Callable[[str, Job], Any]
 """Takes a job's parameters as JSON text and its handle; returns the stage's value (or, of an async
 function, a coroutine) or raises one of the signals."""
 _ANY_STAGES = (StageSpec(name="any"),)
+_WITHOUT_FUNCTION = {Isolation.PROGRAM: "a program", Isolation.EXTERNAL: "what a party runs"}
 
 
 class WholeOptions(TypedDict, total=False):
@@ -70,6 +73,10 @@ class JobOptions(StageOptions, WholeOptions, total=False):
 
 class ProgramJobOptions(ProgramOptions, WholeOptions, total=False):
     """What may be said of a job type with one program."""
+
+
+class ExternalJobOptions(ExternalOptions, WholeOptions, total=False):
+    """What may be said of a job type with one stage that a party runs which is no node."""
 
 
 class Desk(Protocol):
@@ -164,14 +171,14 @@ class JobType:
         """What runs that stage; a coroutine function when the stage's function is async."""
         found = self._stages.get(stage)
         if found is None or found.function is None:
-            what = "no stage" if found is None else "a program, no function, as stage"
+            what = "no stage" if found is None else f"{_WITHOUT_FUNCTION[found.spec.isolation]}, no function, as stage"
             there = ", ".join(self._stages)
             raise UsageError(f"job type {self.name!r} has {what} {stage!r}; its stages are: {there}")
         read = reader(f"stage {stage!r} of {self.name!r}", found.signature, self._fields)
         return _runner(found.function, read, found.signature.job_name)
 
     def function(self, stage: str | None = None) -> Callable[..., Any] | None:
-        """The bare function of a stage (the first unless named); None for a program."""
+        """The bare function of a stage (the first unless named); None for a program, and for a party's stage."""
         return self._stages[stage or next(iter(self._stages))].function
 
     @property
@@ -226,6 +233,16 @@ class ProgramJob(JobType):
         self._add(program_stage(name, name, argv, own))
 
 
+class ExternalJob(JobType):
+    """A job type that is one stage which a party runs that is no node."""
+
+    def __init__(self, name: str, desk: Desk, options: ExternalJobOptions) -> None:
+        require_known(f"job type {name!r}", options, ExternalJobOptions)
+        whole, own = _divided(options)
+        super().__init__(name, desk, whole)
+        self._add(external_stage(name, name, own))
+
+
 class Pipeline(JobType):
     """A job type of several stages, which run in the order in which they are defined."""
 
@@ -242,6 +259,10 @@ class Pipeline(JobType):
     def program(self, name: str, argv: Sequence[str], **options: Unpack[ProgramOptions]) -> None:
         """The next stage is a program of any language, given as a list of arguments."""
         self._add(program_stage(self.name, name, argv, options))
+
+    def external(self, name: str, **options: Unpack[ExternalOptions]) -> None:
+        """The next stage is run elsewhere: a party that is no node claims it over the API (docs/external.md)."""
+        self._add(external_stage(self.name, name, options))
 
     def _stage(self, function: F, options: StageOptions) -> F:
         self._add(function_stage(self.name, function, options))

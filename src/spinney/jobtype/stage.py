@@ -40,6 +40,13 @@ class StageOptions(AnyStageOptions, total=False):
     """``process`` (the default; ``async`` for an async function), ``cold``, ``thread`` or ``async``."""
 
 
+class ExternalOptions(AnyStageOptions, total=False):
+    """What may be said of a stage that a party runs which is no node."""
+
+    params: Mapping[str, Any]
+    """Parameter name to type; unless given the party takes whatever comes."""
+
+
 class ProgramOptions(AnyStageOptions, total=False):
     """What may be said of a stage that is a program."""
 
@@ -56,9 +63,9 @@ class Stage:
     spec: StageSpec
     signature: Signature
     function: Callable[..., Any] | None
-    """None: a program."""
+    """None: a program, or a party's."""
     declared: bool = True
-    """False: a program that says nothing of its parameters."""
+    """False: a program (or a party's stage) that says nothing of its parameters."""
 
 
 def function_stage(type_name: str, function: Callable[..., Any], options: StageOptions) -> Stage:
@@ -70,7 +77,7 @@ def function_stage(type_name: str, function: Callable[..., Any], options: StageO
     require_known(where, options, StageOptions)
     found = signature.of_function(where, function)
     adapter(where, {n: f for n, f in found.fields.items() if not is_plain(f.annotation)}, "ignore")
-    spec = StageSpec(name=name, isolation=_isolation(where, function, options), **_policy(where, options))
+    spec = StageSpec(name=name, isolation=_isolation(where, name, function, options), **_policy(where, options))
     return Stage(spec=spec, signature=found, function=function)
 
 
@@ -92,6 +99,16 @@ def program_stage(type_name: str, name: str, argv: Sequence[str], options: Progr
         exit_codes=_exit_codes(where, options.get("exit_codes", {})),
         **_policy(where, options),
     )
+    return Stage(spec=spec, signature=found, function=None, declared="params" in options)
+
+
+def external_stage(type_name: str, name: str, options: ExternalOptions) -> Stage:
+    """A stage that nothing of the application runs: a party claims it over the API."""
+    where = f"stage {name!r} of {type_name!r}"
+    require_known(where, options, ExternalOptions)
+    found = signature.of_mapping(where, options.get("params", {}))
+    adapter(where, found.fields, "ignore")
+    spec = StageSpec(name=name, isolation=Isolation.EXTERNAL, **_policy(where, options))
     return Stage(spec=spec, signature=found, function=None, declared="params" in options)
 
 
@@ -131,10 +148,14 @@ def _locks(where: str, locks: Sequence[str | LockSpec]) -> tuple[LockSpec, ...]:
         raise UsageError(f"{where}: {error}") from error
 
 
-def _isolation(where: str, function: Callable[..., Any], options: StageOptions) -> Isolation:
+def _isolation(where: str, name: str, function: Callable[..., Any], options: StageOptions) -> Isolation:
     is_async = inspect.iscoroutinefunction(function)
     wanted = options.get("isolation", Isolation.ASYNC if is_async else Isolation.PROCESS)
-    offered = [i for i in Isolation if i is not Isolation.PROGRAM]
+    offered = [i for i in Isolation if i not in (Isolation.PROGRAM, Isolation.EXTERNAL)]
+    if wanted == Isolation.EXTERNAL:
+        raise UsageError(
+            f"{where}: a stage that runs elsewhere has no function; write external({name!r}, …) in its place"
+        )
     if wanted not in offered:
         raise UsageError(f"{where}: isolation is one of {listed(offered)}, not {wanted!r}")
     if wanted == Isolation.ASYNC and not is_async:

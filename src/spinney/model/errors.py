@@ -4,6 +4,8 @@
 be meant (usage), 1 when the state of things does not allow it.
 """
 
+import math
+
 
 class SpinneyError(Exception):
     """Something in Spinney went wrong; the message says what to do next."""
@@ -50,6 +52,27 @@ class NoSuchJob(SpinneyError):
 
 class Refused(SpinneyError):
     """The state of the store forbids this now; the message says what would allow it."""
+
+
+class NoSuch(Refused):
+    """Nothing of that name is there; the message names the nearest, or how to list what there is."""
+
+
+class Forbidden(SpinneyError):
+    """Who asks may not do this; the message says what it takes, and whom to ask."""
+
+
+class BadLogin(SpinneyError):
+    """Who asks is not known: the name or the secret is wrong, or no longer good. Log in again, or ask an admin."""
+
+
+class TooSoon(Refused):
+    """Too many attempts have failed, or are made at once; the message says after how many seconds to try again."""
+
+    def __init__(self, wait_s: float, *, why: str = "too many attempts have failed") -> None:
+        self.wait_s = wait_s
+        said = max(1, math.ceil(wait_s))
+        super().__init__(f"{why}; try again in {said} {'second' if said == 1 else 'seconds'}")
 
 
 class DuplicateKey(Refused):

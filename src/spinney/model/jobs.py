@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from spinney.model import lineage
+from spinney.model.access import Within
 from spinney.model.fleet import Load
 from spinney.model.homes import Root
 from spinney.model.outcomes import Outcome
@@ -257,6 +258,10 @@ class Filter:
     """Only what is held, or will be because a hold lies on this very job."""
     key: str | None = None
     """Only the job that has this key now: at the top of a tree, or below ``parent_id`` where that is named."""
+    within: Within | None = None
+    """Only what somebody's limits let him see; None: all."""
+    beyond: Within | None = None
+    """Only what they do not let him see."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -292,6 +297,14 @@ class NodeInfo:
     """Where its jobs have their folders, in a store whose folders are local (``spinney.model.homes``)."""
     root: Root | None = None
     """Its folder root, told when it joins."""
+    lease_s: float | None = None
+    """Of a party that is no node (``spinney.model.external``): so long it may be silent; None: a node, for which each
+    observer has a period of its own."""
+
+    @property
+    def is_party(self) -> bool:
+        """Whether it runs external stages alone, and nothing else."""
+        return self.lease_s is not None
 
     @property
     def claims(self) -> bool:

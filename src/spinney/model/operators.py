@@ -280,11 +280,12 @@ class StageStats:
     pending: int
     running: int
     """Occupied slots."""
-    ended: int
-    """Attempts that ended within the window."""
-    failures: int
+    ended: int | None
+    """Attempts that ended within the window; None (as below): somebody is limited to collections, and it cannot be
+    told apart by these."""
+    failures: int | None
     """Those of them that ended with an error, a time limit, or the death of their worker or node."""
-    rate: float
+    rate: float | None
     """Attempts a second that ended within the window."""
     sampled: int
     """Attempts of which the times below were taken: those of jobs next to what is at work, not of all jobs."""
@@ -307,8 +308,8 @@ class QueueStats:
     waiting: int
     held: int
     failed: int
-    rate: float
-    """Attempts a second that ended within the window."""
+    rate: float | None
+    """Attempts a second that ended within the window; None: cannot be told apart by collection."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -343,8 +344,8 @@ class Stats:
     at_us: int
     window_s: float
     """What was looked back at for rates: at least what was asked for, by whole slices of ten seconds."""
-    rate: float
-    """Attempts a second that ended within the window, over all queues."""
+    rate: float | None
+    """Attempts a second that ended within the window, over all queues; None: cannot be told apart by collection."""
     states: Mapping[str, int]
     """How many jobs stand in each state, exactly."""
     queues: Sequence[QueueStats]

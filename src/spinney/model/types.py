@@ -39,6 +39,8 @@ class Isolation(StrEnum):
     """In the event loop of one warm child that many attempts share."""
     PROGRAM = "program"
     """A program of any language, started by a warm worker."""
+    EXTERNAL = "external"
+    """By a party that is no node, which claims it over the API (``spinney.model.external``). Nodes leave it alone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,13 +13,22 @@ from typing import Annotated, Any, Union, get_args, get_origin
 
 import orjson
 import typing_extensions as te
-from pydantic import BeforeValidator, ConfigDict, TypeAdapter, ValidationError, WithJsonSchema
+from pydantic import (
+    BeforeValidator,
+    ConfigDict,
+    SecretBytes,
+    SecretStr,
+    TypeAdapter,
+    ValidationError,
+    WithJsonSchema,
+)
 from pydantic.errors import PydanticUserError
-from pydantic_core import PydanticSerializationError
+from pydantic_core import PydanticSerializationError, to_jsonable_python
 
 from spinney.model import locking
 from spinney.model.errors import BadParameters, UsageError
 from spinney.model.signals import Fail
+from spinney.params.masking import secretive
 from spinney.params.refusals import Fault, Problem, check_locks, refusal
 from spinney.params.signature import Declared, Signature, is_plain, shown
 
@@ -52,6 +61,7 @@ class Parameters:
         }
         if not anything:
             _require_known(type_name, named, self._fields)
+        _require_no_secret(type_name, named, self._fields)
         self._plain = all(is_plain(_path_as(str, f.annotation)) for f in self._fields.values())
 
     @cached_property
@@ -92,10 +102,11 @@ class Parameters:
         try:
             valid = self._rows.validate_python(rows)
         except ValidationError as error:
-            raise self._refusal(error, rows, first) from error
+            # Of what was validated a ValidationError quotes the values.
+            raise self._refusal(error, rows, first) from (None if self._secret else error)
         try:
             if not self._plain:
-                valid = self._rows.dump_python(valid, mode="json")
+                valid = self._dumped(self._rows, valid)
             if self._locks:
                 for row in valid:
                     check_locks(self._type_name, self._locks, row)
@@ -103,6 +114,16 @@ class Parameters:
             return [dumps(row).decode() for row in valid]
         except (TypeError, PydanticSerializationError) as error:
             raise self._no_json(rows, first) or error from error
+
+    def _dumped(self, by: TypeAdapter[Any], valid: Any) -> Any:
+        if not self._secret:
+            return by.dump_python(valid, mode="json")
+        # As JSON pydantic would write its stars, and the stage needs the value.
+        return to_jsonable_python(_revealed(by.dump_python(valid, mode="python")))
+
+    @cached_property
+    def _secret(self) -> bool:
+        return not self._plain and secretive(self.schema)
 
     def _refusal(self, error: ValidationError, rows: list[Any], first: int | None) -> BadParameters:
         found = error.errors(include_url=False, include_context=False)
@@ -160,14 +181,16 @@ def adapter(where: str, fields: Mapping[str, Declared], extra: str) -> TypeAdapt
 
 
 def _converting(where: str, signature: Signature) -> Reader:
-    convert = adapter(where, signature.fields, "allow" if signature.extra else "ignore").validate_json
+    made = adapter(where, signature.fields, "allow" if signature.extra else "ignore")
+    convert, secret = made.validate_json, secretive(made.json_schema())
 
     def converted(text: str) -> dict[str, Any]:
         try:
             found: dict[str, Any] = convert(text)
         except ValidationError as error:
             faults = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
-            raise Fail(f"the parameters do not fit {where}: {faults}", retryable=False) from error
+            cause = None if secret else error  # which quotes the values
+            raise Fail(f"the parameters do not fit {where}: {faults}", retryable=False) from cause
         return found
 
     return converted
@@ -200,6 +223,28 @@ def _require_known(type_name: str, named: Iterable[str], fields: Mapping[str, De
                 f"job type {type_name!r} has a lock named by {{{name}}}, but no parameter {name!r}; "
                 f"add it to a stage or mend the lock"
             )
+
+
+def _require_no_secret(type_name: str, named: Iterable[str], fields: Mapping[str, Declared]) -> None:
+    for name in named:
+        annotation = fields[name].annotation if name in fields else str
+        if not is_plain(annotation) and secretive(adapter(type_name, {name: fields[name]}, "forbid").json_schema()):
+            raise UsageError(
+                f"job type {type_name!r} has a lock named by the secret parameter {name!r}, and names of locks are "
+                f"shown; name the lock by another parameter"
+            )
+
+
+def _revealed(value: Any) -> Any:
+    """What pydantic dumped, with the values of secrets in place of what hides them."""
+    if isinstance(value, SecretStr | SecretBytes):
+        found = value.get_secret_value()
+        return found.decode() if isinstance(found, bytes) else found
+    if isinstance(value, dict):
+        return {name: _revealed(part) for name, part in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [_revealed(part) for part in value]
+    return value
 
 
 def _without_form(fields: Mapping[str, Declared]) -> str:

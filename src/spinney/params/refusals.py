@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from spinney.model import locking
 from spinney.model.errors import BadName, BadParameters
 from spinney.params.hints import did_you_mean
+from spinney.params.masking import holds_secret
 
 _SHOWN = 5
 """Problems in one message; a list of fifty helps nobody."""
@@ -37,7 +38,7 @@ def refusal(
     type_name: str, schema: Mapping[str, Any], problems: Iterable[Problem], where: str = ""
 ) -> BadParameters:
     """The error that names every problem and what is expected instead."""
-    shown = list(dict.fromkeys(_sentence(schema, p) for p in problems))[:_SHOWN]
+    shown = list(dict.fromkeys(sentence(schema, p) for p in problems))[:_SHOWN]
     return BadParameters(
         f"job type {type_name!r}{where}: {'; '.join(shown)}. "
         f"It takes {_signature(schema)}. Nothing was submitted; mend this and submit again"
@@ -57,17 +58,26 @@ def check_locks(type_name: str, templates: Iterable[str], params: Mapping[str, A
             ) from error
 
 
-def _sentence(schema: Mapping[str, Any], problem: Problem) -> str:
+def sentence(schema: Mapping[str, Any], problem: Problem) -> str:
+    """What is wrong, and what is expected instead; of a secret not its value."""
     name, top = problem.name, problem.name.split(".")[0]
     if problem.fault is Fault.UNKNOWN:
         return f"there is no parameter {name!r}{did_you_mean(name, schema.get('properties', {}))}"
     if problem.fault is Fault.MISSING:
         return f"parameter {name!r} is missing"
     expected = describe(property_of(schema, top), schema)
+    if _is_secret(schema, top):
+        # Neither its value nor what a validator says of it, which may quote it.
+        return f"parameter {top!r} is wrong{f' at {name!r}' if name != top else ''}: it must be {expected}"
     if name != top:
         return f"parameter {top!r} is wrong at {name!r}, {_short(problem.value)}: {problem.detail}"
     detail = f" ({problem.detail})" if problem.detail else ""
     return f"parameter {name!r} must be {expected}, not {_short(problem.value)}{detail}"
+
+
+def _is_secret(schema: Mapping[str, Any], top: str) -> bool:
+    known = schema.get("properties", {})
+    return holds_secret(schema, known.get(top, schema))
 
 
 def _signature(schema: Mapping[str, Any]) -> str:
@@ -80,6 +90,7 @@ def _signature(schema: Mapping[str, Any]) -> str:
 
 
 _FORMATS = {
+    "password": "a secret text",
     "path": "a path",
     "file-path": "a path of a file",
     "directory-path": "a path of a folder",

@@ -9,7 +9,8 @@ import orjson
 
 from spinney.model.errors import BadParameters
 from spinney.model.types import TypeSpec
-from spinney.params.refusals import Fault, Problem, check_locks, property_of, refusal
+from spinney.params.masking import require_unmasked, secretive
+from spinney.params.refusals import Fault, Problem, check_locks, property_of, refusal, sentence
 
 if TYPE_CHECKING:
     from jsonschema.protocols import Validator
@@ -35,6 +36,15 @@ def validate_against_schema(type_name: str, schema: Mapping[str, Any], params: A
     _schema_checker(type_name, schema)(params)
 
 
+def faults(schema: Mapping[str, Any], params: Mapping[str, Any]) -> dict[str, str]:
+    """By parameter: what is wrong with it, in a sentence. Empty: all fit. For forms, which tell it at its field."""
+    found: dict[str, str] = {}
+    for error in _validator(orjson.dumps(schema, option=orjson.OPT_SORT_KEYS)).iter_errors(params):
+        for problem in _problems(schema, params, error):
+            found.setdefault(problem.name.split(".")[0], sentence(schema, problem))
+    return found
+
+
 def from_words(schema: Mapping[str, Any], words: Mapping[str, str]) -> dict[str, Any]:
     """Parameters from ``name=text`` pairs of a command line.
 
@@ -45,20 +55,23 @@ def from_words(schema: Mapping[str, Any], words: Mapping[str, str]) -> dict[str,
 
 
 def _schema_checker(type_name: str, schema: Mapping[str, Any]) -> Check:
-    quick = _Quick.of(schema)
+    quick, secret = _Quick.of(schema), secretive(schema)
     text = orjson.dumps(schema, option=orjson.OPT_SORT_KEYS)
 
     def check(params: Any) -> None:
         if not isinstance(params, dict):
+            told = f"{type(params).__name__}, which may hold a secret" if secret else repr(params)
             raise BadParameters(
                 f"the parameters of job type {type_name!r} must be a JSON object such as "
-                f'{{"name": "value"}}, not {params!r}; mend this and submit again'
+                f'{{"name": "value"}}, not {told}; mend this and submit again'
             )
         if not schema or (quick is not None and quick.fits(params)):
             return
         errors = list(_validator(text).iter_errors(params))
         if errors:
             raise refusal(type_name, schema, (p for e in errors for p in _problems(schema, params, e)))
+        if secret:
+            require_unmasked(type_name, schema, params)
 
     return check
 
