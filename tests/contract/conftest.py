@@ -22,7 +22,7 @@ from .words import USUAL, Clock, Site
 
 COUNTERS = (
     "job", "fence", "lane", "share", "node", "registry", "hold", "lift", "lift_swept", "hold_sweep", "removed", "home",
-    "fetch", "marks", "turn",
+    "fetch", "marks", "turn", "webhook", "webhook_event",
 )  # fmt: skip
 
 Opener = Callable[[], Store]

@@ -8,6 +8,7 @@ import pytest
 from spinney.model.errors import BadName, Refused, UnknownType, UsageError
 from spinney.model.jobs import Lease
 from spinney.model.operators import Author, QueueChange, QueueInfo
+from spinney.model.schedules import Schedule
 from spinney.model.serving import Serves
 from spinney.model.types import QueueSpec
 from spinney.stores.contract import Store
@@ -442,3 +443,103 @@ def test_the_doctor_finds_nothing_wrong_with_what_nobody_may_serve(queued: Site)
     queued.submit(n=3, queue="q")
 
     assert list(queued.store.doctor.examine(now_us=queued.now)) == []
+
+
+# --- made and deleted -------------------------------------------------------------------------
+
+
+def create(site: Site, **spec: Any) -> QueueInfo:
+    return site.store.queueing.create(QueueSpec(**{"name": "new"} | spec), ANN, now_us=site.now)
+
+
+def delete(site: Site, name: str = "new") -> None:
+    site.store.queueing.delete(name, ANN, now_us=site.now)
+
+
+def test_a_queue_is_made_and_obeyed_and_deleted(site: Site, open_another: Callable[[], Store]) -> None:
+    other = open_another()
+    spec = QueueSpec(name="new", limit=1, order="fifo", type="one")
+
+    info = create(site, limit=1, order="fifo", type="one")
+
+    assert (info.in_force, info.declared, dict(info.settings)) == (spec, spec, {})
+    assert other.queueing.of("new") == info
+    first, second = site.submit(n=2, queue="new")
+    (lease,) = site.claim()
+    assert lease.job_id == first
+    site.pass_(lease)
+    site.cancel(second)
+
+    delete(site)
+
+    for store in (site.store, other):
+        assert "new" not in [found.queue for found in store.queueing.all()]
+        with pytest.raises(UsageError, match="no queue 'new' is known"):
+            store.queueing.of("new")
+    assert [(entry.verb, entry.by) for entry, _ in site.store.audit.entries() if "queue" in entry.verb] == [
+        ("queue create", "ann"), ("queue delete", "ann"),
+    ]  # fmt: skip
+
+
+def test_a_deleted_queue_leaves_nothing_that_is_set(site: Site) -> None:
+    create(site, limit=3)
+    change(site, "new", set={"limit": 0}, pin=("oak",))
+    job = site.submit_one(queue="new")
+    assert site.claim() == []
+    site.cancel(job)
+
+    delete(site)
+    site.retry(job)
+
+    assert site.store.queueing.in_force("new") == QueueSpec(name="new")
+    assert site.drain() == [(job, "work")]
+    assert site.store.counting.stats(window_s=60.0, now_us=site.now).rate > 0
+    delete(site)
+    assert site.store.counting.stats(window_s=60.0, now_us=site.now).rate == 0
+    assert list(site.store.doctor.examine(now_us=site.now)) == []
+
+
+def test_one_that_is_there_is_not_made_again(queued: Site) -> None:
+    with pytest.raises(Refused, match="there is a queue 'q' already"):
+        create(queued, name="q")
+    with pytest.raises(UnknownType, match="no job type 'on' is known"):
+        create(queued, type="on")
+    queued.submit(queue="named")
+    with pytest.raises(Refused, match="has jobs in it, so its order and sharing cannot change"):
+        create(queued, name="named", order="lifo")
+    assert create(queued, name="named", limit=0).in_force.limit == 0
+    assert queued.claim() == []
+
+
+def test_one_that_would_be_missed_is_not_deleted(site: Site) -> None:
+    site.knows(kind("there", "work", queue="typed"))
+    oak = site.node("oak", types=("there",))
+    for name in ("new", "typed"):
+        create(site, name=name)
+    job = site.submit_one(queue="new")
+    with pytest.raises(Refused, match="jobs stand in queue 'new'; move or cancel them first"):
+        delete(site)
+    site.cancel(job)
+    site.store.schedules.put(
+        Schedule(name="often", type="one", every_s=60, options={"queue": "new"}), ANN, now_us=site.now
+    )
+    with pytest.raises(Refused, match="schedule 'often' makes jobs in queue 'new'"):
+        delete(site)
+    site.store.schedules.drop("often", ANN, now_us=site.now)
+    delete(site)
+
+    with pytest.raises(Refused, match="node 'oak' runs an application whose type 'there' names queue 'typed'"):
+        delete(site, "typed")
+    site.store.update_node(oak.id, state="left", now_us=site.now)
+    delete(site, "typed")
+    assert site.store.queueing.of("typed").declared is None
+    with pytest.raises(Refused, match="the queue 'default' is always there"):
+        delete(site, "default")
+    with pytest.raises(UsageError, match="no queue 'new' is known"):
+        delete(site)
+
+
+def test_what_an_application_declares_wins_over_what_was_made(site: Site) -> None:
+    create(site, limit=1)
+    site.knows(queues=[QueueSpec(name="new", limit=5)])
+    assert site.store.queueing.in_force("new").limit == 5

@@ -1,5 +1,6 @@
 """A whole store copied to another place: everything, the same, or nothing."""
 
+import json
 import signal
 import sqlite3
 import subprocess
@@ -20,6 +21,7 @@ from spinney.model.holds import Scope
 from spinney.model.homes import Root
 from spinney.model.jobs import Filter
 from spinney.model.operators import Author
+from spinney.model.webhooks import Webhook
 from spinney.stores.sql import SqlStore, copying, open_store
 from spinney.stores.sql.copying import copy
 from spinney.stores.sql.schema import metadata
@@ -27,7 +29,11 @@ from spinney.stores.sql.schema import metadata
 NASTY = "Bäume 🌲 \x01\t\n\r\\N \\ ' \" % ? {} \u2028"
 HUGE = 2**62 + 1
 FRACTION = 0.1 + 0.2
-READABLE = {"queue_settings.name": "narrow", "queue_settings.settings": "{}"}
+HOOK = Webhook(name="hook", url="https://example.org/")
+READABLE = {
+    "queue_settings.name": "narrow", "queue_settings.settings": "{}",
+    "webhooks.name": HOOK.name, "webhooks.spec": json.dumps(HOOK.to_json()),
+}  # fmt: skip
 """What everybody reads who opens a store."""
 STOPS = (
     "import sys, time\nfrom pathlib import Path\nfrom spinney.stores.sql import open_store\n"

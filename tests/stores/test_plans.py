@@ -17,12 +17,14 @@ from spinney.stores.sql import SqlStore, open_store
 
 SMALL = {
     "leases", "lanes", "nodes", "wishes", "staging", "met_needs", "holds", "schedules", "queues", "types", "counters",
+    "webhooks", "invites",
     "streaks", "locks", "retention", "removals", "queue_settings", "node_settings", "chores", "low_marks", "homes",
     "lock_capacities",
     "j", "l", "s", "json_each", "history", "found", "v",
 }  # fmt: skip
 """What holds what runs now or what was declared may be read whole; of the view ``history`` that is
-what its two searches by job have found. ``found`` is bounded, and ``v`` one value of an index after the other."""
+what its two searches by job have found. Of ``invites`` a user has one at most, for a day. ``found`` is bounded, and
+``v`` one value of an index after the other."""
 
 TYPES = [
     TypeSpec(name="plain", stages=(StageSpec(name="run"),)),

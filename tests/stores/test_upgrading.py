@@ -25,7 +25,7 @@ from spinney.stores.sql.database import SCHEMA_VERSION
 from spinney.stores.sql.migrating import OWN, finish, unfinished, upgrade
 from spinney.stores.sql.standing import require_workable
 
-NEXT = "0005"
+NEXT = f"{int(SCHEMA_VERSION) + 1:04}"
 REVISION = '''
 import os
 import time
@@ -36,7 +36,7 @@ from alembic import op
 
 from spinney.stores.sql.migrating import large_index
 
-revision, down_revision = "0005", "0004"
+revision, down_revision = "NEXT", "HEAD"
 
 
 def upgrade():
@@ -50,7 +50,7 @@ def upgrade():
 
 def finish():
     op.drop_column("progress", "message")
-'''
+'''.replace("NEXT", NEXT).replace("HEAD", SCHEMA_VERSION)
 UPGRADE = (
     "import sys\nfrom pathlib import Path\nfrom spinney.stores.sql import open_store\n"
     "from spinney.stores.sql.migrating import upgrade\n"
@@ -91,7 +91,7 @@ def coming(tmp_path: Path) -> Path:
     """The revisions of the version to come: those there are, and another."""
     folder = tmp_path / "coming"
     shutil.copytree(OWN, folder, ignore=shutil.ignore_patterns("__pycache__"))
-    (folder / "versions" / "0005_coming.py").write_text(REVISION)
+    (folder / "versions" / f"{NEXT}_coming.py").write_text(REVISION)
     return folder
 
 
@@ -141,13 +141,13 @@ def test_a_new_store_needs_no_finish(url: str, coming: Path) -> None:
         upgrade(store.database, folder=coming)
 
         assert unfinished(store.database, folder=coming) == []
-        with pytest.raises(StoreUnusable, match="only those of 0005 or later may"):
+        with pytest.raises(StoreUnusable, match=f"only those of {NEXT} or later may"):
             store.nodes()
 
 
 def test_a_store_of_before_stores_said_with_what_they_work_is_upgraded(url: str, tmp_path: Path, coming: Path) -> None:
     old = tmp_path / "old"
-    shutil.copytree(OWN, old, ignore=shutil.ignore_patterns("__pycache__", "0003*", "0004*"))
+    shutil.copytree(OWN, old, ignore=shutil.ignore_patterns("__pycache__", "000[3-9]*"))
     with closing(open_store(url)) as store:
         upgrade(store.database, folder=old)
         store.database.upgrade(_as_of_then)
@@ -222,7 +222,7 @@ def test_what_disturbs_waits_until_the_last_older_node_has_left(store: SqlStore,
 
     with closing(open_store(_url(store))) as late, pytest.raises(StoreUnusable, match="upgrade Spinney on this host"):
         late.nodes()
-    with pytest.raises(NodeRefused, match="0005 or later only"):
+    with pytest.raises(NodeRefused, match=f"{NEXT} or later only"):
         store.join(node(), now_us=3)  # on a connection from before
 
 
@@ -236,7 +236,7 @@ def test_finishing_is_done_once(store: SqlStore, coming: Path) -> None:
 
 
 def test_a_first_part_that_is_missing_comes_first(store: SqlStore, coming: Path) -> None:
-    with pytest.raises(StoreUnusable, match="this Spinney needs 0005; run 'spinney init'"):
+    with pytest.raises(StoreUnusable, match=f"this Spinney needs {NEXT}; run 'spinney init'"):
         finish(store.database, folder=coming)
 
 
@@ -323,7 +323,7 @@ def _url(store: SqlStore) -> str:
 
 def test_locks_of_before_amounts_are_each_taken_once_and_code_of_before_works_on(url: str, tmp_path: Path) -> None:
     old = tmp_path / "old"
-    shutil.copytree(OWN, old, ignore=shutil.ignore_patterns("__pycache__", "0004*"))
+    shutil.copytree(OWN, old, ignore=shutil.ignore_patterns("__pycache__", "000[4-9]*"))
     with closing(open_store(url)) as store:
         upgrade(store.database, folder=old)
         store.database.upgrade(lambda connection: _with_lock(connection, "before", 1))
@@ -344,7 +344,7 @@ def test_locks_of_before_amounts_are_each_taken_once_and_code_of_before_works_on
 def test_code_of_before_amounts_that_is_at_work_reads_capacities_on(tmp_path: Path) -> None:
     """It has prepared its statement, and the server refuses one whose columns have become of another type."""
     old = tmp_path / "old"
-    shutil.copytree(OWN, old, ignore=shutil.ignore_patterns("__pycache__", "0004*"))
+    shutil.copytree(OWN, old, ignore=shutil.ignore_patterns("__pycache__", "000[4-9]*"))
     with postgres_schema() as url, closing(open_store(url)) as store, psycopg.connect(postgres_url()) as before:
         upgrade(store.database, folder=old)
         before.execute(f"set search_path to {url.rpartition('schema=')[2]}")

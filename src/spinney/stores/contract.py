@@ -44,6 +44,7 @@ from spinney.model.jobs import (
     Submission,
     Want,
 )
+from spinney.model.operators import Author
 from spinney.model.types import QueueSpec, TypeSpec
 from spinney.stores import operators
 
@@ -59,6 +60,19 @@ class Submitted:
     """In the order of the submissions and, within each, of its parameters."""
     held: int = 0
     """How many of them a hold stopped at the door."""
+    repeated: bool = False
+    """The same was asked before, with the same key of the caller's; nothing was made now."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Once:
+    """What makes a submission safe to be asked again: a key that the caller chose for it."""
+
+    owner: str
+    """In whose name; keys of others are others."""
+    key: str
+    digest: str
+    """Of the whole request, so that a key is not used for two."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,7 +129,11 @@ class Store(Protocol):
     # --- parts for operators: see spinney.stores.operators --------------------------------
 
     @property
+    def accounts(self) -> operators.Accounts: ...
+    @property
     def audit(self) -> operators.Audit: ...
+    @property
+    def entering(self) -> operators.Entering: ...
     @property
     def holds(self) -> operators.Holds: ...
     @property
@@ -143,6 +161,10 @@ class Store(Protocol):
     def retention(self) -> operators.Retention: ...
     @property
     def doctor(self) -> operators.Doctor: ...
+    @property
+    def parties(self) -> operators.Parties: ...
+    @property
+    def webhooks(self) -> operators.Webhooks: ...
 
     # --- the store itself -----------------------------------------------------------------
 
@@ -192,8 +214,17 @@ class Store(Protocol):
 
     # --- making jobs ----------------------------------------------------------------------
 
-    def submit(self, submissions: Sequence[Submission], *, now_us: int) -> Submitted:
+    def submit(
+        self, submissions: Sequence[Submission], *, once: Once | None = None, under: Author | None = None, now_us: int
+    ) -> Submitted:
         """Accept jobs: all become visible together and durable, or none is stored.
+
+        ``under``: each (of at most some 50) under a hold of its own, with the reason of this author, in the same
+        transaction: for what has to happen before a job may start (its files are put into its folder).
+
+        ``once``: the key is taken in the transaction that accepts them, so that after any crash the same may be asked
+        again: for a day it answers with the same jobs. Raises UsageError where the key was used for something else,
+        Refused while another is at it.
 
         Raises UnknownType, BadParameters (a lock's field missing), DuplicateKey, NoSuchJob (a need),
         Cycle. Parameters were validated before; the store does not look into them but for locks.

@@ -9,7 +9,11 @@ any two of them and asked again.
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
+from spinney.model.access import Rights, Within
+from spinney.model.accounts import Attempt, Known, Link, Session, Token, User
 from spinney.model.audits import Call, Entry
+from spinney.model.external import Given, Party
+from spinney.model.failures import Cause
 from spinney.model.fleet import NodeStatus, Orders
 from spinney.model.holds import Hold, Scope
 from spinney.model.homes import Fetch, Found, Home
@@ -31,6 +35,7 @@ from spinney.model.operators import (
 )
 from spinney.model.schedules import Schedule, ScheduleRun
 from spinney.model.types import QueueSpec
+from spinney.model.webhooks import Delivery, Due, Outcome, Told, Webhook
 
 
 class Holds(Protocol):
@@ -106,6 +111,9 @@ class Bulk(Protocol):
     def spoilt(self, job_id: int, *, after: int = 0, limit: int = 50) -> list[int]:
         """The children because of which a job failed, or will, that are to be retried in its place; by id."""
 
+    def trees(self, *, before: int = 0, limit: int = 100) -> list[int]:
+        """Jobs at the top that have children, the newest first, from below ``before`` (0: from the last)."""
+
     def preview(self, order: Order, job_ids: Sequence[int]) -> Mapping[int, tuple[str, Sequence[str]]]:
         """For retry and rerun: the jobs that would go on because of it (those asked for, those retried in their
         place, and those above and behind that wait again), each with its type and the stages it would run."""
@@ -113,9 +121,10 @@ class Bulk(Protocol):
     def first_failure_us(self, root_id: int) -> int | None:
         """When the first of the jobs of a tree that stand failed settled; None: none has failed."""
 
-    def names(self, kind: str) -> Collection[str]:
+    def names(self, kind: str, *, within: Within | None = None) -> Collection[str]:
         """What a filter may say for ``queue``, ``node``, ``collection`` or ``submitter``: those that jobs bear, and
-        queues that are declared. Reads all jobs: for a message to somebody whose filter found nothing."""
+        queues that are declared. Reads all jobs: for a message to somebody whose filter found nothing. ``within``:
+        queues and collections of these limits, and what the newest thousand jobs within bear."""
 
 
 class Homes(Protocol):
@@ -176,12 +185,19 @@ class Fetches(Protocol):
 class Failures(Protocol):
     """Failed jobs, grouped by their cause."""
 
-    def groups(self, *, type_: str | None = None, limit: int = 100) -> FailureGroups:
-        """The groups that have jobs now, the largest first, and how many there are in all (of a type)."""
+    def groups(
+        self, *, type_: str | None = None, limit: int = 100, within: Within | None = None, root_id: int | None = None
+    ) -> FailureGroups:
+        """The groups that have jobs now, the largest first, and how many there are in all (of a type). ``within``:
+        of the jobs within these limits alone, ``root_id``: of one tree; they were seen first and last when such jobs
+        failed."""
 
-    def find(self, beginning: str) -> str:
-        """The one fingerprint that begins so and has jobs. Raises Refused when there is none or more than one,
-        UsageError when no fingerprint can begin so."""
+    def find(self, beginning: str, *, within: Within | None = None) -> str:
+        """The one fingerprint that begins so and has jobs (``within`` these limits). Raises Refused when there is none
+        or more than one, UsageError when no fingerprint can begin so."""
+
+    def of(self, job_ids: Sequence[int]) -> Mapping[int, Cause]:
+        """Why these jobs stand failed: those of them that do, by an attempt of their own."""
 
 
 class Fleet(Protocol):
@@ -209,11 +225,12 @@ class Fleet(Protocol):
 class Locks(Protocol):
     """Locks, seen from outside."""
 
-    def all(self, *, after: str = "", limit: int = 1000) -> Sequence[LockInfo]:
-        """Those held or waited for, by name: of so many names from behind ``after`` all lines."""
+    def all(self, *, after: str = "", limit: int = 1000, within: Within | None = None) -> Sequence[LockInfo]:
+        """Those held or waited for, by name: of so many names from behind ``after`` all lines. ``within``: those that
+        a job within these limits has or waits for, and of those that wait such jobs alone are counted."""
 
-    def of(self, name: str) -> Sequence[LockInfo]:
-        """The lines of one lock; none when nobody has it and nobody waits for it."""
+    def of(self, name: str, *, within: Within | None = None) -> Sequence[LockInfo]:
+        """The lines of one lock; none when nobody (``within``) has it and nobody waits for it."""
 
     def free(self, name: str, author: Author, *, job_id: int | None = None, now_us: int) -> int:
         """Take a lock away from its owners (or from one); how many lost it. The next that waits goes on,
@@ -242,10 +259,11 @@ class Queues(Protocol):
     lowered, occupied slots become fewer as runs end, and no more are given before they have.
     """
 
-    def all(self) -> Sequence[QueueInfo]:
-        """Those that somebody declared, set or named, by name."""
+    def all(self, *, within: Within | None = None) -> Sequence[QueueInfo]:
+        """Those that somebody declared, set or named, by name. ``within``: those of these limits, with counts and
+        types of what lies within."""
 
-    def of(self, name: str) -> QueueInfo:
+    def of(self, name: str, *, within: Within | None = None) -> QueueInfo:
         """One of them. Raises UsageError for a queue that nobody has named."""
 
     def in_force(self, name: str) -> QueueSpec:
@@ -256,6 +274,20 @@ class Queues(Protocol):
 
         Raises UsageError (a queue that nobody has named, a limit, a node's name), UnknownType, Refused (to be
         unpinned from, or unbarred for, a node that it is not).
+        """
+
+    def create(self, spec: QueueSpec, author: Author, *, now_us: int) -> QueueInfo:
+        """Declare one, as an application would; an application that declares it, too, has the last word.
+
+        Raises Refused (it is declared or set already, or jobs stand in it in another order), UnknownType.
+        """
+
+    def delete(self, name: str, author: Author, *, now_us: int) -> None:
+        """Take back what is declared and set of it. One that a job type or a settled job names goes on to be a queue
+        of which nothing is said, once it is named again; an application that declares it brings it back when it starts.
+
+        Raises UsageError (a queue that nobody has named), Refused (jobs stand in it, a schedule makes jobs there, or a
+        job type of a node that has not left names it).
         """
 
 
@@ -305,6 +337,11 @@ class Schedules(Protocol):
 class Audit(Protocol):
     """Append-only; see ``spinney.model.audits``."""
 
+    def enter(self, verb: str, what: Mapping[str, Any], author: Author, *, count: int = 0, now_us: int) -> None:
+        """Enter what changed nothing in the store, and has to be known: a refusal. (Verbs enter what they do
+        themselves.) Who can be made to call it any number of times puts entries together before
+        (``control.refusals``): none is ever removed."""
+
     def entries(
         self, *, after: int = 0, limit: int = 1000, newest: bool = False, verb: str | None = None, by: str | None = None
     ) -> Sequence[tuple[Entry, str]]:
@@ -324,6 +361,108 @@ class Audit(Protocol):
 
         Raises AuditBroken with the first entry that does not fit, or when ``head`` is not in the chain.
         """
+
+
+class Accounts(Protocol):
+    """Users and tokens. Names and rights are checked before; passwords come as their hashes, secrets as their
+    digests (``spinney.model.accounts``). What changes nothing is not in the audit, and no secret ever is."""
+
+    def users(self) -> Sequence[User]:
+        """All, by name."""
+
+    def user(self, name: str) -> User:
+        """One of them. Raises NoSuch."""
+
+    def any_user(self) -> bool:
+        """Whether there is one, disabled or not."""
+
+    def add(self, name: str, rights: Rights, password: str | None, author: Author, *, now_us: int) -> User:
+        """Make a user; without a password somebody else (a proxy) has to say who it is. Raises Refused (the name is
+        taken)."""
+
+    def change(self, name: str, rights: Rights, author: Author, *, now_us: int) -> User:
+        """Give other rights, from the next request on, to tokens too. Raises NoSuch, Refused (the only admin without
+        limits)."""
+
+    def disable(self, name: str, author: Author, *, disabled: bool, now_us: int) -> User:
+        """Let nobody in by this name, or again. Ends sessions and voids links; tokens open nothing meanwhile.
+        Raises NoSuch, Refused (the only admin without limits)."""
+
+    def delete(self, name: str, author: Author, *, now_us: int) -> None:
+        """The same for good; revokes tokens. Raises NoSuch, Refused (the only admin without limits)."""
+
+    def password(self, name: str) -> tuple[User, str | None] | None:
+        """A user with the hash of the password; None: there is none of that name."""
+
+    def set_password(
+        self, name: str, password: str | None, author: Author, *, proof: str | None = None, now_us: int
+    ) -> User:
+        """Another password (None: none); ends sessions and voids links. ``proof``: the hash of the one that was
+        verified before. Raises NoSuch, BadLogin (it is another by now)."""
+
+    def rehash(self, name: str, before: str, after: str) -> None:
+        """The same password, hashed better. Nothing where it has been changed meanwhile."""
+
+    def tokens(self, owner: str | None = None) -> Sequence[Token]:
+        """All, by owner and name, those of some time ago that are void too; of one owner (empty: machines')."""
+
+    def token(self, token_id: str) -> Token:
+        """One of them. Raises NoSuch."""
+
+    def make_token(self, token: Token, digest: str, author: Author, *, now_us: int) -> Token:
+        """Make it good. Raises NoSuch (the owner), Refused (the owner is disabled, or has one of that name)."""
+
+    def revoke(self, token_id: str, author: Author, *, now_us: int) -> Token:
+        """Make it void for good. Raises NoSuch."""
+
+    def known(self, token_id: str, digest: str, *, now_us: int) -> Known | None:
+        """Whose secret it is, with the rights in force; None: nobody's, or void. Enters, to the minute, that it was
+        used, which a loss of power may undo."""
+
+
+class Entering(Protocol):
+    """How people get in: sessions, links, and what slows those who guess. All by digests."""
+
+    def attempt(self, name: str, address: str | None, *, now_us: int) -> Attempt:
+        """Before a password is looked at: counts as a failure of the name (whoever has it) and of the address, for a
+        day. After three the next is answered only after 1 s, then 2, 4, … 300. Raises TooSoon, and counts nothing."""
+
+    def take_back(self, attempt: Attempt) -> None:
+        """It did not fail, and opens no session."""
+
+    def open(
+        self, name: str, digest: str, author: Author, *, proof: str | None = None, attempt: Attempt | None = None,
+        idle_us: int, lasts_us: int, address: str | None = None, agent: str | None = None, now_us: int,
+    ) -> Session:  # fmt: skip
+        """Open a session, and take the attempt back. ``proof``: the hash that was verified; None: somebody else has
+        verified who it is. It ends after ``lasts_us``, or ``idle_us`` after it was seen last. Raises BadLogin where
+        the password is another by now, or the user is gone or disabled."""
+
+    def known(self, digest: str, *, now_us: int) -> Known | None:
+        """Whose session it is, with the rights in force; None: it has ended, or the user is disabled. Enters, to the
+        minute, that it was seen, which a loss of power may undo."""
+
+    def close(self, digest: str, author: Author, *, now_us: int) -> bool:
+        """End it; False: there was none."""
+
+    def sessions(self, user: str, *, now_us: int) -> Sequence[Session]:
+        """A user's, oldest first. Raises NoSuch."""
+
+    def end(self, user: str, author: Author, *, now_us: int) -> int:
+        """End all of a user's; how many. Raises NoSuch."""
+
+    def invite(self, user: str | None, digest: str, author: Author, *, lasts_us: int, now_us: int) -> Link:
+        """A secret that sets this user's password, once (None: makes the first admin); voids the one before. Raises
+        NoSuch, Refused (disabled; None where there is any user)."""
+
+    def link(self, digest: str, *, now_us: int) -> Link | None:
+        """What it is good for now; None: for nothing."""
+
+    def accept(self, digest: str, name: str, password: str, author: Author, *, now_us: int) -> User:
+        """Use a link up. ``name``: of the first admin. Of two who do so at once one succeeds. Raises BadLogin."""
+
+    def secret(self, name: str, *, now_us: int) -> bytes:
+        """32 random bytes, the same for all who ask of this store at any time. Not among its ``facts``."""
 
 
 class Retention(Protocol):
@@ -383,12 +522,75 @@ class Doctor(Examiner, Protocol):
         their folder is to be removed (None: it is not)."""
 
 
+class Webhooks(Protocol):
+    """Who is told when jobs settle. The transaction that settles a job writes what each webhook is to be told of it:
+    so nothing is told of what did not happen, and nothing that happened is forgotten. What is told to nobody costs
+    nothing. Reopened and settled again, a job is told of again, as a delivery of its own.
+
+    A webhook and a delivery that are not there raise NoSuch.
+    """
+
+    def add(self, webhook: Webhook, secret: str, author: Author, *, now_us: int) -> Webhook:
+        """Tell it from now on. Raises Refused for a name that is taken."""
+
+    def all(self) -> Sequence[Webhook]:
+        """By name."""
+
+    def of(self, name: str) -> Webhook:
+        """This one."""
+
+    def change(self, name: str, change: Mapping[str, Any], author: Author, *, now_us: int) -> Webhook:
+        """Set these fields (``SETTABLE``) otherwise; how it is then. Raises UsageError, BadName, BadParameters. What
+        it was to be told before, it is still told, at its new URL."""
+
+    def rotate(self, name: str, secret: str, author: Author, *, now_us: int) -> Webhook:
+        """Sign with another secret from now on."""
+
+    def pause(self, name: str, author: Author, *, paused: bool, now_us: int) -> Webhook:
+        """Send it nothing, or go on; what it is to be told meanwhile is kept, as deliveries are. Resumed, all that
+        waited has a whole term again. The author's reason is shown."""
+
+    def remove(self, name: str, author: Author, *, now_us: int) -> None:
+        """It goes, and its deliveries with it, in steps."""
+
+    def ping(self, name: str, author: Author, *, now_us: int) -> Delivery:
+        """Send it a test, on the same way as everything else."""
+
+    def deliveries(
+        self, name: str, *, after: int = 0, limit: int = 100, outcome: Outcome | None = None
+    ) -> Sequence[Delivery]:
+        """Newest first, from below the number ``after`` (0: from the last); those of the last 30 days."""
+
+    def delivery(self, delivery: str) -> Delivery:
+        """The one with this id."""
+
+    def retry(self, delivery: str, author: Author, *, now_us: int) -> Delivery:
+        """Send it at once, whatever came of it before; it has a whole term again."""
+
+    def due(self) -> Mapping[str, int]:
+        """When the next delivery of each webhook is due, for those that have one and are not paused."""
+
+    def take(self, wanted: Mapping[str, int], *, now_us: int, until_us: int) -> Sequence[Due]:
+        """Of these webhooks up to so many deliveries that are due: they are the caller's until ``until_us``, when
+        they are due again unless he has ``told`` what came of them. Each counts as a try."""
+
+    def told(self, due: Due, told: Told, *, now_us: int) -> None:
+        """What came of it. Passed over when somebody has taken it since, or it is there no more."""
+
+    def forget(self, *, now_us: int) -> bool:
+        """Remove deliveries older than 30 days, a bounded number; whether there may be more. ``Store.sweep`` does so,
+        too."""
+
+
 class Counting(Protocol):
     """Figures for people."""
 
-    def stats(self, *, window_s: float, now_us: int) -> Stats:
+    def stats(self, *, window_s: float, now_us: int, within: Within | None = None) -> Stats:
         """Queue depths, rates, times and slots, as of one snapshot. It reads; within 200 ms beside a million
-        finished jobs. Counts are exact; rates are of the window (at most some minutes), times of a sample."""
+        finished jobs. Counts are exact; rates are of the window (at most some minutes), times of a sample.
+
+        ``within``: of what lies within these limits. Where they name collections rates and times are None, for what
+        they are taken from does not know of which collection it was."""
 
 
 class Explaining(Protocol):
@@ -396,6 +598,37 @@ class Explaining(Protocol):
 
     def explain(self, job_id: int, *, now_us: int) -> Explanation:
         """One exact sentence, as of one snapshot. Raises NoSuchJob."""
+
+
+class Parties(Protocol):
+    """Who runs external stages and is no node. Each is a node to everything else: ``Store.beat``, ``exchange``,
+    ``recover`` take its id."""
+
+    def all(self) -> Sequence[Party]:
+        """Those that have not left."""
+
+    def named(self, name: str) -> Party | None:
+        """The party of that name, whoever's it is, also when it has left."""
+
+    def join(self, party: Party, author: Author, *, version: str, now_us: int) -> Party:
+        """Enter a party (its id and ``joins`` are ignored), in the place of one of its name that has left.
+
+        Raises Refused (one of its name is there, or is still being taken back; the folders of the store are local),
+        UnknownType, UsageError (a stage that is not external)."""
+
+    def find(self, node_id: int, joins: int, owner: str) -> Party:
+        """A party for who speaks for it. Raises NoSuchParty (also where it is another's), PartyGone (it has joined
+        again since). One that has left is found."""
+
+    def given(self, node_id: int) -> Sequence[Given]:
+        """Its leases, in the order of their fences."""
+
+    def lapse(self, node_id: int, beat: int, *, now_us: int) -> bool:
+        """A party has been silent for too long: let it have left, unless its counter has moved from ``beat``. Whether
+        it has left; what it had is to be recovered then."""
+
+    def left(self, party: Party, author: Author, *, now_us: int) -> None:
+        """A party leaves; what it had is to be recovered."""
 
 
 Facts = Mapping[str, Any]

@@ -67,6 +67,8 @@ SQL: Mapping[str, str] = {
         f"(select cast(job_id as text) as owner from locks where name = :lock order by job_id limit {LATEST})", "owner"
     ),
     "hold": _latest("holds", "id"),
+    "user": _listed("users", "name"),
+    "webhook": _listed("webhooks", "name"),
     "failure": _sought("parked", "fingerprint"),
 }
 """What can be asked for."""

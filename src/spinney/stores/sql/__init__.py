@@ -22,8 +22,9 @@ puts a job where it belongs now · ``submitting`` new jobs · ``claiming`` lease
 became of attempts · ``settling`` the consequences for others · ``operating`` verbs of people ·
 ``failing`` failures by cause · ``breaking`` the circuit breaker · ``locks`` who may have one, ``lock_line`` who waits,
 ``capacities`` how much there is, ``unlocking`` all that seen from outside ·
-``auditing`` who did what · ``recurring`` schedules · ``attempts`` what a running attempt may ask, ``bearing`` the jobs
-that it makes · ``flat`` new jobs by one statement ·
+``auditing`` who did what · ``recurring`` schedules · ``watching`` what webhooks are told,
+``webhooks`` what came of it · ``attempts`` what a running attempt may ask, ``bearing`` the jobs that it makes ·
+``flat`` new jobs by one statement ·
 ``migrating`` schemas, ``standing`` which code may work with one, ``altering`` tables beside nodes that work ·
 ``copying`` a whole store · ``retaining`` how long settled jobs are kept, ``removing`` those whose time is over ·
 ``doctoring`` what must hold, and its repair · ``nodes`` · ``sweeping`` · ``reading`` (``leading`` and ``filtering``

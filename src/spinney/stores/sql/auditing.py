@@ -43,6 +43,10 @@ class SqlAudit:
     def __init__(self, session: Session) -> None:
         self._session = session
 
+    def enter(self, verb: str, what: Mapping[str, Any], author: Author, *, count: int = 0, now_us: int) -> None:
+        with self._session.write() as tx:
+            note(tx, now_us, author, verb, what, count)
+
     def entries(
         self, *, after: int = 0, limit: int = 1000, newest: bool = False, verb: str | None = None, by: str | None = None
     ) -> Sequence[tuple[Entry, str]]:

@@ -12,6 +12,7 @@ from typing import Any
 
 import orjson
 
+from spinney.model.access import Within
 from spinney.model.errors import Refused, SpinneyError
 from spinney.model.jobs import JOB_ID_MAX, Filter
 from spinney.model.lineage import ancestors
@@ -28,6 +29,8 @@ from spinney.stores.sql.settling import BAD
 
 BELOW = 100
 """Jobs below those asked for that one step deletes or cancels with them."""
+_NAMED_BY = 1_000
+"""Jobs whose names somebody is told whose sight is limited."""
 ENOUGH_S = 0.02
 """A step that has taken so long takes no further job: it ends well within 50 ms."""
 
@@ -65,6 +68,21 @@ class SqlBulk:
         with self._session.look() as tx:
             return Operation(tx, self._session.registry, 0, "").spoilt(job_id, after=after, limit=limit)
 
+    def trees(self, *, before: int = 0, limit: int = 100) -> list[int]:
+        found: list[int] = []
+        with self._session.look() as tx:
+            while len(found) < limit:
+                # One entry of the index each, however many children a tree has.
+                last = tx.value(
+                    "select max(root_id) from jobs where parent_id is not null and root_id < ?",
+                    (before or JOB_ID_MAX + 1,),
+                )
+                if last is None:
+                    break
+                before = last
+                found.append(last)
+        return found
+
     def preview(self, order: Order, job_ids: Sequence[int]) -> Mapping[int, tuple[str, Sequence[str]]]:
         with self._session.look() as tx:
             registry = self._session.registry
@@ -82,14 +100,20 @@ class SqlBulk:
             )
             return found
 
-    def names(self, kind: str) -> Collection[str]:
+    def names(self, kind: str, *, within: Within | None = None) -> Collection[str]:
         with self._session.look() as tx:
             if kind == "queue":
-                return self._session.registry.queue_names()
+                queues = None if within is None else within.queues
+                return {q for q in self._session.registry.queue_names() if queues is None or q in queues}
             if kind == "node":
                 return {name for (name,) in tx.all("select distinct name from nodes")}
             if kind not in ("collection", "submitter"):
                 raise ValueError(kind)
+            if within is not None and not within.everywhere:
+                newest = filtering.ids(tx.all, Filter(within=within), limit=_NAMED_BY, newest=True)
+                listed = orjson.dumps(newest).decode()
+                sql = f"select distinct {kind} from jobs where id in (select j.value from json_each(?) j)"
+                return {name for (name,) in tx.all(sql, (listed,)) if name is not None}
             return set(leading.distinct(tx.all, kind, f"{kind} is not null", []))
 
 

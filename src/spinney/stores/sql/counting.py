@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
+from spinney.model.access import Within
 from spinney.model.jobs import Filter
 from spinney.model.operators import NodeStats, QueueStats, ShareStats, StageStats, Stats
 from spinney.model.states import State
@@ -24,40 +25,60 @@ class SqlCounting:
     def __init__(self, session: Session) -> None:
         self._session = session
 
-    def stats(self, *, window_s: float, now_us: int) -> Stats:
+    def stats(self, *, window_s: float, now_us: int, within: Within | None = None) -> Stats:
         with self._session.look() as tx:
-            return _Look(tx, self._session.registry, round(window_s * 1e6), now_us).stats()
+            return _Look(tx, self._session.registry, round(window_s * 1e6), now_us, within).stats()
 
 
-class _Slot(NamedTuple):
+class Slot(NamedTuple):
     """A slot that works for a lane and a share."""
 
     lane: int
     share: int
     node: int
     slot: int
+    leases: int
+
+
+def slots(tx: Tx, within: Within | None) -> list[Slot]:
+    """Slots that hold leases of jobs within somebody's limits, and how many."""
+    where, args = filtering.conditions(Filter(within=within))
+    source = f"leases l cross join jobs where jobs.id = l.job_id and {' and '.join(where)}" if where else "leases l"
+    slot = "l.lane, l.share, l.node_id, l.slot"
+    sql = f"select {slot}, count(*) from {source} group by {slot}"
+    return [Slot(*row) for row in tx.all(sql, args)]
 
 
 class _Look:
     """One snapshot, looked at once."""
 
-    def __init__(self, tx: Tx, registry: Registry, window_us: int, now_us: int) -> None:
-        self.tx, self.registry, self.now_us = tx, registry, now_us
+    def __init__(self, tx: Tx, registry: Registry, window_us: int, now_us: int, within: Within | None) -> None:
+        self.tx, self.registry, self.now_us, self.within = tx, registry, now_us, within
+        self.queues = None if within is None else within.queues
+        self.told_apart = within is None or within.collections is None
+        """Whether what is measured by lane is that of what lies within: a lane knows its queue, and no collection."""
         self.pace, self.window_s = pacing.lately(tx, window_us, now_us)
-        self.slots = [_Slot(*row) for row in tx.all("select distinct lane, share, node_id, slot from leases")]
-        self.pending, fronts = pending(tx, registry)
-        fronts += [
-            (lane, highest + 1)
-            for lane, highest in tx.all("select lane, max(job_id) from leases group by lane")
-        ]  # fmt: skip
-        self.samples = sampling.samples(tx, registry, fronts)
+        self.pace = {lane: pace for lane, pace in self.pace.items() if self._is_within(registry.lanes[lane].queue)}
+        self.slots = slots(tx, within)
+        self.pending, fronts = pending(tx, registry, within)
+        self.samples: Mapping[tuple[str, str], Sample] = {}
+        if self.told_apart:
+            fronts += [
+                (lane, highest + 1)
+                for lane, highest in tx.all("select lane, max(job_id) from leases group by lane")
+                if self._is_within(registry.lanes[lane].queue)
+            ]
+            self.samples = sampling.samples(tx, registry, fronts, self.queues)
+
+    def _is_within(self, queue: str) -> bool:
+        return self.queues is None or queue in self.queues
 
     def stats(self) -> Stats:
         return Stats(
             at_us=self.now_us,
             window_s=self.window_s,
             rate=self._rate(self.pace.values()),
-            states=tallying.counts(self.tx.all, Filter()),
+            states=tallying.counts(self.tx.all, Filter(within=self.within)),
             queues=self._queues(),
             stages=self._stages(),
             shares=self._shares(),
@@ -82,7 +103,7 @@ class _Look:
                 failed=aside[name, State.FAILED],
                 rate=self._rate(self.pace[lane.id] for lane in lanes if lane.queue == name and lane.id in self.pace),
             )
-            for name in sorted(named)
+            for name in sorted(filter(self._is_within, named))
         ]
 
     def _stages(self) -> list[StageStats]:
@@ -101,15 +122,17 @@ class _Look:
             stage=stage,
             pending=sum(n for kind, n in self.pending.items() if (kind.type, kind.stage) == (type_, stage)),
             running=self._occupied(lanes),
-            ended=sum(pace.ended for pace in paces),
-            failures=sum(pace.failed for pace in paces),
+            ended=sum(pace.ended for pace in paces) if self.told_apart else None,
+            failures=sum(pace.failed for pace in paces) if self.told_apart else None,
             rate=self._rate(paces),
             sampled=sample.size,
             wait_s=sample.wait_s,
             run_s=sample.run_s,
         )
 
-    def _rate(self, paces: Iterable[Pace]) -> float:
+    def _rate(self, paces: Iterable[Pace]) -> float | None:
+        if not self.told_apart:
+            return None
         return sum(pace.ended for pace in paces) / self.window_s if self.window_s else 0.0
 
     def _occupied(self, lanes: Iterable[Lane]) -> int:
@@ -122,8 +145,9 @@ class _Look:
     def _aside(self) -> Mapping[tuple[str, str], int]:
         """How many jobs of each queue stand aside, by state."""
         found: Counter[tuple[str, str]] = Counter()
+        said, values = filtering.conditions(Filter(within=self.within))
         # Some condition, so that the job's row, which has the queue, is joined.
-        for part in leading.standing(self.tx.all, Filter(), _SHOWN_ASIDE, lambda _: (["jobs.id > 0"], [])):
+        for part in leading.standing(self.tx.all, Filter(), _SHOWN_ASIDE, lambda _: (["jobs.id > 0", *said], values)):
             sql = f"select jobs.queue, count(*) from {part.source} where {part.where} group by jobs.queue"
             found.update({(queue, str(part.state)): n for queue, n in self.tx.all(sql, part.args)})
         return found
@@ -137,15 +161,16 @@ class _Look:
         names = dict(self.tx.all("select -id, name from shares where id in (select -l.share from leases l)"))
         # Where the queue does not share, the lease says 0.
         found = [
-            ShareStats(queue=queue, share=names.get(share, str(share)) if share else None, running=len(slots))
-            for (queue, share), slots in taken.items()
+            ShareStats(queue=queue, share=names.get(share, str(share)) if share else None, running=len(held))
+            for (queue, share), held in taken.items()
         ]
         return sorted(found, key=lambda s: (-s.running, s.queue, s.share or ""))
 
     def _nodes(self) -> list[NodeStats]:
         return [
             NodeStats(
-                node=node.name, state=node.standing, slots=node.slots, leases=node.leases, seen_us=node.seen_us,
+                node=node.name, state=node.standing, slots=node.slots, seen_us=node.seen_us,
+                leases=sum(slot.leases for slot in self.slots if slot.node == node.id),
                 running=len({slot.slot for slot in self.slots if slot.node == node.id}),
             )
             for node in nodes.known(self.tx)
@@ -160,11 +185,13 @@ class Kind(NamedTuple):
     stage: str
 
 
-def pending(tx: Tx, registry: Registry) -> tuple[Mapping[Kind, int], list[tuple[int, int]]]:
-    """How many jobs are pending by kind; and of each lane the lowest number that is."""
+def pending(
+    tx: Tx, registry: Registry, within: Within | None = None
+) -> tuple[Mapping[Kind, int], list[tuple[int, int]]]:
+    """How many jobs (within somebody's limits) are pending by kind; and of each lane the lowest number that is."""
     found: Counter[Kind] = Counter()
     fronts = []
-    for part in leading.standing(tx.all, Filter(), [State.PENDING], filtering.conditions):
+    for part in leading.standing(tx.all, Filter(within=within), [State.PENDING], filtering.conditions):
         if part.key == "jobs.id":  # accepted, and not in a lane yet
             columns = "jobs.queue, jobs.type, jobs.stage"
             sql = f"select {columns}, count(*) from {part.source} where {part.where} group by {columns}"

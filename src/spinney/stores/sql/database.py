@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from spinney.stores.contract import Ear
     from spinney.stores.sql.standing import Standing
 
-SCHEMA_VERSION = "0004"
+SCHEMA_VERSION = "0007"
 MOVES = "select name, value from counters where name in ('registry', 'marks')"
 
 

@@ -20,11 +20,12 @@ from spinney.model.outcomes import Outcome
 from spinney.model.serving import may_serve
 from spinney.model.states import SETTLED, State
 from spinney.scheduling.quota import quota
-from spinney.stores.sql import covering, lock_line, locks, nodes, placing, resting, rows, serving
+from spinney.stores.sql import covering, lock_line, locks, nodes, outside, placing, resting, rows, serving
 from spinney.stores.sql.database import Tx
 from spinney.stores.sql.ordering import position, ready_share
 from spinney.stores.sql.registry import Lane, Registry
 from spinney.stores.sql.rows import Row
+from spinney.stores.sql.serving import Hindrance
 from spinney.stores.sql.session import Session
 
 COUNTED = 10_000
@@ -102,13 +103,17 @@ class _Case:
 
     def _leased(self) -> Explanation | None:
         found = self.tx.one(
-            "select l.slot, l.running_us, l.fence, n.name, n.seen_us, n.state from leases l "
-            "join nodes n on n.id = l.node_id where l.job_id = ?",
+            "select l.slot, l.running_us, l.fence, n.name, n.seen_us, n.state, p.lease_s from leases l "
+            "join nodes n on n.id = l.node_id left join parties p on p.node_id = n.id where l.job_id = ?",
             (self.row.id,),
         )
         if found is None:
             return None
-        slot, running_us, fence, node, seen_us, state = found
+        slot, running_us, fence, node, seen_us, state, lease_s = found
+        if lease_s is not None:
+            silent = self._since(seen_us) if self.now_us - seen_us > lease_s * 1e6 else None
+            wished = placing.wished(self.tx, self.row) is not None
+            return self._hindered(outside.at_work(node, left=state == "left", silent=silent, wished=wished))
         if state == "left":
             return self._say("recovering", f"node {node}, which had it, is gone; it is being taken back", node=node)
         if self.now_us - seen_us > SILENT_US:
@@ -324,8 +329,14 @@ class _Case:
             None,
         )  # fmt: skip
 
+    def _hindered(self, found: Hindrance) -> Explanation:
+        return self._say(found.cause, found.sentence, command=found.command, **found.facts)
+
     def _unserved(self) -> Explanation | None:
-        everywhere = nodes.known(self.tx)
+        if outside.is_external(self.registry, self.row.type, self.row.stage or ""):
+            none = outside.unclaimed(self.tx, self.registry, self.row, self.now_us)
+            return None if none is None else self._hindered(none)
+        everywhere = [n for n in nodes.known(self.tx) if not n.is_party]
         there = [n for n in everywhere if self.registry.homes.admit(n.home, self.home)]
         if (away := self._away(there, everywhere)) is not None:
             return away
@@ -333,10 +344,10 @@ class _Case:
         queue = self.registry.queue(self.row.queue)
         none = serving.pinned_away(queue, self.row.type, there) or serving.shut_out(queue, self.row.type, active)
         if none is not None:
-            return self._say(none.cause, none.sentence, command=none.command, **none.facts)
-        if able := [n for n in active if self._takes(n, queue.name, self.row.type)]:
+            return self._hindered(none)
+        if able := [n for n in active if self._takes(n, queue.name)]:
             if (none := resting.drained(self.tx, self.row.type, able)) is not None:
-                return self._say(none.cause, none.sentence, command=none.command, **none.facts)
+                return self._hindered(none)
             return self._silent([n for n in able if n.claims])
         draining = [n.name for n in there if n.state == "draining" and self.row.type in n.types]
         if draining:
@@ -357,7 +368,7 @@ class _Case:
         if home is None or home.gone:
             return None
         active = [n for n in there if n.state == "active"]
-        able = [n for n in everywhere if n.state == "active" and self._takes(n, row.queue, row.type)]
+        able = [n for n in everywhere if n.state == "active" and self._takes(n, row.queue)]
         if not any(n.state != "left" for n in there):
             nobody = "where no node runs; start one there"
         elif active and able and not any(n in able for n in active):
@@ -370,9 +381,11 @@ class _Case:
             f"empty one", command=f"spinney rehome {row.id}", host=home.host, path=home.path,
         )  # fmt: skip
 
-    def _takes(self, node: NodeInfo, queue: str, type_: str) -> bool:
-        """Whether the node could be given jobs of this queue and type, wherever their folders are."""
-        return type_ in node.types and may_serve(self.registry.queue(queue), node.name, node.serves)
+    def _takes(self, node: NodeInfo, queue: str, type_: str | None = None, stage: str | None = None) -> bool:
+        """Whether the node could be given jobs of this queue, type and stage (None: its own), wherever their folders
+        are."""
+        runs = outside.known_by(self.registry, type_ or self.row.type, stage or self.row.stage or "")
+        return runs in node.types and may_serve(self.registry.queue(queue), node.name, node.serves)
 
     def _reaches(self, node: NodeInfo, home: int) -> bool:
         return self.registry.homes.admit(node.home, home)
@@ -489,8 +502,8 @@ class _Case:
     # --- nothing but others ---------------------------------------------------------------
 
     def _competing(self) -> Explanation:
-        there = [n for n in nodes.known(self.tx) if n.claims and self.now_us - n.seen_us <= SILENT_US]
-        takers = [n for n in there if self._takes(n, self.row.queue, self.row.type) and self._reaches(n, self.home)]
+        there = [n for n in nodes.known(self.tx) if n.claims and self.now_us - n.seen_us <= _silent_us(n)]
+        takers = [n for n in there if self._takes(n, self.row.queue) and self._reaches(n, self.home)]
         free = {n.name: max(0, n.slots - self._slots_taken(n.name)) for n in takers}
         names = ", ".join(list(free)[:_NAMED])
         surely, at_most = self._before(there, set(free))
@@ -542,7 +555,7 @@ class _Case:
         by nothing but slots) with every node that may run it, and how many may at most with some."""
         row, own = self.row, self._lane()
         lanes = [
-            (lane, own_takers & {n.name for n in there if self._takes(n, lane.queue, lane.type)
+            (lane, own_takers & {n.name for n in there if self._takes(n, lane.queue, lane.type, lane.stage)
                                  and self._reaches(n, lane.home)})
             for lane in self.registry.lanes.values()
             if self._open(lane)
@@ -578,6 +591,11 @@ class _Case:
     def _shown(self, job_id: int, state: str) -> str:
         """As people know it: a leased job says pending in its row."""
         return "running" if rows.leased_fence(self.tx, job_id) is not None else str(state)
+
+
+def _silent_us(node: NodeInfo) -> float:
+    """After so long without a sign of life it is said to be silent; a party says itself when."""
+    return SILENT_US if node.lease_s is None else node.lease_s * 1e6
 
 
 def _end_of(holds: Sequence[Hold]) -> int | None:

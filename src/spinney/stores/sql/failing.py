@@ -6,11 +6,17 @@ been seen; how many jobs have it is counted from the index. Jobs that failed bec
 jobs they need bear none: they are consequences, and go on when their cause is mended.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
+import orjson
+
+from spinney.model.access import Within
 from spinney.model.errors import Refused, UsageError
 from spinney.model.failures import DIGITS, Cause
+from spinney.model.jobs import Filter
 from spinney.model.operators import Failure, FailureGroups
+from spinney.stores.sql import filtering
 from spinney.stores.sql.database import Tx
 from spinney.stores.sql.session import Session
 
@@ -50,7 +56,11 @@ class SqlFailures:
     def __init__(self, session: Session) -> None:
         self._session = session
 
-    def groups(self, *, type_: str | None = None, limit: int = 100) -> FailureGroups:
+    def groups(
+        self, *, type_: str | None = None, limit: int = 100, within: Within | None = None, root_id: int | None = None
+    ) -> FailureGroups:
+        if root_id is not None or (within is not None and not within.everywhere):
+            return self._groups_among(Filter(type=type_, within=within, root_id=root_id), limit)
         with self._session.look() as tx:
             found = tx.all(
                 "select f.fingerprint, f.type, f.stage, f.exception, f.message, f.first_us, f.last_us, c.jobs from "
@@ -68,18 +78,59 @@ class SqlFailures:
             groups=[Failure(**dict(zip(_FIELDS, row, strict=True))) for row in found[:limit]],
         )
 
-    def find(self, beginning: str) -> str:
+    def _groups_among(self, which: Filter, limit: int) -> FailureGroups:
+        where, args = _within(which)
+        with self._session.look() as tx:
+            if which.root_id is not None:
+                # What lies below a job was made after it: jobs elsewhere need not be looked at.
+                last = tx.value(_LAST_OF_TREE, (which.root_id,)) or which.root_id
+                where, args = f"{where} and p.job_id between ? and ?", [*args, which.root_id, last]
+            found = tx.all(
+                "select f.fingerprint, f.type, f.stage, f.exception, f.message, c.first_us, c.last_us, c.jobs from "
+                "(select p.fingerprint, count(*) as jobs, min(jobs.settled_us) as first_us, "
+                f"max(jobs.settled_us) as last_us from parked p cross join jobs where p.fingerprint is not null{where} "
+                "group by p.fingerprint) c join failures f on f.fingerprint = c.fingerprint "
+                "order by c.jobs desc, c.last_us desc, f.fingerprint",
+                args,
+            )
+            others: int = tx.value(
+                "select count(*) from parked p cross join jobs where p.state in ('failed', 'orphaned') "
+                f"and p.fingerprint is null{where}",
+                args,
+            )
+        return FailureGroups(
+            jobs=sum(row[-1] for row in found),
+            causes=len(found),
+            consequences=others,
+            groups=[Failure(**dict(zip(_FIELDS, row, strict=True))) for row in found[:limit]],
+        )
+
+    def of(self, job_ids: Sequence[int]) -> Mapping[int, Cause]:
+        with self._session.look() as tx:
+            found = tx.all(
+                "select p.job_id, f.fingerprint, f.type, f.stage, f.exception, f.message from parked p "
+                "join failures f on f.fingerprint = p.fingerprint "
+                "where p.job_id in (select j.value from json_each(?) j)",
+                (orjson.dumps(list(job_ids)).decode(),),
+            )
+        return {job_id: Cause(**dict(zip(_CAUSE, cause, strict=True))) for job_id, *cause in found}
+
+    def find(self, beginning: str, *, within: Within | None = None) -> str:
         text = beginning.rstrip("…").lower()
         if not text or len(text) > DIGITS or set(text) - set("0123456789abcdef"):
             raise UsageError(
                 f"{beginning!r} is no failure's fingerprint; it has up to {DIGITS} hexadecimal digits, and "
                 f"'spinney failures' lists those there are"
             )
+        where, args = _within(Filter(within=within))
+        jobs = f"parked p cross join jobs where p.fingerprint = failures.fingerprint{where}" if where else (
+            "parked p where p.fingerprint = failures.fingerprint"
+        )  # fmt: skip
         with self._session.look() as tx:
             found = tx.all(
                 "select fingerprint from failures where fingerprint >= ? and fingerprint < ? and exists "
-                "(select 1 from parked p where p.fingerprint = failures.fingerprint) order by fingerprint limit 3",
-                (text, f"{text}g"),
+                f"(select 1 from {jobs}) order by fingerprint limit 3",
+                (text, f"{text}g", *args),
             )
         if not found:
             raise Refused(f"no job stands failed with the failure {text!r}; 'spinney failures' lists those there are")
@@ -88,6 +139,16 @@ class SqlFailures:
             raise Refused(f"more than one failure begins with {text!r}: {named}; give more of its digits")
         mark: str = found[0][0]
         return mark
+
+
+# By lineage, so that the index is looked through, not sorted.
+_LAST_OF_TREE = "select max(id + 0) from jobs where parent_id is not null and root_id = ?"
+
+
+def _within(which: Filter) -> tuple[str, list[Any]]:
+    """The conditions that also hold of a row of ``jobs`` beside that of ``parked``."""
+    where, args = filtering.conditions(which)
+    return "".join(f" and {said}" for said in ["jobs.id = p.job_id", *where]) if where else "", args
 
 
 def _standing(tx: Tx) -> int:
@@ -105,4 +166,5 @@ def _consequences(tx: Tx, type_: str) -> int:
     return found
 
 
+_CAUSE = ("fingerprint", "type", "stage", "exception", "message")
 _FIELDS = ("fingerprint", "type", "stage", "exception", "message", "first_us", "last_us", "jobs")

@@ -13,6 +13,7 @@ from typing import Any
 
 import orjson
 
+from spinney.model.access import Within
 from spinney.model.jobs import Filter
 from spinney.model.lineage import subtree
 from spinney.model.states import LEASED, State
@@ -20,19 +21,22 @@ from spinney.stores.sql import leading
 from spinney.stores.sql.leading import ASIDE, Arm, Ask, Said, arm
 from spinney.stores.sql.rows import VISIBLE
 
+_NEARLY_ALL = frozenset(State) - {State.DELETED}
+
 
 def arms(ask: Ask, which: Filter) -> list[Arm]:
     """All that fits; nothing twice."""
+    which = narrowed(which)
     states = _states(which)
-    if states == []:
+    if states == [] or _nobody(ask, which):
         return []
     if which.fingerprint is not None:
         where, args = conditions(which)
         say = ["jobs.id = p.job_id", *where, "p.fingerprint = ?", *_one_of(states)]
         return [arm("parked p cross join jobs", "p.job_id", (say, [*args, which.fingerprint]))]
     lead = leading.shortest(ask, which)
-    if states is None:
-        return _led(lead, which, None)
+    if states is None or set(states) >= _NEARLY_ALL:  # then nearly every row that leads fits
+        return _led(lead, which, states)
     apart = [state for state in states if state is not State.COMPLETED]
     if lead.size < leading.ENOUGH and lead.size <= leading.standing_size(ask, which, apart):
         return _led(lead, which, states)
@@ -58,7 +62,14 @@ def _states(which: Filter) -> list[State] | None:
     return given if which.message is None else [state for state in given if state in ASIDE]
 
 
+def _nobody(ask: Ask, which: Filter) -> bool:
+    """Whether only jobs of a node are wanted that is not there."""
+    return which.node is not None and not ask("select 1 from nodes where name = ? limit 1", (which.node,))
+
+
 def _one_of(states: Sequence[State] | None) -> list[str]:
+    if states is not None and set(states) >= _NEARLY_ALL:
+        return [] if State.DELETED in states else ["jobs.state <> 'deleted'"]
     return [] if states is None else [f"({' or '.join(map(_state_is, states)) or '1 = 0'})"]
 
 
@@ -108,6 +119,27 @@ def still(ask: Ask, which: Filter, job_ids: Sequence[int]) -> set[int]:
 # --- building ---------------------------------------------------------------------------------
 
 
+def narrowed(which: Filter) -> Filter:
+    """The same filter in as few words as can be: limits that leave one collection or queue are that one."""
+    if which.within is None:
+        return which
+    collection, collections = _one(which.collection, which.within.collections)
+    queue, queues = _one(which.queue, which.within.queues)
+    if () in (collections, queues):
+        return replace(which, states=(), within=None)
+    within = None if collections is queues is None else Within(collections=collections, queues=queues)
+    return replace(which, collection=collection, queue=queue, within=within)
+
+
+def _one(named: str | None, names: tuple[str, ...] | None) -> tuple[str | None, tuple[str, ...] | None]:
+    """What a filter says of one name, and what is left of the limits to it; limits that leave none are empty."""
+    if names is None:
+        return named, None
+    if named is not None:
+        return named, None if named in names else ()
+    return (names[0], None) if len(names) == 1 else (None, tuple(dict.fromkeys(names)))
+
+
 def conditions(which: Filter) -> Said:
     """What must hold of the row, whatever its state."""
     where: list[str] = []
@@ -139,10 +171,8 @@ def conditions(which: Filter) -> Said:
         if at_us is not None:
             say(condition, at_us)
     if which.message is not None:
-        say(
-            "exists (select 1 from parked m where m.job_id = jobs.id and lower(m.reason) like lower(?) escape '\\')",
-            f"%{_literal(which.message)}%",
-        )
+        says, pattern = leading.says(which.message, "m")
+        say(f"exists (select 1 from parked m where m.job_id = jobs.id and {says})", pattern)
     if which.fingerprint is not None:
         say("exists (select 1 from parked f where f.job_id = jobs.id and f.fingerprint = ?)", which.fingerprint)
     if which.superseded is not None:
@@ -154,12 +184,29 @@ def conditions(which: Filter) -> Said:
         )
     if which.key is not None:
         say("jobs.id in (select k.job_id from keys k where k.scope = ? and k.key = ?)", which.parent_id or 0, which.key)
+    if which.within is not None:
+        for column, names in (("collection", which.within.collections), ("queue", which.within.queues)):
+            if names is not None:
+                say(f"jobs.{column} || '' in (select j.value from json_each(?) /* text */ j)", _json(names))
+    if which.beyond is not None:
+        say(*_outside(which.beyond))
     if which.tree_at_rest:
         say(
             "not exists (select 1 from jobs up where up.id in (jobs.root_id, jobs.parent_id) and up.id <> jobs.id "
             "and up.state in ('scheduled', 'pending', 'held', 'waiting'))"
         )
     return where, args
+
+
+def _outside(limits: Within) -> tuple[str, *tuple[str, ...]]:
+    """What lies outside of somebody's limits."""
+    said = [
+        f"(jobs.{column} is null or jobs.{column} not in (select j.value from json_each(?) /* text */ j))"
+        for column, names in (("collection", limits.collections), ("queue", limits.queues))
+        if names is not None
+    ]
+    values = [_json(names) for names in (limits.collections, limits.queues) if names is not None]
+    return f"({' or '.join(said) or '1 = 0'})", *values
 
 
 def _say_place(which: Filter, say: Callable[..., None]) -> None:
@@ -186,12 +233,5 @@ def _state_is(state: State) -> str:
     return f"jobs.state = '{state.value}'"
 
 
-def _literal(text: str) -> str:
-    """The text as a pattern that fits it alone."""
-    for mark in "\\%_":
-        text = text.replace(mark, f"\\{mark}")
-    return text
-
-
-def _json(values: Sequence[int]) -> str:
+def _json(values: Sequence[int] | Sequence[str]) -> str:
     return orjson.dumps(list(values)).decode()

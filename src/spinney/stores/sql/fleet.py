@@ -114,6 +114,8 @@ def _require_known(tx: Tx, name: str) -> None:
 
 def _state(node: NodeInfo, now_us: int) -> str:
     silent_us = now_us - node.seen_us
+    if node.lease_s is not None and node.state != "left":
+        return "silent" if silent_us > node.lease_s * 1e6 else node.standing
     if node.state != "left" and silent_us > SILENT_US:
         return "silent" if silent_us <= DEAD_US else "dead"
     degraded = node.trouble is not None and not node.trouble.startswith(OVER)

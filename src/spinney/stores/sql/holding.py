@@ -20,7 +20,7 @@ from typing import Any
 import orjson
 
 from spinney.model import names
-from spinney.model.errors import NoSuchJob, Refused, UnknownType, UsageError
+from spinney.model.errors import NoSuch, NoSuchJob, Refused, UnknownType, UsageError
 from spinney.model.holds import Hold, Scope
 from spinney.model.operators import Author
 from spinney.model.states import SETTLED, State
@@ -70,7 +70,7 @@ class SqlHolds:
         with self._session.write() as tx:
             found = tx.one(f"select {COLUMNS} from holds where id = ?", (hold_id,))
             if found is None:
-                raise Refused(f"there is no hold {hold_id} (any more); 'spinney holds' shows those there are")
+                raise NoSuch(f"there is no hold {hold_id} (any more); 'spinney holds' shows those there are")
             hold = covering.hold(found)
             end(tx, self._registry, [hold], now_us)
             note(tx, now_us, author, "release", _said(hold), 1)
@@ -189,6 +189,15 @@ def hold_one(
         consequences.free_locks(row.id, locks.RESERVED)
         consequences.drain()
     return hold
+
+
+def hold_new(tx: Tx, registry: Registry, job_ids: Sequence[int], author: Author, now_us: int) -> None:
+    """Hold jobs in the transaction that makes them."""
+    for job_id in job_ids:
+        row = rows.find(tx, job_id)
+        if row.state not in SETTLED:  # one that needs what has failed is born so
+            hold = hold_one(tx, registry, row, author.reason or "", author, None, now_us)
+            note(tx, now_us, author, "hold", _said(hold), 1)
 
 
 def end_what_is_over(tx: Tx, registry: Registry, now_us: int) -> bool:

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
+from spinney.model.access import Within
 from spinney.model.jobs import Filter
 from spinney.model.lineage import subtree
 from spinney.model.states import LEASED, State
@@ -80,8 +81,11 @@ def _indexes(ask: Ask, which: Filter) -> list[Sequence[tuple[str, Sequence[Any]]
     for column in ("parent_id", "collection", "submitter"):
         if (value := getattr(which, column)) is not None:
             found.append([(f"jobs.{column} is not null and jobs.{column} = ?", [value])])
-    if which.type is not None or which.queue is not None:
-        pairs = kinds(ask, which.type, which.queue)
+    collections, queues = (None, None) if which.within is None else (which.within.collections, which.within.queues)
+    if collections is not None:
+        found.append([("jobs.collection is not null and jobs.collection = ?", [name]) for name in collections])
+    if which.type is not None or which.queue is not None or queues is not None:
+        pairs = [pair for queue in queues or (which.queue,) for pair in kinds(ask, which.type, queue)]
         found.append([("jobs.type = ? and jobs.queue = ?", pair) for pair in pairs])
     # Last, because these give ids in no order: all of them are sorted before the first is seen.
     if which.below is not None:
@@ -123,17 +127,30 @@ def standing(ask: Ask, which: Filter, states: Sequence[State], conditions: Calla
     said = conditions(which)
     found = []
     for state in states:
-        if state in ASIDE:
+        if state in ASIDE and which.message is not None:
+            # Asked of the narrow row, before any wide one is looked at.
+            holds_it, pattern = says(which.message, "narrow")
+            rest = conditions(replace(which, message=None))
+            found.append(_narrow("parked", rest, f"narrow.state = ? and {holds_it}", [state, pattern], state))
+        elif state in ASIDE:
             found.append(_narrow("parked", said, "narrow.state = ?", [state], state))
         elif state in LEASED:
             begun = f"narrow.running_us is {'null' if state is State.CLAIMED else 'not null'}"
             found.append(_narrow("leases", said, begun, [], state))
         elif state is State.PENDING:
             # Their type, queue and stage are those of the lane that they stand in.
-            rest = conditions(replace(which, type=None, queue=None, stage=None))
+            rest = conditions(replace(which, type=None, queue=None, stage=None, within=_collections(which.within)))
             found.append(_narrow("ready", rest, *_lanes(which), state))
     unplaced = ask("select 1 from staging where published = 1 limit 1", ())
     return [*map(_placed, found), *_unplaced(states, said)] if unplaced else found
+
+
+def says(message: str, alias: str) -> tuple[str, str]:
+    """The condition that a row of ``parked`` says this, whatever its letters' case; and its value."""
+    literal = message
+    for mark in "\\%_":
+        literal = literal.replace(mark, f"\\{mark}")
+    return f"lower({alias}.reason) like lower(?) escape '\\'", f"%{literal}%"
 
 
 def standing_size(ask: Ask, which: Filter, states: Sequence[State]) -> int:
@@ -154,10 +171,17 @@ def standing_size(ask: Ask, which: Filter, states: Sequence[State]) -> int:
 
 def _lanes(which: Filter) -> tuple[str, Sequence[Any]]:
     kind = {"type": which.type, "queue": which.queue, "stage": which.stage}
-    named = {column: value for column, value in kind.items() if value is not None}
-    if not named:
+    said = {f"{column} = ?": value for column, value in kind.items() if value is not None}
+    if which.within is not None and which.within.queues is not None:
+        listed = orjson.dumps(which.within.queues).decode()
+        said["queue in (select q.value from json_each(?) /* text */ q)"] = listed
+    if not said:
         return "1 = 1", ()
-    return f"narrow.lane in (select id from lanes where {' and '.join(f'{c} = ?' for c in named)})", [*named.values()]
+    return f"narrow.lane in (select id from lanes where {' and '.join(said)})", [*said.values()]
+
+
+def _collections(within: Within | None) -> Within | None:
+    return None if within is None or within.collections is None else replace(within, queues=None)
 
 
 def _narrow(table: str, said: Said, entry: str, args: Sequence[Any], state: State) -> Arm:

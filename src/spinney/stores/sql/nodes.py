@@ -70,14 +70,15 @@ def update(tx: Tx, node_id: int, state: str, now_us: int) -> None:
 def known(tx: Tx) -> list[NodeInfo]:
     columns = ", ".join(f"n.{column}" for column in _COLUMNS.split(", ")).replace("n.slots", _SLOTS)
     found = tx.all(
-        f"select {columns}, {_LEASES}, coalesce(s.drained, 0), n.load, n.trouble from {_WITH_ORDERS} "
+        f"select {columns}, {_LEASES}, coalesce(s.drained, 0), n.load, n.trouble, p.lease_s from {_WITH_ORDERS} "
+        "left join parties p on p.node_id = n.id "
         "where n.state <> 'left' or exists (select 1 from leases l where l.node_id = n.id) order by n.id"
     )
     return [info(row) for row in found]
 
 
 def info(row: Sequence[object]) -> NodeInfo:
-    values = dict(zip((*_COLUMNS.split(", "), "leases", "drained", "load", "trouble"), row, strict=True))
+    values = dict(zip((*_COLUMNS.split(", "), "leases", "drained", "load", "trouble", "lease_s"), row, strict=True))
     values["types"] = tuple(orjson.loads(str(values["types"])))
     values["serves"] = serves(values["serves"])
     values["drained"] = bool(values["drained"])
@@ -160,6 +161,8 @@ def lost(
     ``once``: the lanes of types that may not silently run twice. What was marked as started there may have ended
     without being recorded, so that nobody found it running; it is lost all the same."""
     records = []
+    party = tx.value("select 1 from parties where node_id = ?", (node_id,)) is not None
+    died = "its party was not heard of any more" if party else "its node died under it"
     for job_id, fence, lane, running_us in tx.all(
         "select job_id, fence, lane, running_us from leases where node_id = ? order by fence limit ?",
         (node_id, limit),
@@ -172,7 +175,7 @@ def lost(
                 Outcome.LOST if started_us else Outcome.RETURNED,
                 started_us or 0,
                 now_us,
-                message="its node died under it" if started_us else None,
+                message=died if started_us else None,
             )
         )
     return records

@@ -10,12 +10,15 @@ from typing import Any
 
 import orjson
 
+from spinney.model.access import Within
 from spinney.model.errors import Refused, UnknownType, UsageError
+from spinney.model.jobs import Filter
 from spinney.model.operators import Author, QueueChange, QueueInfo
 from spinney.model.serving import may_serve
-from spinney.model.types import SETTABLE, QueueSpec
+from spinney.model.states import SETTLED, State
+from spinney.model.types import DEFAULT_QUEUE, SETTABLE, QueueSpec, TypeSpec
 from spinney.params.hints import did_you_mean, listed
-from spinney.stores.sql import counting, nodes
+from spinney.stores.sql import counting, filtering, nodes
 from spinney.stores.sql.auditing import note
 from spinney.stores.sql.database import Tx
 from spinney.stores.sql.registry import Registry
@@ -28,16 +31,18 @@ class SqlQueues:
     def __init__(self, session: Session) -> None:
         self._session = session
 
-    def all(self) -> Sequence[QueueInfo]:
+    def all(self, *, within: Within | None = None) -> Sequence[QueueInfo]:
+        queues = None if within is None else within.queues
         with self._session.look() as tx:
             registry = self._session.registry
-            return _infos(tx, registry, sorted(registry.queue_names()))
+            shown = sorted(name for name in registry.queue_names() if queues is None or name in queues)
+            return _infos(tx, registry, shown, within)
 
-    def of(self, name: str) -> QueueInfo:
+    def of(self, name: str, *, within: Within | None = None) -> QueueInfo:
         with self._session.look() as tx:
             registry = self._session.registry
             _require_known(registry, name)
-            return _infos(tx, registry, [name])[0]
+            return _infos(tx, registry, [name], within)[0]
 
     def in_force(self, name: str) -> QueueSpec:
         with self._session.look():
@@ -54,6 +59,80 @@ class SqlQueues:
                 registry.touch(tx)
                 note(tx, now_us, author, "queue", {"queue": name, **_told(before, settings)}, 1)
         return self.of(name)
+
+
+    def create(self, spec: QueueSpec, author: Author, *, now_us: int) -> QueueInfo:
+        with self._session.write() as tx:
+            registry = self._session.registry
+            _require_new(registry, spec)
+            registry.register(tx, (), [spec])
+            note(tx, now_us, author, "queue create", spec.to_json() | {"queue": spec.name}, 1)
+        return self.of(spec.name)
+
+    def delete(self, name: str, author: Author, *, now_us: int) -> None:
+        with self._session.write() as tx:
+            registry = self._session.registry
+            _require_known(registry, name)
+            _require_unused(tx, registry, name)
+            for table in ("queues", "queue_settings"):
+                tx.run(f"delete from {table} where name = ?", (name,))
+            for table, column in (("pace", "lane"), ("low_marks", "lane"), ("lanes", "id")):
+                tx.run(
+                    f"delete from {table} where {column} in (select j.value from json_each(?) j)",
+                    (registry.lanes_of(name),),
+                )
+            registry.touch(tx)
+            note(tx, now_us, author, "queue delete", {"queue": name}, 1)
+
+
+# --- making and removing ----------------------------------------------------------------------
+
+
+def _require_new(registry: Registry, spec: QueueSpec) -> None:
+    if spec.name in registry.queues:
+        raise Refused(
+            f"there is a queue {spec.name!r} already; set it otherwise with 'spinney queue {spec.name} --limit N'"
+        )
+    if spec.type is not None:
+        _require_type(registry, spec.type)
+
+
+def _require_unused(tx: Tx, registry: Registry, name: str) -> None:
+    """Raise Refused where the queue would be missed, or would come back at once."""
+    if name == DEFAULT_QUEUE:
+        raise Refused(f"the queue {name!r} is always there; 'spinney queue {name}' shows what can be set of it")
+    if filtering.count(tx.all, Filter(queue=name, states=_OPEN), most=1):
+        raise Refused(
+            f"jobs stand in queue {name!r}; move or cancel them first ('spinney list --queue {name}' shows them)"
+        )
+    for schedule, spec in tx.all("select name, spec from schedules order by name"):
+        if _queue_of(spec) == name:
+            raise Refused(
+                f"schedule {schedule!r} makes jobs in queue {name!r}; drop it, or put it with another queue, first"
+            )
+    for node in nodes.known(tx):
+        for type_ in node.types:
+            if type_ in registry.types and _names(registry.types[type_], name):
+                raise Refused(
+                    f"node {node.name!r} runs an application whose type {type_!r} names queue {name!r}; take it out of "
+                    f"the code, and start the node again, first"
+                )
+
+
+_OPEN = tuple(state for state in State if state not in SETTLED)
+
+
+def _names(spec: TypeSpec, queue: str) -> bool:
+    return queue in (spec.queue, *(stage.queue for stage in spec.stages))
+
+
+def _queue_of(schedule: str) -> str | None:
+    """The queue of a schedule's jobs, as its row says it. None also where nobody can read it."""
+    try:
+        found: str | None = orjson.loads(schedule)["options"].get("queue")
+    except (AttributeError, KeyError, TypeError, ValueError):
+        return None
+    return found
 
 
 # --- changing ---------------------------------------------------------------------------------
@@ -130,15 +209,12 @@ def _require_type(registry: Registry, name: str) -> None:
 # --- looking ----------------------------------------------------------------------------------
 
 
-def _infos(tx: Tx, registry: Registry, names: Sequence[str]) -> list[QueueInfo]:
-    """As of the snapshot of this transaction."""
+def _infos(tx: Tx, registry: Registry, names: Sequence[str], within: Within | None) -> list[QueueInfo]:
+    """As of the snapshot of this transaction; counts and types are those of jobs within."""
     active = [node for node in nodes.known(tx) if node.claims]
     set_ = {name: (by, at_us) for name, by, at_us in tx.all("select name, by, at_us from queue_settings")}
-    pending, _ = counting.pending(tx, registry)
-    slots = [
-        (registry.lanes[lane], node, slot)
-        for lane, node, slot in tx.all("select distinct lane, node_id, slot from leases")
-    ]
+    pending, _ = counting.pending(tx, registry, within)
+    slots = [(registry.lanes[s.lane], s.node, s.slot) for s in counting.slots(tx, within)]
     waiting: Counter[str] = Counter()
     types: dict[str, set[str]] = {}
     for kind, n in pending.items():

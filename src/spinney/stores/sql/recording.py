@@ -15,6 +15,7 @@ from spinney.model.jobs import Lease, Record, Want
 from spinney.model.outcomes import PASSED, Outcome
 from spinney.model.progress import next_stage
 from spinney.model.states import State
+from spinney.params.masking import Veil, secretive
 from spinney.scheduling.verdict import Verdict, verdict
 from spinney.stores.sql import (
     breaking,
@@ -33,6 +34,7 @@ from spinney.stores.sql.ordering import POSITIONS, ready_share, share_sql
 from spinney.stores.sql.registry import Lane, Registry, effective_queue
 from spinney.stores.sql.rows import Row
 from spinney.stores.sql.settling import Consequences, there
+from spinney.stores.sql.watching import Settled, tell
 
 MESSAGE_MAX = 2_000
 _SPECIAL = (
@@ -173,6 +175,10 @@ class Recorder:
             tx.many("delete from children_left where parent_id = ? and bad = 0 and child_id = ?", children)
             for parent_id in {p for p, _ in children}:
                 self.consequences.parent_changed(parent_id)
+        if self.registry.watches:
+            lanes_ = self.registry.lanes
+            told = [Settled(r[0], lanes_[h[4]].type, lanes_[h[4]].queue, h[6] is None) for r, h in records]
+            tell(tx, self.registry.watches, told, State.COMPLETED, now)
 
     def _return_plain(self, records: list[tuple[Record, HeldRow]]) -> None:
         """Handed back without having begun: to where they stood, uncounted. What a hold covers by now is held."""
@@ -212,6 +218,7 @@ class Recorder:
             self.refused.append(record)
             return
         lane = self.registry.lanes[lease.lane]
+        record = self._veiled(record, row.type)
         if row.parent_id is not None:
             c.line_moved(row.root_id)
         began = record.started_us > 0
@@ -240,6 +247,17 @@ class Recorder:
             return
         staging.disown(tx, record.fence)
         self._not_passed(row, record, lease, lane, began)
+
+    def _veiled(self, record: Record, type_: str) -> Record:
+        """Without its job's secrets in what it says. From there words go where no job's veil is asked: among causes of
+        failures, into a breaker's hold and the audit, and into what a filter by message finds."""
+        spec = self.registry.types.get(type_)
+        if (not record.message and not record.error) or spec is None or not secretive(spec.schema):
+            return record
+        params = self.tx.value("select params from jobs where id = ?", (record.job_id,))
+        veil = Veil.over(spec.schema, orjson.loads(params))
+        error = None if not record.error else orjson.dumps(veil.value(orjson.loads(record.error))).decode()
+        return record._replace(message=None if record.message is None else veil.text(record.message), error=error)
 
     def _history(self, record: Record, lease: Held, lane: Lane) -> None:
         message = record.message[:MESSAGE_MAX] if record.message else None

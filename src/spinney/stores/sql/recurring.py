@@ -15,11 +15,12 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from spinney.model.errors import Refused, SpinneyError, StoreUnusable, UsageError
+from spinney.model.errors import NoSuch, Refused, SpinneyError, StoreUnusable, UsageError
 from spinney.model.jobs import Submission
 from spinney.model.operators import Author
 from spinney.model.schedules import DATA_NAME, CatchUp, Overlap, Schedule, ScheduleRun
 from spinney.model.states import SETTLED
+from spinney.params.masking import mask
 from spinney.scheduling import recurrence
 from spinney.stores.sql import submitting
 from spinney.stores.sql.auditing import note
@@ -147,7 +148,9 @@ class SqlSchedules:
                 made.next_us, made.last_job_id, made.by, declared,
             ),
         )  # fmt: skip
-        note(tx, now_us, author, "schedule add", {"schedule": made.name, **made.to_json()}, 1)
+        # The audit is for good, and for other eyes than what it tells of.
+        told = made.to_json() | {"params": mask(self._session.registry.types[made.type].schema, made.params)}
+        note(tx, now_us, author, "schedule add", {"schedule": made.name, **told}, 1)
         self._unable.pop(made.name, None)
         return made
 
@@ -363,7 +366,7 @@ def _require(tx: Tx, name: str) -> Schedule:
 
 def _require_there(tx: Tx, name: str) -> None:
     if tx.value("select 1 from schedules where name = ?", (name,)) is None:
-        raise Refused(f"there is no schedule {name!r}; 'spinney schedule list' shows those there are")
+        raise NoSuch(f"there is no schedule {name!r}; 'spinney schedule list' shows those there are")
 
 
 def _is_open(tx: Tx, job_id: int | None) -> bool:

@@ -4,7 +4,7 @@ Read from their tables only when ``counters.registry`` has moved, so that a tran
 path pays one primary-key look-up for always being up to date.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -15,9 +15,12 @@ from spinney.model.capacities import NONE, LockCapacity
 from spinney.model.errors import Refused, SpinneyError, StoreUnusable, UnknownType
 from spinney.model.serving import may_serve
 from spinney.model.types import DEFAULT_QUEUE, SETTABLE, QueueSpec, TypeSpec
+from spinney.model.webhooks import Webhook
 from spinney.stores.sql import capacities, covering, homes, nodes
 from spinney.stores.sql.database import Tx
 from spinney.stores.sql.marks import Marks
+from spinney.stores.sql.understanding import require_understood
+from spinney.stores.sql.watching import Watch, watch
 
 
 class UnreadableDeclaration(StoreUnusable):
@@ -60,6 +63,8 @@ class Registry:
         """What applications and operators say of locks."""
         self.homes = homes.NONE
         """Where jobs have their folders, if not all in one place."""
+        self.watches: Sequence[Watch] = ()
+        """What webhooks are told; those that are paused, too, which hear it later."""
         self.marks = Marks()
         self._lane_ids: dict[tuple[str, str, str, int], int] = {}
         self._shares: dict[str, int] = {}
@@ -94,6 +99,8 @@ class Registry:
             lane.id for lane in self.lanes.values() if self.holds.stops(lane.queue, lane.type)
         )
         self.streaks = frozenset(tx.all("select type, stage from streaks"))
+        told = tx.all("select id, name, spec from webhooks order by id")
+        self.watches = [watch(id_, read_webhook(name, spec)) for id_, name, spec in told]
         self._closed.clear()
         self.version = version
 
@@ -224,6 +231,7 @@ class Registry:
         changed = capacities.declare(tx, locks)
         for spec in types:
             if self.types.get(spec.name) != spec:
+                require_understood(tx, spec)
                 _put(tx, "types", spec.name, spec.to_json())
                 changed = True
         for queue in queues:
@@ -272,6 +280,12 @@ def read_settings(name: str, settings: Any) -> Mapping[str, Any]:
         return {field: getattr(spec, field) for field in found}
 
 
+def read_webhook(name: str, spec: Any) -> Webhook:
+    """What a row of ``webhooks`` says, but for what stands beside ``spec``. Raises UnreadableDeclaration."""
+    with _readable("webhooks", name):
+        return Webhook.from_json(name, orjson.loads(spec))
+
+
 @contextmanager
 def _readable(table: str, name: str) -> Iterator[None]:
     try:
@@ -286,7 +300,10 @@ def _readable(table: str, name: str) -> Iterator[None]:
         ) from error
 
 
-_AGAIN = {"queue_settings": "set it again with 'spinney queue NAME'"}
+_AGAIN = {
+    "queue_settings": "set it again with 'spinney queue NAME'",
+    "webhooks": "make it again with 'spinney webhook add'",
+}
 
 
 def _put(tx: Tx, table: str, name: str, value: object) -> None:

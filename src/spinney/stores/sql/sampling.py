@@ -6,7 +6,7 @@ newest of all, from the highest number that is leased, and from the lowest that 
 a queue is worked off in order, and of the newest jobs otherwise. Of what is found the latest count.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from spinney.model.jobs import JOB_ID_MAX
@@ -44,9 +44,11 @@ Stage = tuple[str, str]
 """(type, stage)"""
 
 
-def samples(tx: Tx, registry: Registry, fronts: Iterable[tuple[int, int]]) -> Mapping[Stage, Sample]:
-    """``fronts``: (lane, number of a job) where work goes on."""
-    places = _places(tx, registry, fronts)
+def samples(
+    tx: Tx, registry: Registry, fronts: Iterable[tuple[int, int]], queues: Collection[str] | None = None
+) -> Mapping[Stage, Sample]:
+    """``fronts``: (lane, number of a job) where work goes on. ``queues``: of these alone."""
+    places = [place for place in _places(tx, registry, fronts) if queues is None or place[0][1] in queues]
     limit = min(MOST, max(LEAST, LOOKED_AT // max(1, len(places))))
     jobs: dict[int, list[Any]] = {}
     for (type_, queue), before in places:

@@ -364,6 +364,18 @@ all. ``trouble``: why it works worse than it should, while it does. ``schema_ver
 written; None: an older one than those that say so. ``home``: where its jobs have their folders (see homes); 0: where
 those of all have."""
 
+parties = Table(
+    "parties",
+    metadata,
+    Column("node_id", _Id, primary_key=True),
+    Column("owner", _Text, nullable=False),
+    Column("joins", Integer, nullable=False),
+    Column("lease_s", Float, nullable=False),
+    Column("lanes", _Text, nullable=False),
+)
+"""Which nodes are none, but parties that claim external stages: whose each is, how often it has joined (an earlier
+joining counts no more), so long it may be silent, and the [type, stage] pairs that it runs, as JSON."""
+
 homes = Table(
     "homes",
     metadata,
@@ -539,6 +551,140 @@ audit = Table(
     Index("audit_by_call", "call", "seq"),
 )
 """See ``spinney.model.audits``: ``link`` is the digest over the link before and this entry."""
+
+users = Table(
+    "users",
+    metadata,
+    Column("name", _Text, primary_key=True),
+    Column("rights", _Text, nullable=False),
+    Column("password", _Text),
+    Column("password_us", _Id),
+    Column("created_us", _Id, nullable=False),
+    Column("by", _Text, nullable=False),
+    Column("disabled", _Flag, nullable=False, server_default=text("0")),
+)
+"""``rights``: JSON of ``model.access.Rights``. ``password``: its argon2 hash; None: none opens anything."""
+
+tokens = Table(
+    "tokens",
+    metadata,
+    Column("id", _Text, primary_key=True),
+    Column("owner", _Text, nullable=False),
+    Column("name", _Text, nullable=False),
+    Column("rights", _Text, nullable=False),
+    Column("digest", _Text, nullable=False),
+    Column("created_us", _Id, nullable=False),
+    Column("by", _Text, nullable=False),
+    Column("expires_us", _Id),
+    Column("revoked_us", _Id),
+    Column("used_us", _Id),
+    Index("tokens_by_name", "owner", "name", unique=True, **_where("revoked_us is null")),
+    Index("tokens_by_expiry", "expires_us", **_where("expires_us is not null")),
+    Index("tokens_by_revocation", "revoked_us", **_where("revoked_us is not null")),
+)
+"""``owner``: a user, or empty: a machine's. ``digest``: SHA-256 of the secret, which nobody keeps."""
+
+sessions = Table(
+    "sessions",
+    metadata,
+    Column("digest", _Text, primary_key=True),
+    Column("user_name", _Text, nullable=False),
+    Column("created_us", _Id, nullable=False),
+    Column("seen_us", _Id, nullable=False),
+    Column("idle_us", _Id, nullable=False),
+    Column("ends_us", _Id, nullable=False),
+    Column("address", _Text),
+    Column("agent", _Text),
+    Index("sessions_by_user", "user_name"),
+    Index("sessions_by_end", "ends_us"),
+)
+"""``digest``: SHA-256 of what the browser has. It ends at ``ends_us``, or ``idle_us`` after it was last seen."""
+
+login_failures = Table(
+    "login_failures",
+    metadata,
+    Column("whose", _Text, primary_key=True),
+    Column("failures", Integer, nullable=False),
+    Column("last_us", _Id, nullable=False),
+    Index("login_failures_by_time", "last_us"),
+)
+"""``whose``: SHA-256 of a user name or of an address, whether there is such a user or not (people type passwords
+there). Kept for a day."""
+
+invites = Table(
+    "invites",
+    metadata,
+    Column("user_name", _Text, primary_key=True),
+    Column("digest", _Text, nullable=False),
+    Column("ends_us", _Id, nullable=False),
+    Column("by", _Text, nullable=False),
+)
+"""Links that set a password, once. ``user_name``: whose; empty: they make the first admin. ``digest``: SHA-256 of the
+secret in it."""
+
+server_secrets = Table(
+    "server_secrets",
+    metadata,
+    Column("name", _Text, primary_key=True),
+    Column("value", _Text, nullable=False),
+    Column("made_us", _Id, nullable=False),
+)
+"""What all servers of a store sign with; 32 random bytes each, in hexadecimal."""
+
+idempotency = Table(
+    "idempotency",
+    metadata,
+    Column("owner", _Text, primary_key=True),
+    Column("key", _Text, primary_key=True),
+    Column("digest", _Text, nullable=False),
+    Column("first_id", _Id, nullable=False),
+    Column("last_id", _Id, nullable=False),
+    Column("held", _Id, nullable=False, server_default=text("0")),
+    Column("done", _Flag, nullable=False),
+    Column("at_us", _Id, nullable=False),
+    Index("idempotency_by_time", "at_us"),
+)
+"""Submissions with a key of the submitter's program, and the jobs that each made: written with them. ``done`` 0: they
+are being written in steps under the ``staging`` row of ``first_id``. Kept for a day."""
+
+webhooks = Table(
+    "webhooks",
+    metadata,
+    Column("id", _Id, primary_key=True),
+    Column("name", _Text, nullable=False, unique=True),
+    Column("spec", _Text, nullable=False),
+    Column("secret", _Text, nullable=False),
+    Column("mark", _Text, nullable=False),
+    Column("paused", _Text),
+    Column("resumed_us", _Id),
+    Column("by", _Text, nullable=False),
+    Column("at_us", _Id, nullable=False),
+)
+"""``spec``: JSON of what a Webhook is set to, and of what its maker may see. ``secret``: read by nobody but who signs.
+``mark``: random, the beginning of its deliveries' ids. ``paused``: why it is told nothing for now;
+``resumed_us``: since when it is told again."""
+
+webhook_events = Table(
+    "webhook_events",
+    metadata,
+    Column("seq", _Id, primary_key=True),
+    Column("webhook_id", _Id, nullable=False),
+    Column("job_id", _Id),
+    Column("event", _Text, nullable=False),
+    Column("batch", _Flag, nullable=False),
+    Column("at_us", _Id, nullable=False),
+    Column("next_us", _Id),
+    Column("outcome", _Text, nullable=False),
+    Column("tries", Integer, nullable=False, server_default=text("0")),
+    Column("first_us", _Id),
+    Column("tried_us", _Id),
+    Column("status", Integer),
+    Column("answer", _Text),
+    Index("webhook_events_by_webhook", "webhook_id", "seq"),
+    Index("webhook_events_due", "webhook_id", "next_us", **_where("next_us is not null")),
+)
+"""What a webhook is to be told, written by the transaction that settled the job. ``next_us``: when it is due, or, while
+somebody sends it, when his turn is over; None: nothing is left to do. ``first_us``: of its first try in this term."""
 
 GUARDS = {
     "audit_follows": (

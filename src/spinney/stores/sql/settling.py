@@ -14,6 +14,7 @@ from spinney.stores.sql import locks, placing, rows
 from spinney.stores.sql.database import Tx
 from spinney.stores.sql.registry import Registry
 from spinney.stores.sql.rows import Row
+from spinney.stores.sql.watching import Settled, tell
 
 log = logging.getLogger(__name__)
 
@@ -78,6 +79,9 @@ class Consequences:
         self.free_locks(row.id, None)
         self._leave_line(row)
         tx.run("delete from wishes where job_id = ? and tree = 0", (row.id,))
+        if self.registry.watches:
+            told = Settled(row.id, row.type, row.queue, row.parent_id is None)
+            tell(tx, self.registry.watches, [told], state, self.now_us)
 
     def child_settled(self, child_id: int, parent_id: int, *, bad: bool) -> None:
         self.tx.run(

@@ -23,7 +23,7 @@ from spinney.stores.sql.standing import Standing, require_workable
 from spinney.stores.sql.turnstile import Turnstile
 
 _BUSY_S = 10
-_CACHE_KIB = 16_384
+CACHE_KIB = 16_384
 _NETWORK = {
     "nfs",
     "nfs4",
@@ -43,8 +43,10 @@ _NETWORK = {
 class SqliteDatabase(Database):
     """A SQLite file."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, cache_kib: int = CACHE_KIB) -> None:
+        """``cache_kib``: so much of the file each connection keeps in memory."""
         self.path, self.name = path, str(path)
+        self._cache_kib = cache_kib
         self.run_folder = beside(path, ".run")
         self._writer: sqlite3.Connection | None = None
         self._turnstile: Turnstile | None = None
@@ -203,7 +205,7 @@ class SqliteDatabase(Database):
         )
         connection.execute("pragma journal_mode = wal")
         connection.execute("pragma synchronous = full")
-        connection.execute(f"pragma cache_size = -{_CACHE_KIB}")
+        connection.execute(f"pragma cache_size = -{self._cache_kib}")
         connection.execute("pragma temp_store = memory")
         # SQLite's own knows the letters of ASCII alone; PostgreSQL's knows them all.
         connection.create_function("lower", 1, _lower, deterministic=True)

@@ -17,7 +17,7 @@ from spinney.model.jobs import Account, Attempt, Exchange, Filter, Job, NodeInfo
 from spinney.model.operators import Author
 from spinney.model.places import database_file, is_postgres, without_password
 from spinney.model.types import QueueSpec, TypeSpec
-from spinney.stores.contract import Ear, House, Removed, Spawned, Submitted, Swept, Touched
+from spinney.stores.contract import Ear, House, Once, Removed, Spawned, Submitted, Swept, Touched
 from spinney.stores.sql import (
     accounting,
     attempts,
@@ -32,7 +32,12 @@ from spinney.stores.sql import (
     reading,
     staging,
     submitting,
+    webhooks,
 )
+from spinney.stores.sql import once as asked_once
+from spinney.stores.sql.accounts import SqlAccounts
+from spinney.stores.sql.accounts_entering import SqlEntering
+from spinney.stores.sql.accounts_entering import forget as forget_entering
 from spinney.stores.sql.auditing import SqlAudit, note
 from spinney.stores.sql.bulk import SqlBulk
 from spinney.stores.sql.claiming import Claim
@@ -43,9 +48,10 @@ from spinney.stores.sql.explaining import SqlExplaining
 from spinney.stores.sql.failing import SqlFailures
 from spinney.stores.sql.fetching import SqlFetches
 from spinney.stores.sql.fleet import SqlFleet
-from spinney.stores.sql.holding import SqlHolds
+from spinney.stores.sql.holding import SqlHolds, hold_new
 from spinney.stores.sql.locks import Wanted
 from spinney.stores.sql.operating import Operation
+from spinney.stores.sql.parties import SqlParties
 from spinney.stores.sql.queueing import SqlQueues
 from spinney.stores.sql.recording import Recorder
 from spinney.stores.sql.recurring import SqlSchedules
@@ -54,28 +60,33 @@ from spinney.stores.sql.rehoming import SqlHomes
 from spinney.stores.sql.retaining import SqlRetention
 from spinney.stores.sql.session import Session
 from spinney.stores.sql.settling import Consequences
-from spinney.stores.sql.sqlite import SqliteDatabase
+from spinney.stores.sql.sqlite import CACHE_KIB, SqliteDatabase
 from spinney.stores.sql.standing import WORKS_WITH
 from spinney.stores.sql.supply import Rotation
 from spinney.stores.sql.sweeping import Sweep, next_wake_us
 from spinney.stores.sql.unlocking import SqlLocks
+from spinney.stores.sql.webhooks import SqlWebhooks
 
 STEP = 200
 """Jobs that one transaction of a sweep changes: well under 50 ms."""
+UNDER_MAX = 50
+"""Jobs that are submitted under holds of their own in one transaction."""
 KEYED_STEP = 100
 """Jobs with keys that one transaction bears."""
 STARTED_STEP = 1_000
 """Fences in one list: a longer one, and a server would go through it for each lease instead."""
+FORGET_EVERY_US = 60_000_000
 RETRY_STEP = 50
 """Jobs that one transaction opens again, each perhaps with a tree above it."""
 
 
-def open_store(url: str, patience_s: float | None = None) -> "SqlStore":
+def open_store(url: str, patience_s: float | None = None, cache_kib: int = CACHE_KIB) -> "SqlStore":
     """The store of a URL: ``sqlite:///file`` (relative), ``sqlite:////file`` (absolute), or
     ``postgresql://user@host/database?schema=name``.
 
     ``patience_s``: no transaction with a server takes longer, whatever becomes of it; None: as long as people wait.
     (In a file nobody is waited for but those who take their turn, each for less than 50 ms.)
+    ``cache_kib``: so much of a file each of its connections keeps in memory.
 
     Nothing is touched before the first use. Raises UsageError for other URLs.
     """
@@ -90,7 +101,7 @@ def open_store(url: str, patience_s: float | None = None) -> "SqlStore":
     file = database_file(url)
     if file is None:
         raise UsageError(f"cannot open the store {without_password(url)!r}; write it as sqlite:///path/to/file.db")
-    return SqlStore(SqliteDatabase(file))
+    return SqlStore(SqliteDatabase(file, cache_kib))
 
 
 class SqlStore:
@@ -100,6 +111,8 @@ class SqlStore:
         self.database = database
         session = Session(database)
         self._registry, self._write, self._look = session.registry, session.write, session.look
+        self.accounts = SqlAccounts(session)
+        self.entering = SqlEntering(session)
         self.audit = SqlAudit(session)
         self.holds = SqlHolds(session)
         self.explaining = SqlExplaining(session)
@@ -114,6 +127,8 @@ class SqlStore:
         self.schedules = SqlSchedules(session)
         self.retention = SqlRetention(session)
         self.doctor = SqlDoctor(session)
+        self.webhooks = SqlWebhooks(session)
+        self.parties = SqlParties(session)
         self._rotation = Rotation()
         self._unplaced = False
         """A published call has rows that are not in ``ready`` yet."""
@@ -121,6 +136,8 @@ class SqlStore:
         """How far the pass over each tree that is to be cancelled has come, and whether it met an open job."""
         self._looked_at_failures = ""
         """How far the walk that forgets old causes has come."""
+        self._forgot_us = 0
+        """When sessions, kept answers and the like were looked through for those whose time is over."""
         self._random = random.Random()  # noqa: S311  # spreads retries, guards nothing
 
     # --- the store itself -----------------------------------------------------------------
@@ -181,22 +198,38 @@ class SqlStore:
 
     # --- making jobs ----------------------------------------------------------------------
 
-    def submit(self, submissions: Sequence[Submission], *, now_us: int) -> Submitted:
+    def submit(
+        self, submissions: Sequence[Submission], *, once: Once | None = None, under: Author | None = None, now_us: int
+    ) -> Submitted:
         with self._write() as tx:
+            if once is not None and (before := asked_once.find(tx, once, now_us)) is not None:
+                return before
             plans = [submitting.plan(tx, self._registry, s, None) for s in submissions]
             submitting.check_needs(tx, plans, None)
             total = submitting.size(plans)
+            if under is not None and total > UNDER_MAX:
+                raise UsageError(f"at most {UNDER_MAX} jobs are submitted under holds of their own; submit fewer")
             if total <= (submitting.STEP if all(p.plain for p in plans) else submitting.SPECIAL_STEP):
                 ids = submitting.inline(tx, self._registry, plans, now_us)
-                return Submitted(ids=ids, held=self._held_at_the_door(tx, ids))
+                held = self._held_at_the_door(tx, ids)
+                if under is not None:
+                    hold_new(tx, self._registry, ids, under, now_us)
+                    held = len(ids)
+                if once is not None and ids:
+                    asked_once.take(tx, once, ids[0], ids[-1], now_us, held=held, done=True)
+                return Submitted(ids=ids, held=held)
             first_id = tx.take("job", total)
             staging.enter(tx, first_id, first_id + total - 1, None, None, now_us)
+            if once is not None:
+                asked_once.take(tx, once, first_id, first_id + total - 1, now_us, done=False)
         lightly = partial(self._write, durable=False)
         beat_us = staging.write_steps(
             self._write, self._registry, plans, first_id, now_us, time.monotonic, lightly
         )
         with self._write() as tx:
             staging.publish(tx, first_id, beat_us)
+            if once is not None:
+                asked_once.publish(tx, once, first_id)
         # Accepted: what cannot be put in place now is by whoever sweeps next, and must not be submitted again.
         made, held = range(first_id, first_id + total), 0
         with suppress(StoreUnusable):
@@ -510,6 +543,12 @@ class SqlStore:
             self._looked_at_failures = failing.forget(tx, self._looked_at_failures, now_us)
             pacing.forget(tx, now_us)
             fetching.forget(tx, self._registry, now_us)
+            if not 0 <= now_us - self._forgot_us < FORGET_EVERY_US:
+                self._forgot_us = now_us
+                forget_entering(tx, now_us)
+                asked_once.forget(tx, now_us)
+            if self._registry.watches:
+                more = webhooks.forget(tx, now_us) or more
             wake_us, _ = next_wake_us(tx, self._registry, now_us)
         self._passes = {job_id: self._passes.get(job_id, ("", False)) for job_id in trees}
         for job_id in trees:

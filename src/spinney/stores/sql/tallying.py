@@ -6,7 +6,7 @@ without its rows being read.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any
 
 from spinney.model.jobs import Filter
@@ -25,6 +25,7 @@ _APART = tuple(state for state in State if state is not State.COMPLETED)
 
 def counts(ask: Ask, which: Filter) -> Mapping[str, int]:
     """How many that fit stand in each state."""
+    which = _without_superseded(ask, filtering.narrowed(which))
     if (which.states is None or State.COMPLETED in which.states) and _by_index_alone(which):
         lead = leading.shortest(ask, which)
         if lead.size >= leading.ENOUGH:
@@ -32,9 +33,21 @@ def counts(ask: Ask, which: Filter) -> Mapping[str, int]:
     return _summed(ask, filtering.arms(ask, which))
 
 
+def _without_superseded(ask: Ask, which: Filter) -> Filter:
+    """The same filter without asking each row whether it is superseded, where none can be: children are superseded
+    together with the attempt that bore them."""
+    if which.superseded is not False or which.parent_id is None:
+        return which
+    ran_again = "select 1 from attempts where job_id = ? and superseded is not null limit 1"
+    return which if ask(ran_again, (which.parent_id,)) else replace(which, superseded=None)
+
+
 def _by_index_alone(which: Filter) -> bool:
     """Whether entries of one index tell how many fit."""
     given = {f.name for f in fields(Filter) if getattr(which, f.name) != f.default} - {"states"}
+    if which.within is not None:
+        by_queue = which.within.collections is None
+        return given <= {"within", "type"} if by_queue else given == {"within"} and which.within.queues is None
     return given <= {"type", "queue"} or given == {"roots_only"} or (len(given) == 1 and given <= {*_INDEXED})
 
 
@@ -42,7 +55,7 @@ def _by_subtraction(ask: Ask, which: Filter, lead: leading.Lead) -> Mapping[str,
     whole, span = _whole(ask, which, lead)
     apart = leading.standing(ask, which, _APART, filtering.conditions)
     if span is not None and which.below is None and which.root_id is None:
-        apart = [_by_entry(part, lead, span) for part in apart]
+        apart = [entry for part in apart for entry in _by_entry(part, lead, span)]
     else:
         apart = [_within(part, span) for part in apart]
     found = dict(_summed(ask, apart))
@@ -78,7 +91,7 @@ def _entries(ask: Ask, condition: str, args: Sequence[Any]) -> int:
 
 def _span(ask: Ask, which: Filter, lead: leading.Lead) -> Span | None:
     """Ids outside of which none fits: looking at what stands there is saved."""
-    if which.type is not None or which.queue is not None:
+    if which.type is not None or which.queue is not None or (which.within and which.within.queues is not None):
         return None  # They may lie anywhere.
     ends = [_end(ask, part, which, order) for part in lead.parts for order in ("asc", "desc")]
     found = [end for end in ends if end is not None]
@@ -99,15 +112,18 @@ def _first(ask: Ask, sql: str, args: Sequence[Any]) -> int | None:
     return found
 
 
-def _by_entry(part: Arm, lead: leading.Lead, span: Span) -> Arm:
+def _by_entry(part: Arm, lead: leading.Lead, span: Span) -> list[Arm]:
     """What stands aside lies scattered among all jobs: whether it fits is asked of the index that leads, whose
     entries lie close together, and not of wide rows."""
     if part.state not in leading.ASIDE or not part.source.startswith("parked "):
-        return _within(part, span)
-    ((condition, args),) = lead.parts
+        return [_within(part, span)]
     aside = "select narrow.job_id from parked narrow where narrow.state = ? and narrow.job_id between ? and ?"
-    where = f"{condition} and jobs.id in ({aside})"
-    return part._replace(source="jobs", key="jobs.id", where=where, args=(*args, part.state, *span))
+    return [
+        part._replace(
+            source="jobs", key="jobs.id", where=f"{condition} and jobs.id in ({aside})", args=(*args, part.state, *span)
+        )
+        for condition, args in lead.parts
+    ]
 
 
 def _within(part: Arm, span: Span | None) -> Arm:

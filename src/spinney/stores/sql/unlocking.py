@@ -13,10 +13,12 @@ from itertools import takewhile
 import orjson
 
 from spinney.model import names
+from spinney.model.access import Within
 from spinney.model.errors import Refused
+from spinney.model.jobs import Filter
 from spinney.model.operators import Author, CapacityInfo, LockInfo
 from spinney.params.hints import did_you_mean
-from spinney.stores.sql import capacities, locks
+from spinney.stores.sql import capacities, filtering, locks
 from spinney.stores.sql.auditing import note
 from spinney.stores.sql.database import Tx
 from spinney.stores.sql.registry import Registry
@@ -37,14 +39,19 @@ class SqlLocks:
     def __init__(self, session: Session) -> None:
         self._session = session
 
-    def all(self, *, after: str = "", limit: int = 1000) -> Sequence[LockInfo]:
+    def all(self, *, after: str = "", limit: int = 1000, within: Within | None = None) -> Sequence[LockInfo]:
+        mine = _Mine(within)
         with self._session.look() as tx:
-            found = {*_held(tx, after, limit), *_waited_for(tx, after, limit)}
-            return _infos(tx, self._session.registry, sorted(found)[:limit])
+            held = mine.held(tx, after, limit) if mine else _held(tx, after, limit)
+            waited_for = mine.waited_for(tx, after, limit) if mine else _waited_for(tx, after, limit)
+            return _infos(tx, self._session.registry, sorted({*held, *waited_for})[:limit], mine)
 
-    def of(self, name: str) -> Sequence[LockInfo]:
+    def of(self, name: str, *, within: Within | None = None) -> Sequence[LockInfo]:
+        mine = _Mine(within)
         with self._session.look() as tx:
-            found = _infos(tx, self._session.registry, [name])
+            if mine and not mine.concerns(tx, name):
+                return []
+            found = _infos(tx, self._session.registry, [name], mine)
             return [info for info in found if info.owner_id is not None or info.waiting]
 
     def free(self, name: str, author: Author, *, job_id: int | None = None, now_us: int) -> int:
@@ -119,15 +126,59 @@ def _waited_for(tx: Tx, after: str, limit: int) -> Iterable[str]:
         yield at[5:]
 
 
-def _infos(tx: Tx, registry: Registry, wanted: Sequence[str]) -> list[LockInfo]:
+class _Mine:
+    """Locks that jobs within somebody's limits have or wait for. Empty (false): there are no limits."""
+
+    def __init__(self, within: Within | None) -> None:
+        where, self._args = filtering.conditions(Filter(within=within))
+        self._where = " and ".join(where)
+
+    def __bool__(self) -> bool:
+        return bool(self._where)
+
+    def held(self, tx: Tx, after: str, limit: int) -> Iterable[str]:
+        found = tx.all(
+            "select distinct l.name from locks l cross join jobs where l.name > ? and jobs.id = l.job_id "
+            f"and {self._where} order by l.name limit ?",
+            (after, *self._args, limit),
+        )
+        return [name for (name,) in found]
+
+    def waited_for(self, tx: Tx, after: str, limit: int) -> Iterable[str]:
+        found = tx.all(
+            "select distinct p.waits_for from parked p cross join jobs where p.waits_for > ? "
+            f"and p.waits_for like 'lock:%' and jobs.id = p.job_id and {self._where} order by p.waits_for limit ?",
+            (f"lock:{after}", *self._args, limit),
+        )
+        return [name[5:] for (name,) in found]
+
+    def waiting(self, tx: Tx, name: str) -> int:
+        found: int = tx.value(
+            "select count(*) from parked p cross join jobs where p.waits_for = ? and p.waits_for like 'lock:%' "
+            f"and jobs.id = p.job_id and {self._where}",
+            (f"lock:{name}", *self._args),
+        )
+        return found
+
+    def concerns(self, tx: Tx, name: str) -> bool:
+        owner = tx.value(
+            f"select 1 from locks l cross join jobs where l.name = ? and jobs.id = l.job_id and {self._where} limit 1",
+            (name, *self._args),
+        )
+        return owner is not None or self.waiting(tx, name) > 0
+
+
+def _waiting(tx: Tx, name: str) -> int:
+    found: int = tx.value(
+        "select count(*) from parked where waits_for = ? and waits_for like 'lock:%'", (f"lock:{name}",)
+    )
+    return found
+
+
+def _infos(tx: Tx, registry: Registry, wanted: Sequence[str], mine: "_Mine") -> list[LockInfo]:
     """A line for each owner of these locks, in their order; for a lock that nobody has, one without."""
     listed = orjson.dumps(wanted).decode()
-    waiting = {
-        name: tx.value(
-            "select count(*) from parked where waits_for = ? and waits_for like 'lock:%'", (f"lock:{name}",)
-        )
-        for name in wanted
-    }
+    waiting = {name: mine.waiting(tx, name) if mine else _waiting(tx, name) for name in wanted}
     there = {name: registry.capacities.in_force(name) for name in wanted}
     found = tx.all(
         "select l.name, l.job_id, l.fence, l.since_us, l.amount, n.name from json_each(?) /* text */ j "

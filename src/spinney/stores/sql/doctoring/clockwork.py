@@ -125,6 +125,8 @@ _TOPS = {
     "home": "select max(id) from homes",
     "fetch": "select max(id) from fetches",
     "removed": "select 0",
+    "webhook": "select max(id) from webhooks",
+    "webhook_event": "select max(seq) from webhook_events",
 }
 """Counters, and the highest number of each that was used."""
 
@@ -188,7 +190,8 @@ def _unkept(look: Look) -> list[Facts]:
     if row is None or (row[2] is not None and row[2] >= late_us):
         return []
     others = look.tx.value(
-        "select count(*) from nodes where id <> ? and state = 'active' and started_us < ? and seen_us >= ?",
+        "select count(*) from nodes where id <> ? and state = 'active' and started_us < ? and seen_us >= ? "
+        "and id not in (select node_id from parties)",
         (row[0], late_us, late_us),
     )
     return [{"node": row[1] or f"number {row[0]}", "others": others}] if others else []

@@ -189,7 +189,8 @@ RULES: tuple[Rule, ...] = (
         "or (page.published in (0, 2) and page.fence is not null and not exists "
         "(select 1 from leases l where l.job_id = page.parent_id and l.fence = page.fence)) "
         "or (page.published not in (0, 2) and page.beat_us < ? and not exists "
-        "(select 1 from nodes where nodes.state = 'active' and nodes.seen_us >= ?))",
+        "(select 1 from nodes where nodes.state = 'active' and nodes.seen_us >= ? "
+        "and nodes.id not in (select node_id from parties)))",
         binds=lambda look: (look.now_us - LONG_US, look.now_us - LONG_US, look.now_us - GRACE_US),
         tells=("page.last_id", "page.published", "page.parent_id", "page.fence"),
         subject="jobs {first_id} to {last_id}",

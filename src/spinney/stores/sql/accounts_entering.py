@@ -1,0 +1,238 @@
+"""How people get in: sessions, what slows guessing, links that set a password, what servers sign with.
+
+**Slowing.** An attempt is counted before the password is looked at (``attempt``), so that a thousand at once are no
+way round; one that succeeds takes its count back in the transaction that opens the session. Counted are names, also
+those that nobody has, and addresses.
+
+**A session is opened only on the password that was verified**: hashing takes long and happens outside of any
+transaction, so it may have been changed meanwhile.
+"""
+
+import secrets
+from collections.abc import Sequence
+from typing import Any
+
+from spinney.model.access import ALL_RIGHTS
+from spinney.model.accounts import AGENT_MAX, Attempt, Known, Link, User, rights_of
+from spinney.model.accounts import Session as Login
+from spinney.model.errors import BadLogin, Refused, TooSoon
+from spinney.model.operators import Author
+from spinney.stores.sql import accounts
+from spinney.stores.sql.accounts import SEEN_EVERY_US
+from spinney.stores.sql.auditing import note
+from spinney.stores.sql.database import Tx
+from spinney.stores.sql.session import Session
+
+FREE = 3
+"""So many attempts may fail before the next is slowed."""
+WAIT_MOST_S = 300
+DAY_US = 86_400_000_000
+TOKENS_KEPT_US = 90 * DAY_US
+"""So long tokens that open nothing any more are listed; the audit has them for ever."""
+_SESSION = "digest, user_name, created_us, seen_us, ends_us, address, agent"
+_ID_DIGITS = 16
+_FIRST_ADMIN = ""
+"""For whom a link is that makes the first admin."""
+
+
+class SqlEntering:
+    """``spinney.stores.operators.Entering`` on SQL."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    # --- slowing --------------------------------------------------------------------------
+
+    def attempt(self, name: str, address: str | None, *, now_us: int) -> Attempt:
+        whose = [name] if address is None else [name, address]
+        with self._session.look() as tx:
+            _require_time(tx, whose, now_us)
+        with self._session.write(durable=False) as tx:
+            before = _require_time(tx, whose, now_us)
+            for each in whose:
+                tx.run(
+                    "insert into login_failures (whose, failures, last_us) values (?, 1, ?) on conflict (whose) do "
+                    "update set failures = case when login_failures.last_us <= ? then 1 else "
+                    "login_failures.failures + 1 end, last_us = excluded.last_us",
+                    (each, now_us, now_us - DAY_US),
+                )
+        return Attempt(name=name, address=address, at_us=now_us, before_us=before.get(address or "", 0))
+
+    # --- sessions -------------------------------------------------------------------------
+
+    def open(
+        self, name: str, digest: str, author: Author, *, proof: str | None = None, attempt: Attempt | None = None,
+        idle_us: int, lasts_us: int, address: str | None = None, agent: str | None = None, now_us: int,
+    ) -> Login:  # fmt: skip
+        with self._session.write() as tx:
+            found = tx.one("select disabled, password from users where name = ?", (name,))
+            if found is None or found[0] or (proof is not None and found[1] != proof):
+                raise BadLogin("the name or the password is wrong; try again, or ask an admin for a link")
+            if attempt is not None:
+                take_back(tx, attempt)
+            row = (digest, name, now_us, now_us, now_us + lasts_us, address, agent and agent[:AGENT_MAX])
+            tx.run(f"insert into sessions ({_SESSION}, idle_us) values (?, ?, ?, ?, ?, ?, ?, ?)", (*row, idle_us))
+            note(tx, now_us, author, "login", {"user": name, "address": address}, 1)
+        return _login(row)
+
+    def known(self, digest: str, *, now_us: int) -> Known | None:
+        with self._session.look() as tx:
+            row = tx.one(
+                f"select {_SESSION}, rights from sessions join (select name, rights from users where disabled = 0) u "
+                "on u.name = user_name where digest = ? and ends_us > ? and seen_us + idle_us > ?",
+                (digest, now_us, now_us),
+            )
+        if row is None:
+            return None
+        login = _login(row[:-1])
+        if now_us - login.seen_us >= SEEN_EVERY_US:
+            with self._session.write(durable=False) as tx:
+                tx.run("update sessions set seen_us = ? where digest = ? and seen_us < ?", (now_us, digest, now_us))
+        return Known(name=login.user, rights=rights_of(row[-1]), session=login)
+
+    def take_back(self, attempt: Attempt) -> None:
+        with self._session.write() as tx:
+            take_back(tx, attempt)
+
+    def close(self, digest: str, author: Author, *, now_us: int) -> bool:
+        with self._session.write() as tx:
+            user = tx.value("select user_name from sessions where digest = ?", (digest,))
+            if user is None:
+                return False
+            tx.run("delete from sessions where digest = ?", (digest,))
+            note(tx, now_us, author, "logout", {"user": user}, 1)
+            return True
+
+    def sessions(self, user: str, *, now_us: int) -> Sequence[Login]:
+        with self._session.look() as tx:
+            accounts.require(tx, user)
+            found = tx.all(
+                f"select {_SESSION} from sessions where user_name = ? and ends_us > ? and seen_us + idle_us > ? "
+                "order by created_us, digest",
+                (user, now_us, now_us),
+            )
+        return [_login(row) for row in found]
+
+    def end(self, user: str, author: Author, *, now_us: int) -> int:
+        with self._session.write() as tx:
+            accounts.require(tx, user)
+            tx.run("delete from sessions where user_name = ?", (user,))
+            ended = tx.changed()
+            if ended:
+                note(tx, now_us, author, "logout all", {"user": user}, ended)
+            return ended
+
+    # --- links ----------------------------------------------------------------------------
+
+    def invite(self, user: str | None, digest: str, author: Author, *, lasts_us: int, now_us: int) -> Link:
+        with self._session.write() as tx:
+            if user is None:
+                _require_nobody(tx)
+            elif accounts.require(tx, user).disabled:
+                raise Refused(f"{user} is disabled; 'spinney user enable {user}' lets that user in again")
+            ends_us = now_us + lasts_us
+            tx.run(
+                "insert into invites (user_name, digest, ends_us, by) values (?, ?, ?, ?) on conflict (user_name) do "
+                "update set digest = excluded.digest, ends_us = excluded.ends_us, by = excluded.by",
+                (user or _FIRST_ADMIN, digest, ends_us, author.by),
+            )
+            note(tx, now_us, author, "user link", {"user": user}, 1)
+        return Link(user=user, ends_us=ends_us)
+
+    def link(self, digest: str, *, now_us: int) -> Link | None:
+        with self._session.look() as tx:
+            return _link(tx, digest, now_us)
+
+    def accept(self, digest: str, name: str, password: str, author: Author, *, now_us: int) -> User:
+        with self._session.write() as tx:
+            link = _link(tx, digest, now_us)
+            if link is None:
+                raise BadLogin("the link is no longer good: it works once and for a limited time; ask for a new one")
+            if link.user is None:
+                made = accounts.add(tx, name, ALL_RIGHTS, password, author, now_us)
+            else:
+                made = accounts.set_password(tx, link.user, password, author, now_us)
+            tx.run("delete from invites where digest = ?", (digest,))
+            return made
+
+    # --- what servers share ---------------------------------------------------------------
+
+    def secret(self, name: str, *, now_us: int) -> bytes:
+        sql = "select value from server_secrets where name = ?"
+        with self._session.look() as tx:
+            found = tx.value(sql, (name,))
+        if found is None:
+            with self._session.write() as tx:
+                tx.run(
+                    "insert into server_secrets (name, value, made_us) values (?, ?, ?) on conflict (name) do nothing",
+                    (name, secrets.token_hex(32), now_us),
+                )
+                found = tx.value(sql, (name,))
+        return bytes.fromhex(found)
+
+
+def forget(tx: Tx, now_us: int, limit: int = 500) -> None:
+    """One bounded step: what has no meaning any more goes. What is left over goes with the next step."""
+    for table, key, over, at in (
+        ("tokens", "id", "revoked_us <= ?", now_us - TOKENS_KEPT_US),
+        ("tokens", "id", "expires_us <= ?", now_us - TOKENS_KEPT_US),
+        ("sessions", "digest", "ends_us <= ?", now_us),
+        ("login_failures", "whose", "last_us <= ?", now_us - DAY_US),
+        ("invites", "user_name", "ends_us <= ?", now_us),
+    ):
+        tx.run(f"delete from {table} where {key} in (select {key} from {table} where {over} limit ?)", (at, limit))
+
+
+# --- within a transaction ---------------------------------------------------------------------
+
+
+def _require_time(tx: Tx, whose: Sequence[str], now_us: int) -> dict[str, int]:
+    """When each failed last; raises TooSoon when one has to wait."""
+    last, wait_s = {}, 0.0
+    for each in whose:
+        found = tx.one("select failures, last_us from login_failures where whose = ?", (each,))
+        if found is None or found[1] <= now_us - DAY_US:
+            continue
+        failures, last_us = found
+        last[each] = last_us
+        if failures >= FREE:
+            least_s = min(WAIT_MOST_S, 2 ** min(failures - FREE, 20))
+            # A server whose clock is ahead makes nobody wait longer than that.
+            wait_s = max(wait_s, least_s - max(0, now_us - last_us) / 1e6)
+    if wait_s > 0:
+        raise TooSoon(wait_s)
+    return last
+
+
+def take_back(tx: Tx, attempt: Attempt) -> None:
+    """It did not fail: nothing is held against the name any more. Against the address only what was counted for this
+    attempt is not, so that nobody clears it by logging in as himself in between."""
+    tx.run("delete from login_failures where whose = ?", (attempt.name,))
+    if attempt.address is None:
+        return
+    tx.run(
+        "update login_failures set failures = failures - 1, last_us = case when last_us = ? then ? else last_us end "
+        "where whose = ?",
+        (attempt.at_us, attempt.before_us, attempt.address),
+    )
+    tx.run("delete from login_failures where whose = ? and failures <= 0", (attempt.address,))
+
+
+def _require_nobody(tx: Tx) -> None:
+    if accounts.any_user(tx):
+        raise Refused("there are users already, so no link makes a first admin; ask an admin for a link of your own")
+
+
+def _link(tx: Tx, digest: str, now_us: int) -> Link | None:
+    found = tx.one("select user_name, ends_us from invites where digest = ? and ends_us > ?", (digest, now_us))
+    if found is None or (found[0] == _FIRST_ADMIN and accounts.any_user(tx)):
+        return None
+    return Link(user=found[0] or None, ends_us=found[1])
+
+
+def _login(row: Sequence[Any]) -> Login:
+    digest, user, created_us, seen_us, ends_us, address, agent = row
+    return Login(
+        id=digest[:_ID_DIGITS], user=user, created_us=created_us, seen_us=seen_us, ends_us=ends_us, address=address,
+        agent=agent,
+    )  # fmt: skip

@@ -1,0 +1,23 @@
+"""Parties that are no nodes and claim external stages."""
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0007"
+down_revision = "0006"
+
+Id = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
+Text = sa.Text().with_variant(sa.Text(collation="C"), "postgresql")
+
+
+def upgrade() -> None:
+    """A new table. Code of before takes a party for a node, and declares it dead by its own lease period."""
+    op.create_table(
+        "parties",
+        sa.Column("node_id", Id, nullable=False),
+        sa.Column("owner", Text, nullable=False),
+        sa.Column("joins", sa.Integer(), nullable=False),
+        sa.Column("lease_s", sa.Float(), nullable=False),
+        sa.Column("lanes", Text, nullable=False),
+        sa.PrimaryKeyConstraint("node_id"),
+    )

@@ -1,0 +1,40 @@
+"""What lies outside of somebody's limits is found: with it a verb on a tree asks whether it may reach all below."""
+
+import pytest
+
+from spinney.model.access import Within
+from spinney.model.jobs import Filter
+
+from .words import Site
+
+
+@pytest.mark.parametrize(
+    ("within", "beyond"),
+    [
+        (Within(), set()),
+        (Within(collections=("a",)), {"b", "none", "b slow"}),
+        (Within(collections=("a", "b")), {"none"}),
+        (Within(collections=()), {"a", "b", "none", "a slow", "b slow"}),
+        (Within(queues=("slow",)), {"a", "b", "none"}),
+        (Within(collections=("a",), queues=("default",)), {"b", "none", "a slow", "b slow"}),
+    ],
+)
+def test_what_lies_outside_is_all_that_does_not_lie_within(site: Site, within: Within, beyond: set[str]) -> None:
+    top = site.submit_one("parent", collection="a")
+    lease = site.run(top)
+    jobs = {
+        name: site.spawn(lease, collection=collection, queue=queue)[0]
+        for name, collection, queue in (
+            ("a", "a", None), ("b", "b", None), ("a slow", "a", "slow"), ("b slow", "b", "slow"),
+        )
+    }  # fmt: skip
+    site.pass_(lease)
+    jobs["none"] = site.submit_one()
+    everything = set(site.ids())
+
+    outside = set(site.ids(beyond=within))
+
+    assert {name for name, job in jobs.items() if job in outside} == beyond
+    assert outside == everything - set(site.ids(within=within))
+    below = Filter(below=site.job(top).lineage, beyond=within)
+    assert site.store.bulk.count(below, most=100) == len(beyond - {"none"})

@@ -1,0 +1,483 @@
+"""Webhooks: what the settling transaction writes down for them, and who sends it."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+
+from spinney.model.access import Within
+from spinney.model.errors import BadParameters, NoSuch, Refused, UsageError
+from spinney.model.operators import Author, Order, Verb
+from spinney.model.outcomes import Outcome as Ended
+from spinney.model.webhooks import Delivery, Due, Outcome, Told, Webhook
+from spinney.stores.contract import Store
+from spinney.stores.sql import webhooks as sql_webhooks
+
+from .everything import FRAGILE
+from .words import SECOND_US, Site
+
+ANN = Author(by="ann", call="c", reason="because")
+URL = "https://example.org/hook?token=hush"
+DONE = Told(outcome=Outcome.DELIVERED, status=204, answer="")
+
+
+def watch(site: Site, name: str = "all", **more: Any) -> Webhook:
+    made = Webhook(**{"name": name, "url": URL} | more)
+    return site.store.webhooks.add(made, f"secret of {name}", ANN, now_us=site.now)
+
+
+def told(site: Site, name: str = "all") -> list[tuple[int | None, str, bool]]:
+    """(job, event, batch) of all its deliveries, oldest first."""
+    return [(d.job_id, d.event, d.batch) for d in reversed(site.store.webhooks.deliveries(name, limit=1000))]
+
+
+def take(site: Site, most: int = 100, name: str = "all", store: Store | None = None) -> list[Due]:
+    part = (store or site.store).webhooks
+    return list(part.take({name: most}, now_us=site.now, until_us=site.now + 60 * SECOND_US))
+
+
+def one(site: Site, name: str = "all") -> Delivery:
+    (found,) = site.store.webhooks.deliveries(name)
+    return found
+
+
+# --- what is told -----------------------------------------------------------------------------
+
+
+def test_nothing_is_told_of_what_settled_before(site: Site) -> None:
+    site.submit()
+    site.drain()
+
+    watch(site)
+
+    assert told(site) == []
+    assert site.store.webhooks.due() == {}
+
+
+def test_plain_jobs_are_told_of_each_once_in_order(site: Site) -> None:
+    watch(site)
+
+    made = site.submit(n=20)
+    site.drain()
+
+    assert told(site) == [(job, "completed", False) for job in made]
+    seqs = [d.seq for d in site.store.webhooks.deliveries("all")]
+    assert seqs == sorted(seqs, reverse=True)
+    assert len({d.delivery for d in site.store.webhooks.deliveries("all")}) == 20
+
+
+def test_every_way_to_settle_is_told(site: Site) -> None:
+    watch(site)
+    site.knows(FRAGILE)
+    passed, failed, cancelled = site.submit_one(), site.submit_one(), site.submit_one()
+    site.cancel(cancelled)
+    site.drain(failing=[failed])
+    orphan = site.submit_one("fragile")
+    site.run(orphan)
+    site.recover(site.here, {})
+
+    assert sorted((str(job), event) for job, event, _ in told(site)) == sorted(
+        [(str(passed), "completed"), (str(failed), "failed"), (str(cancelled), "cancelled"), (str(orphan), "orphaned")]
+    )
+
+
+def test_a_job_that_fails_because_of_another_is_told_of_too(site: Site) -> None:
+    watch(site)
+    first = site.submit_one()
+    second = site.submit_one(needs=(first,))
+
+    site.drain(failing=[first])
+
+    assert told(site) == [(first, "failed", False), (second, "failed", False)]
+
+
+def test_a_job_that_fails_as_it_is_born_is_told_of(site: Site) -> None:
+    first = site.submit_one()
+    site.drain(failing=[first])
+    watch(site)
+    second = site.submit_one(needs=(first,))
+    assert told(site) == [(second, "failed", False)]
+
+
+def test_a_verb_on_many_jobs_is_told_of_each(site: Site) -> None:
+    watch(site, events=("cancelled",), roots_only=False)
+    jobs = site.submit(n=5)
+    order = Order(verb=Verb.CANCEL, reason="wrong batch")
+    todo: Sequence[int] = jobs
+    while todo:  # a step ends after a while, however many are left
+        todo = site.store.bulk.apply(order, todo, ANN, now_us=site.now).unfinished
+    batch, children = site.family("batch", n=3)
+    site.cancel(batch, tree=True)
+    site.sweep()
+    assert sorted(job or 0 for job, _, _ in told(site)) == sorted([*jobs, batch, *children])
+
+
+def test_what_ends_an_attempt_and_not_the_job_is_not_told(site: Site) -> None:
+    watch(site)
+    job = site.submit_one("tenacious")
+    site.record(site.run(job), Ended.ERROR, message="again")
+    site.later(5)
+    site.record(site.run(job), Ended.HOLD, message="look at it")
+    assert told(site) == []
+
+
+def test_settled_again_it_is_told_again_under_another_id(site: Site) -> None:
+    watch(site)
+    job = site.submit_one()
+    site.drain(failing=[job])
+    site.retry(job)
+    site.drain()
+
+    newer, older = site.store.webhooks.deliveries("all")
+
+    assert (older.event, newer.event) == ("failed", "completed")
+    assert older.delivery != newer.delivery
+
+
+def test_a_deleted_job_is_not_told_of(site: Site) -> None:
+    job = site.submit_one()
+    site.drain()
+    watch(site)
+    site.delete(job)
+    assert told(site) == []
+
+
+def test_subjobs_are_told_of_only_where_that_is_asked_for(site: Site) -> None:
+    watch(site)
+    watch(site, "each", roots_only=False)
+
+    batch, children = site.family("batch", n=3)
+    site.drain(failing=children[:1])
+
+    assert told(site) == [(batch, "failed", True)]
+    assert sorted(told(site, "each")) == sorted(
+        [(children[0], "failed", False), *((child, "completed", False) for child in children[1:]),
+         (batch, "failed", True)]
+    )  # fmt: skip
+
+
+def test_batch_means_a_top_with_children_however_it_ended(site: Site) -> None:
+    watch(site, events=("batch",))
+    watch(site, "each", events=("batch",), roots_only=False)
+    alone = site.submit_one()
+    site.drain()
+    batch, _ = site.family("parent", n=2)
+    site.drain()
+    bad, bad_children = site.family("parent", n=1)
+    site.drain(failing=bad_children)
+
+    assert told(site) == told(site, "each") == [(batch, "completed", True), (bad, "failed", True)]
+    assert alone not in {job for job, _, _ in told(site)}
+
+
+def test_a_batch_that_grows_again_is_told_again(site: Site) -> None:
+    watch(site, events=("batch",))
+    batch, children = site.family("batch", n=2)
+    site.drain(failing=children[:1])
+    site.retry(children[0])
+    site.drain()
+
+    assert told(site) == [(batch, "failed", True), (batch, "completed", True)]
+
+
+@pytest.mark.parametrize(
+    ("asked", "fits"),
+    [
+        ({"events": ("failed",)}, False),
+        ({"events": ("failed", "completed")}, True),
+        ({"type": "one"}, True),
+        ({"type": "three"}, False),
+        ({"queue": "q"}, True),
+        ({"queue": "default"}, False),
+        ({"collection": "maps"}, True),
+        ({"collection": "coins"}, False),
+        ({"within": Within(collections=("coins", "maps"))}, True),
+        ({"within": Within(collections=("coins",))}, False),
+        ({"within": Within(collections=())}, False),
+        ({"within": Within(queues=("q",))}, True),
+        ({"within": Within(queues=("p",))}, False),
+        ({"collection": "maps", "within": Within(collections=("coins",))}, False),
+    ],
+)
+@pytest.mark.parametrize("plain", [True, False])
+def test_only_what_fits_is_told(site: Site, asked: dict[str, Any], fits: bool, plain: bool) -> None:
+    watch(site, **asked)
+
+    job = site.submit_one(queue="q", collection="maps")
+    site.record(site.run(job), Ended.OK, message=None if plain else "it says something")
+
+    assert told(site) == ([(job, "completed", False)] if fits else [])
+
+
+def test_without_a_collection_it_is_in_none(site: Site) -> None:
+    watch(site, within=Within(collections=("maps",)))
+    site.submit_one()
+    site.drain()
+    assert told(site) == []
+
+
+def test_another_store_object_tells_at_once(site: Site, open_another: Callable[[], Store]) -> None:
+    job = site.submit_one()
+    lease = site.run(job)
+    open_another().webhooks.add(Webhook(name="all", url=URL), "secret", ANN, now_us=site.now)
+
+    site.pass_(lease)
+
+    assert told(site) == [(job, "completed", False)]
+
+
+# --- who sends --------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def waiting(site: Site) -> Site:
+    """Two deliveries wait."""
+    watch(site)
+    site.submit(n=2)
+    site.drain()
+    return site
+
+
+def test_a_delivery_is_given_to_one_sender_only(waiting: Site, open_another: Callable[[], Store]) -> None:
+    first = take(waiting, 1)
+    second = take(waiting, store=open_another())
+    assert [len(first), len(second)] == [1, 1]
+    assert first[0].delivery.seq < second[0].delivery.seq
+    assert take(waiting) == []
+    assert (first[0].secret, first[0].url, first[0].by, first[0].since_us) == (
+        "secret of all", URL, "ann", waiting.now,
+    )  # fmt: skip
+
+
+def test_what_came_of_it_is_shown(waiting: Site) -> None:
+    good, bad = take(waiting)
+    waiting.store.webhooks.told(good, DONE, now_us=waiting.now)
+    again = Told(outcome=Outcome.DUE, next_us=waiting.now + 9 * SECOND_US, status=500, answer="oh dear")
+    waiting.store.webhooks.told(bad, again, now_us=waiting.now)
+
+    second, first = waiting.store.webhooks.deliveries("all")
+
+    assert (first.outcome, first.next_us, first.status, first.answer, first.tries) == ("delivered", None, 204, "", 1)
+    assert (second.outcome, second.status, second.answer, second.tries) == ("due", 500, "oh dear", 1)
+    assert waiting.store.webhooks.due() == {"all": waiting.now + 9 * SECOND_US}
+    assert take(waiting) == []
+    waiting.clock.forward(9)
+    (due,) = take(waiting)
+    assert (due.delivery.tries, due.delivery.delivery) == (2, second.delivery)
+
+
+def test_a_sender_that_died_is_followed_by_another_with_the_same_id(waiting: Site) -> None:
+    died = take(waiting)
+    waiting.clock.forward(61)
+
+    again = take(waiting)
+
+    assert [due.delivery.delivery for due in again] == [due.delivery.delivery for due in died]
+    waiting.store.webhooks.told(again[0], DONE, now_us=waiting.now)
+    late = Told(outcome=Outcome.FAILED, status=500, answer="too late")
+    waiting.store.webhooks.told(died[0], late, now_us=waiting.now)
+    waiting.store.webhooks.told(died[1], late, now_us=waiting.now)
+    outcomes = [d.outcome for d in waiting.store.webhooks.deliveries("all")]
+    assert outcomes == [Outcome.DUE, Outcome.DELIVERED]
+
+
+def test_a_receiver_that_is_gone_pauses_its_webhook(waiting: Site) -> None:
+    first, second = take(waiting)
+    gone = Told(outcome=Outcome.FAILED, status=410, answer="no more", gone=True)
+    waiting.store.webhooks.told(first, gone, now_us=waiting.now)
+    waiting.store.webhooks.told(second, gone, now_us=waiting.now)
+
+    assert "410" in (waiting.store.webhooks.of("all").paused or "")
+    entries = [e for e, _ in waiting.store.audit.entries() if e.verb == "webhook pause"]
+    assert [(e.by, e.reason) for e in entries] == [("spinney", sql_webhooks.GONE)]
+
+
+def test_while_it_is_paused_it_is_sent_nothing_and_hears_it_later(waiting: Site) -> None:
+    assert waiting.store.webhooks.pause("all", ANN, paused=True, now_us=waiting.now).paused == "because"
+    job = waiting.submit_one()
+    waiting.drain()
+    assert (waiting.store.webhooks.due(), take(waiting)) == ({}, [])
+
+    waiting.clock.forward(100_000)
+    assert waiting.store.webhooks.pause("all", ANN, paused=False, now_us=waiting.now).paused is None
+
+    due = take(waiting)
+    assert due[-1].delivery.job_id == job
+    assert [d.since_us for d in due] == [waiting.now] * 3
+
+
+def test_resumed_what_had_been_tried_before_has_a_whole_term_again(waiting: Site) -> None:
+    first, _ = take(waiting)
+    waiting.store.webhooks.told(
+        first, Told(outcome=Outcome.DUE, next_us=waiting.now + SECOND_US, status=500), now_us=waiting.now
+    )
+    waiting.store.webhooks.pause("all", ANN, paused=True, now_us=waiting.now)
+    waiting.clock.forward(100_000)
+    waiting.store.webhooks.pause("all", ANN, paused=False, now_us=waiting.now)
+
+    assert {d.since_us for d in take(waiting)} == {waiting.now}
+
+
+def test_what_failed_is_sent_again_when_somebody_asks(waiting: Site) -> None:
+    first, second = take(waiting)
+    waiting.store.webhooks.told(first, Told(outcome=Outcome.FAILED, status=500, answer="no"), now_us=waiting.now)
+    waiting.store.webhooks.told(second, DONE, now_us=waiting.now)
+    waiting.clock.forward(100_000)
+    assert take(waiting) == []
+
+    shown = waiting.store.webhooks.retry(first.delivery.delivery, ANN, now_us=waiting.now)
+
+    assert (shown.outcome, shown.next_us, shown.status) == (Outcome.DUE, waiting.now, 500)
+    (due,) = take(waiting)
+    assert (due.delivery.delivery, due.delivery.tries, due.since_us) == (first.delivery.delivery, 2, waiting.now)
+
+
+@pytest.mark.parametrize("delivery", ["", "1", "-1", "nobody-1", "x-" + "9" * 30, "ünïcode-½"])
+def test_a_delivery_that_is_not_there_is_refused(waiting: Site, delivery: str) -> None:
+    with pytest.raises(NoSuch, match="there is no delivery"):
+        waiting.store.webhooks.retry(delivery, ANN, now_us=waiting.now)
+
+
+def test_deliveries_are_listed_newest_first_and_by_outcome(site: Site) -> None:
+    watch(site)
+    jobs = site.submit(n=5)
+    site.drain()
+    (first, *_) = take(site, 1)
+    site.store.webhooks.told(first, DONE, now_us=site.now)
+
+    page = site.store.webhooks.deliveries("all", limit=2)
+    rest = site.store.webhooks.deliveries("all", after=page[-1].seq, limit=10)
+
+    assert [d.job_id for d in (*page, *rest)] == jobs[::-1]
+    assert [d.job_id for d in site.store.webhooks.deliveries("all", outcome=Outcome.DELIVERED)] == jobs[:1]
+
+
+def test_deliveries_are_kept_for_a_month(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sql_webhooks, "STEP", 2)
+    watch(site)
+    site.submit(n=5)
+    site.drain()
+    site.clock.forward(29 * 86_400)
+    newer = site.submit_one()
+    site.drain()
+    site.sweep()
+    assert len(told(site)) == 6
+
+    site.clock.forward(2 * 86_400)
+    site.sweep()
+
+    assert told(site) == [(newer, "completed", False)]
+
+
+def test_a_ping_goes_the_same_way(site: Site) -> None:
+    watch(site, events=("failed",))
+
+    made = site.store.webhooks.ping("all", ANN, now_us=site.now)
+
+    (due,) = take(site)
+    assert due.delivery.delivery == made.delivery
+    assert (made.event, made.job_id, made.batch, made.outcome) == ("ping", None, False, Outcome.DUE)
+
+
+# --- what people decide -----------------------------------------------------------------------
+
+
+def test_a_webhook_comes_back_as_it_was_made(site: Site, open_another: Callable[[], Store]) -> None:
+    asked = Webhook(
+        name="w", url=URL, events=("failed", "batch"), type="one", collection="maps", queue="q", roots_only=False,
+        within=Within(collections=("maps",), queues=("q", "p")),
+    )  # fmt: skip
+    made = site.store.webhooks.add(asked, "secret", ANN, now_us=site.now)
+
+    assert open_another().webhooks.all() == [made]
+    assert (made.by, made.at_us, made.within) == ("ann", site.now, asked.within)
+    assert "secret" not in str(made)
+
+
+def test_a_name_is_taken_once(site: Site) -> None:
+    watch(site)
+    with pytest.raises(Refused, match="already; choose another name"):
+        watch(site)
+
+
+@pytest.mark.parametrize("name", ["rotate", "change", "pause", "remove", "ping", "of", "deliveries"])
+def test_one_that_is_not_there_is_refused_with_the_nearest(site: Site, name: str) -> None:
+    watch(site)
+    verb = getattr(site.store.webhooks, name)
+    args: dict[str, tuple[Any, ...]] = {"rotate": ("secret", ANN), "change": ({}, ANN), "of": (), "deliveries": ()}
+    more = {"now_us": site.now} if name not in ("of", "deliveries") else {}
+    if name == "pause":
+        more["paused"] = True
+    with pytest.raises(NoSuch, match="did you mean 'all'"):
+        verb("al", *args.get(name, (ANN,)), **more)
+
+
+def test_set_otherwise_it_is_told_otherwise(site: Site) -> None:
+    watch(site)
+    assert site.store.webhooks.change("all", {"events": ("failed",)}, ANN, now_us=site.now).events == ("failed",)
+    site.submit()
+    site.drain()
+    assert told(site) == []
+
+
+@pytest.mark.parametrize(
+    ("change", "error"),
+    [
+        ({"secret": "mine"}, UsageError), ({"within": Within()}, UsageError), ({"events": ()}, UsageError),
+        ({"events": ("held",)}, UsageError), ({"url": "ftp://x/"}, UsageError), ({"url": "//x"}, UsageError),
+        ({"url": "http://u:p@x/"}, BadParameters), ({"url": 7}, UsageError), ({"roots_only": "yes"}, UsageError),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_meant_is_refused(site: Site, change: dict[str, Any], error: type[Exception]) -> None:
+    before = watch(site)
+    with pytest.raises(error):
+        site.store.webhooks.change("all", change, ANN, now_us=site.now)
+    assert site.store.webhooks.of("all") == before
+
+
+def test_another_secret_signs_what_is_sent_from_then_on(waiting: Site) -> None:
+    waiting.store.webhooks.rotate("all", "another", ANN, now_us=waiting.now)
+    assert [due.secret for due in take(waiting)] == ["another"] * 2
+
+
+def test_removed_it_goes_with_its_deliveries(waiting: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sql_webhooks, "STEP", 1)
+    (due, _) = take(waiting)
+
+    waiting.store.webhooks.remove("all", ANN, now_us=waiting.now)
+
+    waiting.store.webhooks.told(due, DONE, now_us=waiting.now)
+    waiting.submit()
+    waiting.drain()
+    assert (waiting.store.webhooks.all(), waiting.store.webhooks.due(), take(waiting)) == ([], {}, [])
+    watch(waiting)
+    assert told(waiting) == [], "another one of that name has nothing of it"
+
+
+def test_the_audit_tells_who_did_what_and_no_secret(site: Site) -> None:
+    part = site.store.webhooks
+    watch(site)
+    part.change("all", {"type": "one"}, ANN, now_us=site.now)
+    part.rotate("all", "another", ANN, now_us=site.now)
+    part.pause("all", ANN, paused=True, now_us=site.now)
+    part.pause("all", ANN, paused=True, now_us=site.now)
+    part.pause("all", ANN, paused=False, now_us=site.now)
+    made = part.ping("all", ANN, now_us=site.now)
+    part.retry(made.delivery, ANN, now_us=site.now)
+    part.remove("all", ANN, now_us=site.now)
+
+    entries = [entry for entry, _ in site.store.audit.entries()]
+
+    assert [e.verb for e in entries] == [
+        f"webhook {verb}" for verb in ("add", "set", "rotate", "pause", "resume", "test", "retry", "remove")
+    ]
+    said = " ".join(e.what for e in entries)
+    assert "secret" not in said
+    assert "another" not in said
+    assert "hush" not in said
+    site.store.audit.verify()
+
+
+def test_its_secret_is_in_no_facts(site: Site) -> None:
+    watch(site)
+    assert "secret of" not in str(site.store.facts())
