@@ -11,6 +11,7 @@ from dataclasses import asdict, replace
 from itertools import chain
 from typing import TYPE_CHECKING
 
+from spinney.control.reaching import Reach
 from spinney.control.stepping import PAGE, STEP, Stepping, pages
 from spinney.model.holds import Scope
 from spinney.model.jobs import Filter
@@ -27,20 +28,25 @@ _LASTING = ("states", "type", "queue", "stage", "collection", "submitter", "node
 class Trees:
     """One run over the trees of some jobs."""
 
-    def __init__(
-        self, store: "Store", order: Order, author: Author, clock: Callable[[], int], at_once: int = STEP
-    ) -> None:
-        self._store, self._order, self._author, self._clock, self._at_once = store, order, author, clock, at_once
+    def __init__(self, reach: Reach, author: Author, clock: Callable[[], int], at_once: int = STEP) -> None:
+        self._store, self._order, self._reach = reach.hand.store, reach.order, reach
+        self._author, self._clock, self._at_once = author, clock, at_once
 
     def steps(self, which: Filter | None, ids: Sequence[int], last: int) -> Iterator[Step]:
         """The jobs that fit (or these), and what finished after the first failure in the tree of each."""
         reason = _reason(self._order.verb, which, ids)
+        ids, refused = self._reach.sift(ids)
+        if refused:
+            yield Step(touched=(), refused=refused)
         left = self._left_held(reason)
         done: set[int] = set()
         for root_id in chain(left, roots(self._store, self._order.verb, which, ids, last)):
             if root_id in done:
                 continue
             done.add(root_id)
+            if not self._reach.whole_tree(root_id):
+                yield Step(touched=(), refused=self._beyond(root_id, which, ids))
+                continue
             hold_id = left.get(root_id)
             if (found := finished_after(self._store, root_id)) is not None:
                 if hold_id is None:
@@ -55,6 +61,11 @@ class Trees:
         if which is None:
             there = set(self._store.bulk.find(Filter(ids=tuple(ids)), limit=len(ids)))
             yield from self._stepping(self._order).to([job_id for job_id in ids if job_id not in there])
+
+    def _beyond(self, root_id: int, which: Filter | None, ids: Sequence[int]) -> dict[int, str]:
+        """Those asked for in a tree that is not reached as a whole; of very many the first."""
+        asked = replace(Filter(ids=tuple(ids)) if which is None else which, root_id=root_id)
+        return {job.id: self._reach.beyond(job) for job in self._store.jobs(asked, limit=PAGE)}
 
     def _left_held(self, reason: str) -> dict[int, int]:
         """Trees in which an earlier call was cut off, with their holds; all that was asked for may be open there."""

@@ -7,13 +7,14 @@ and in the audit, and asked for again it goes on with what still fits.
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from spinney.control.after import Trees, finished_after, roots
 from spinney.control.hand import Hand
 from spinney.control.holding import require_meant
 from spinney.control.naming import require_known, require_possible, require_queue
+from spinney.control.reaching import Reach
 from spinney.control.removing import remove_folders
 from spinney.control.stepping import STEP, Stepping, pages
 from spinney.control.trial import Canary, Trial
@@ -91,34 +92,40 @@ class Bulk(Hand):
         """See what would be done. ``ids`` without a filter: to these, whether they allow it or not; with one:
         to those of them that fit.
 
-        Raises UsageError (and its kin) for what cannot be meant, with the nearest that can.
+        Raises UsageError (and its kin) for what cannot be meant, with the nearest that can; Forbidden.
         """
+        reach = self._reach(order)
+        reach.require()
         self._check(order)
         last = next(iter(self.store.bulk.find(Filter(), newest=True, limit=1)), 0)
-        fits = Filter(ids=tuple(ids), states=tuple(sorted(POSSIBLE[order.verb])))
-        if which is not None:
-            fits = which = self._meant(order.verb, replace(which, ids=tuple(ids)) if ids else which)
+        if which is None:
+            fits = reach.bounded(Filter(ids=tuple(ids), states=tuple(sorted(POSSIBLE[order.verb]))))
+        else:
+            fits = which = reach.bounded(self._meant(order.verb, replace(which, ids=tuple(ids)) if ids else which))
         jobs = self.store.bulk.count(fits, most=COUNTED + 1)
         if which is not None and not jobs:
-            require_known(self.store, which, labels=True)
+            require_known(self.store, which, labels=True, within=self.rights.within)
         plan = Plan(order=order, which=which, ids=tuple(dict.fromkeys(ids)), last=last, jobs=jobs)
         jobs += sum(self.store.bulk.count(found, most=COUNTED) for found in self._after(plan))
         return replace(plan, jobs=min(jobs, COUNTED), more=jobs > COUNTED)
 
     def stages(self, plan: Plan) -> Sequence[StageCount]:
         """For retry and rerun: what would run again, and in how many jobs, of those counted."""
+        plan = self._within_reach(plan)
         if plan.order.verb not in (Verb.RETRY, Verb.RERUN):
             return ()
         again = replace(plan.order, verb=Verb.RERUN, stage=None)
         todo = [(plan.order, page) for page in self._pages(plan)]
-        for found in self._after(plan):
-            todo += [(again, page) for page in pages(self.store, again.verb, found, plan.last)]
+        for later in self._after(plan):
+            todo += [(again, page) for page in pages(self.store, again.verb, later, plan.last)]
         counted: Counter[tuple[str, str]] = Counter()
         seen: set[int] = set()
         for order, page in todo:
             new = [job_id for job_id in page if job_id not in seen]
-            for job_id, (type_, stages) in self.store.bulk.preview(order, new).items():
-                if job_id not in seen:
+            found = self.store.bulk.preview(order, new)
+            in_sight = self._in_sight(found)
+            for job_id, (type_, stages) in found.items():
+                if job_id not in seen and job_id in in_sight:
                     seen.add(job_id)
                     counted.update((type_, stage) for stage in stages)
         return [StageCount(type=type_, stage=stage, jobs=n) for (type_, stage), n in counted.items()]
@@ -126,7 +133,7 @@ class Bulk(Hand):
     def _pages(self, plan: Plan) -> Iterator[Sequence[int]]:
         """Of those counted."""
         if plan.which is None:
-            yield plan.ids
+            yield self._reach(plan.order).sift(plan.ids)[0]
             return
         left = COUNTED
         for page in pages(self.store, plan.order.verb, plan.which, plan.last):
@@ -139,9 +146,25 @@ class Bulk(Hand):
         """What finished after the first failure, if it is asked for: a filter a tree."""
         if not plan.order.and_after:
             return
-        for root_id in roots(self.store, plan.order.verb, plan.which, plan.ids, plan.last):
-            if (found := finished_after(self.store, root_id)) is not None:
+        reach = self._reach(plan.order)
+        ids, _ = reach.sift(plan.ids)
+        for root_id in roots(self.store, plan.order.verb, plan.which, ids, plan.last):
+            if reach.whole_tree(root_id) and (found := finished_after(self.store, root_id)) is not None:
                 yield found
+
+    def _reach(self, order: Order) -> Reach:
+        return Reach(hand=self, order=order)
+
+    def _within_reach(self, plan: Plan) -> Plan:
+        """The plan, whoever made it, as who asks may run it. Raises Forbidden."""
+        reach = self._reach(plan.order)
+        reach.require()
+        return plan if plan.which is None else replace(plan, which=reach.bounded(plan.which))
+
+    def _in_sight(self, job_ids: Collection[int]) -> Collection[int]:
+        if self.rights.everywhere:
+            return job_ids
+        return set(self.store.bulk.find(Filter(ids=tuple(job_ids), within=self.rights.within), limit=len(job_ids)))
 
     def _check(self, order: Order) -> None:
         if order.verb is Verb.HOLD:
@@ -153,7 +176,7 @@ class Bulk(Hand):
         if order.priority is not None and order.priority not in PRIORITIES:
             raise UsageError(f"priority {order.priority} is out of range; use 0 (first) to 99 (last)")
         if order.queue is not None:
-            require_queue(self.store, order.queue)
+            require_queue(self.store, order.queue, within=self.rights.within)
         if order.stage is not None:
             known = {stage.name for spec in self.store.types().values() for stage in spec.stages}
             if order.stage not in known:
@@ -190,8 +213,10 @@ class Bulk(Hand):
         """Do it; the report says to how many.
 
         ``remove`` removes the folder of a deleted job; ``at_once``: so many jobs a step, where somebody wants
-        to be told what each brought about. Raises UsageError for a canary that cannot be meant.
+        to be told what each brought about. What is out of reach is refused. Raises UsageError for a canary that
+        cannot be meant, Forbidden.
         """
+        plan = self._within_reach(plan)
         if canary is not None and (plan.order.and_after or plan.order.verb not in (Verb.RETRY, Verb.RERUN)):
             raise UsageError("a canary is for retry and rerun, and not together with what finished after a failure")
         report = Report()
@@ -224,10 +249,11 @@ class Bulk(Hand):
         return report
 
     def _steps(self, plan: Plan, size: Callable[[], int], at_once: int) -> Iterator[Step]:
-        author = self.author(plan.order.reason)
+        author, reach = self.author(plan.order.reason), self._reach(plan.order)
         if plan.order.and_after:
-            return Trees(self.store, plan.order, author, self.clock, at_once).steps(plan.which, plan.ids, plan.last)
-        stepping = Stepping(self.store, plan.order, author, self.clock, size, at_once)
+            return Trees(reach, author, self.clock, at_once).steps(plan.which, plan.ids, plan.last)
+        limited = None if reach.unlimited else reach
+        stepping = Stepping(self.store, plan.order, author, self.clock, size, at_once, limited)
         return stepping.to(plan.ids) if plan.which is None else stepping.to_all(plan.which, plan.last)
 
 

@@ -3,75 +3,111 @@
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from spinney.control.accounts import Accounts
+from spinney.control.admitting import admitted
 from spinney.control.bulk import Bulk
 from spinney.control.doctoring import Doctor
+from spinney.control.entering import Entering
+from spinney.control.external import External
 from spinney.control.fleet import Fleet
 from spinney.control.hand import Hand
 from spinney.control.holding import Holds
 from spinney.control.lines import known_type, submissions
 from spinney.control.locking import Locks
+from spinney.control.looking import Looking
 from spinney.control.queueing import Queues
+from spinney.control.reaching import Reach
 from spinney.control.rehoming import Homes
 from spinney.control.removing import remove_folders
 from spinney.control.retaining import Retention
 from spinney.control.scheduling import Schedules
+from spinney.control.webhooks import Webhooks
 from spinney.job.options import Options
-from spinney.model.jobs import Submission
+from spinney.model.access import Role
+from spinney.model.errors import DuplicateKey, Refused
+from spinney.model.jobs import Filter, Submission
+from spinney.model.operators import Author, Order, Verb
 from spinney.model.types import DEFAULT_QUEUE
 from spinney.params.schema import checker
 from spinney.params.values import to_text
-from spinney.stores.contract import Submitted, Touched
+from spinney.stores.contract import Once, Submitted, Touched
 
 _NO_OPTIONS = Options()
 
 
 class Control(Hand):
-    """Every verb is durable when it returns, and wakes the nodes."""
+    """Every verb is durable when it returns, and wakes the nodes. Each raises Forbidden where the rights of who asks do
+    not allow it, and NoSuchJob for a job that they keep out of sight."""
+
+    @property
+    def accounts(self) -> Accounts:
+        """Users and tokens; everybody's own password and tokens."""
+        return self.part(Accounts)
 
     @property
     def bulk(self) -> Bulk:
         """One verb for many jobs."""
-        return Bulk(store=self.store, clock=self.clock, nudge=self.nudge, by=self.by)
+        return self.part(Bulk)
 
     @property
     def doctor(self) -> Doctor:
         """What must not be, and its repair."""
-        return Doctor(store=self.store, clock=self.clock, nudge=self.nudge, by=self.by)
+        return self.part(Doctor)
+
+    @property
+    def entering(self) -> Entering:
+        """How people and programs get in: for a server."""
+        return self.part(Entering)
+
+    @property
+    def external(self) -> External:
+        """Stages that run elsewhere, claimed and settled by parties that are no nodes."""
+        return self.part(External)
 
     @property
     def fleet(self) -> Fleet:
         """Nodes, to be drained, resumed, given more or fewer slots."""
-        return Fleet(store=self.store, clock=self.clock, nudge=self.nudge, by=self.by)
+        return self.part(Fleet)
 
     @property
     def holds(self) -> Holds:
         """Stops with a reason, on everything that they cover."""
-        return Holds(store=self.store, clock=self.clock, nudge=self.nudge, by=self.by)
+        return self.part(Holds)
 
     @property
     def homes(self) -> Homes:
         """Job folders on hosts that are gone, let go of."""
-        return Homes(store=self.store, clock=self.clock, nudge=self.nudge, by=self.by)
+        return self.part(Homes)
 
     @property
     def locks(self) -> Locks:
         """Locks, taken away from who is gone."""
-        return Locks(store=self.store, clock=self.clock, nudge=self.nudge, by=self.by)
+        return self.part(Locks)
+
+    @property
+    def look(self) -> Looking:
+        """All that is read, within the limits of who asks, and with secrets masked."""
+        return self.part(Looking)
 
     @property
     def queues(self) -> Queues:
         """Limits, default types, pins and bars, set at run time."""
-        return Queues(store=self.store, clock=self.clock, nudge=self.nudge, by=self.by)
+        return self.part(Queues)
 
     @property
     def retention(self) -> Retention:
         """How long settled jobs are kept."""
-        return Retention(store=self.store, clock=self.clock, nudge=self.nudge, by=self.by)
+        return self.part(Retention)
 
     @property
     def schedules(self) -> Schedules:
         """Jobs that are made again and again."""
-        return Schedules(store=self.store, clock=self.clock, nudge=self.nudge, by=self.by)
+        return self.part(Schedules)
+
+    @property
+    def webhooks(self) -> Webhooks:
+        """Who is told when jobs settle."""
+        return self.part(Webhooks)
 
     # --- submitting -----------------------------------------------------------------------
 
@@ -82,13 +118,17 @@ class Control(Hand):
         options: Options = _NO_OPTIONS,
         *,
         keys: Iterable[str] | None = None,
+        once: Once | None = None,
+        under: Author | None = None,
     ) -> Submitted:
         """A job for each dict of parameters, all or none. Without a type: of the default type of the queue that the
-        options name.
+        options name. ``once``: a key of the caller's, with which the same may be asked again after any crash.
+        ``under``: each under a hold of its own, with this author's reason (``uploading``).
 
         Raises UsageError (no type, and none by the queue), UnknownType, BadParameters (naming the parameter),
-        DuplicateKey, NoSuchJob (a need).
+        DuplicateKey, NoSuchJob (a need), Forbidden.
         """
+        self.require(Role.SUBMITTER, "submit jobs")
         if type_ is None:
             type_ = self.queues.default_type(options.queue or DEFAULT_QUEUE)
         check = checker(known_type(self.store.types(), type_))
@@ -96,11 +136,12 @@ class Control(Hand):
         for row in rows:
             check(row)
             texts.append(to_text(row, f"a parameter of {type_!r}"))
-        return self._submit([options.submission(type_, texts, keys)] if texts else [])
+        return self._submit([options.submission(type_, texts, keys)] if texts else [], once, under)
 
     def submit_lines(
-        self, lines: Iterable[str | bytes], *, type_: str | None = None, options: Options = _NO_OPTIONS
-    ) -> Submitted:
+        self, lines: Iterable[str | bytes], *, type_: str | None = None, options: Options = _NO_OPTIONS,
+        once: Once | None = None,
+    ) -> Submitted:  # fmt: skip
         """A job for each line of JSON, all or none; empty lines are passed over.
 
         With ``type_`` a line is the job's parameters. Without, it is an object with ``type``,
@@ -110,37 +151,51 @@ class Control(Hand):
 
         Raises what ``submit`` raises, with the number of the line.
         """
-        return self._submit(submissions(lines, self.store.types(), type_, options, self.queues.default_type))
+        self.require(Role.SUBMITTER, "submit jobs")
+        return self._submit(submissions(lines, self.store.types(), type_, options, self.queues.default_type), once)
 
-    def _submit(self, submissions: list[Submission]) -> Submitted:
+    def _submit(self, submissions: list[Submission], once: Once | None, under: Author | None = None) -> Submitted:
         if not submissions:
             return Submitted(ids=[])
-        done = self.store.submit(submissions, now_us=self.clock())
+        todo = admitted(self, submissions)
+        try:
+            done = self.store.submit(todo, once=once, under=under, now_us=self.clock())
+        except DuplicateKey as taken:
+            if self.rights.everywhere or self.store.bulk.count(self._sight(taken.job_id), most=1):
+                raise
+            raise Refused(f"the key {taken.key!r} is taken; choose another key") from None
         self.nudge()
         return done
+
+    def _sight(self, job_id: int) -> Filter:
+        return Filter(ids=(job_id,), within=self.rights.within)
 
     # --- operating ------------------------------------------------------------------------
 
     def cancel(self, job_id: int, *, tree: bool = False, reason: str | None = None) -> Touched:
         """Cancel a job, or it and all below (``tree``). What runs is asked to end, then made to."""
+        self._require(Order(verb=Verb.CANCEL, tree=tree), job_id)
         touched = self.store.cancel(job_id, tree=tree, by=self.by, reason=reason, now_us=self.clock())
         self.nudge()
         return touched
 
     def retry(self, job_id: int, *, stage: str | None = None) -> Touched:
         """Open what failed again: behind the last stage that passed, or from an earlier one."""
+        self._require(Order(verb=Verb.RETRY, stage=stage), job_id)
         touched = self.store.retry(job_id, stage=stage, by=self.by, now_us=self.clock())
         self.nudge()
         return touched
 
     def rerun(self, job_id: int, *, stage: str | None = None) -> Touched:
         """Run a settled job again from its first stage, or from ``stage``, whatever had passed."""
+        self._require(Order(verb=Verb.RERUN, stage=stage), job_id)
         touched = self.store.rerun(job_id, stage=stage, by=self.by, now_us=self.clock())
         self.nudge()
         return touched
 
     def release(self, job_id: int) -> Touched:
         """Let a held job go on."""
+        self._require(Order(verb=Verb.RELEASE), job_id)
         touched = self.store.release(job_id, by=self.by, now_us=self.clock())
         self.nudge()
         return touched
@@ -150,6 +205,11 @@ class Control(Hand):
 
         ``remove`` removes one job's folder. Where this is cut off, nodes remove what is left.
         """
+        self._require(Order(verb=Verb.DELETE), job_id)
         ids = [gone.job_id for gone in self.store.delete(job_id, by=self.by, now_us=self.clock())]
         remove_folders(self.store, ids, remove)
         return ids
+
+    def _require(self, order: Order, job_id: int) -> None:
+        """Raise Forbidden, NoSuchJob unless this may be done to the job."""
+        Reach(hand=self, order=order).require_job(job_id)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from spinney.control.hand import Hand
+from spinney.model.access import Role
 from spinney.model.errors import SpinneyError, UsageError
 from spinney.model.jobs import NodeInfo
 from spinney.model.operators import Check, Violation
@@ -29,7 +30,8 @@ class Treated:
 
 
 class Doctor(Hand):
-    """``others`` examine what lies outside of the database: folders."""
+    """``others`` examine what lies outside of the database: folders. It sees all there is, so it takes an operator
+    without limits; others get Forbidden."""
 
     def checks(self, others: Sequence["Examiner"] = ()) -> list[Check]:
         """All invariants that are known."""
@@ -42,7 +44,13 @@ class Doctor(Hand):
 
         Raises UsageError when ``only`` names a rule that there is not.
         """
+        self.require_everywhere(Role.OPERATOR, "examine the store")
         self._require_known(only, others)
+        return self._examined(only, deep, others)
+
+    def _examined(
+        self, only: Collection[str] | None, deep: bool, others: Sequence["Examiner"]
+    ) -> Iterator[Violation]:
         now_us = self.clock()
         for examiner in self._all(others):
             yield from examiner.examine(only, deep=deep, now_us=now_us)
@@ -52,7 +60,13 @@ class Doctor(Hand):
     ) -> Iterator[Treated]:
         """Repair whatever can be, round after round, until there is nothing left that can. Each is a step of its
         own, and this may be left off after any. The nodes are woken in the end."""
+        self.require_everywhere(Role.OPERATOR, "repair the store")
         self._require_known(only, others)
+        return self._repaired(only, deep, others)
+
+    def _repaired(
+        self, only: Collection[str] | None, deep: bool, others: Sequence["Examiner"]
+    ) -> Iterator[Treated]:
         author = self.author()
         given_up: set[tuple[str, str]] = set()
         for _ in range(ROUNDS):
@@ -80,6 +94,7 @@ class Doctor(Hand):
         ``recover`` does so for one incarnation, where somebody knows more of it than the store does.
         Raises Refused when it has beaten lately, or is not there.
         """
+        self.require_everywhere(Role.OPERATOR, "declare nodes dead")
         concerned: list[int] = []
         for node in self.store.doctor.declare_dead(name, self.author(), now_us=self.clock()):
             if recover is not None:

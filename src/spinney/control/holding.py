@@ -8,10 +8,14 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from spinney.control.hand import Hand
+from spinney.control.hand import ASK, Hand, limits
+from spinney.control.reaching import Reach, lies_beyond
 from spinney.model import names
-from spinney.model.errors import Refused, UsageError
+from spinney.model.access import Role
+from spinney.model.errors import Forbidden, NoSuch, NoSuchJob, UsageError
 from spinney.model.holds import REST, Hold, Scope
+from spinney.model.jobs import JOB_ID_MAX
+from spinney.model.operators import Order, Verb
 
 NUDGE_EVERY = 5
 """After so many steps nodes are told that a sweep has let jobs go."""
@@ -39,8 +43,11 @@ class Holds(Hand):
         given ahead they hand back.
 
         Raises NoSuchJob, UnknownType, UsageError (no reason, a time that is over, a queue that nobody has
-        named), Refused (a single job that has settled).
+        named), Refused (a single job that has settled), Forbidden.
         """
+        if scope in (Scope.JOB, Scope.TREE):
+            _require_number(name, Verb.HOLD)
+        self._require(scope, name, Verb.HOLD)
         now_us = self.clock()
         require_meant(reason, until_us, now_us)
         hold = self.store.holds.lay(scope, name, reason, self.author(reason), until_us=until_us, now_us=now_us)
@@ -50,22 +57,29 @@ class Holds(Hand):
     def lift(self, hold_id: int, *, reason: str | None = None) -> Hold:
         """Release a hold. What no other covers goes on, by ``sweep``; a single job goes on at once.
 
-        Raises Refused when there is none.
+        Raises NoSuch when there is none, Forbidden.
         """
+        self.require(Role.SUBMITTER, "release holds")
+        if not self._unlimited and (laid := self._laid(hold_id)) is not None:
+            self._require_mine(laid)
         hold = self.store.holds.lift(hold_id, self.author(reason), now_us=self.clock())
         self.nudge()
         return hold
 
     def lift_all(self, scope: Scope, name: str = "", *, reason: str | None = None) -> list[Hold]:
-        """Release every hold that lies on just this. Raises Refused when there is none."""
+        """Release every hold that lies on just this. Raises NoSuch when there is none, Forbidden."""
+        self._require(scope, name, Verb.RELEASE)
         found = [hold for hold in self.store.holds.all() if (hold.scope, hold.name) == (scope, name)]
         if not found:
             what = "everything" if scope is Scope.EVERYTHING else f"{scope} {name!r}"
-            raise Refused(f"there is no hold on {what}; 'spinney holds' shows those there are")
+            raise NoSuch(f"there is no hold on {what}; 'spinney holds' shows those there are")
+        for hold in found:  # all or none, as far as the rights go
+            self._require_mine(hold)
         return [self.lift(hold.id, reason=reason) for hold in found]
 
     def sweep(self) -> None:
         """Go on until every job stands as the holds say, resting between steps so that others can write."""
+        self.require(Role.SUBMITTER, "lay or release holds")
         steps = 0
         while self.store.holds.sweep(now_us=self.clock()):
             self.rest(REST * self.store.holds.took_s)
@@ -73,3 +87,71 @@ class Holds(Hand):
             if steps % NUDGE_EVERY == 0:
                 self.nudge()
         self.nudge()
+
+    # --- who may --------------------------------------------------------------------------
+
+    @property
+    def _unlimited(self) -> bool:
+        return self.rights.everywhere and self.rights.permits(Role.OPERATOR)
+
+    def _require(self, scope: Scope, name: str, verb: Verb) -> None:
+        """Raise Forbidden, NoSuchJob unless all that such a hold covers is within the limits."""
+        if self._unlimited:
+            return
+        what = f"{verb} {'everything' if scope is Scope.EVERYTHING else f'the {scope} {name!r}'}"
+        if scope in (Scope.JOB, Scope.TREE):
+            self._require_reached(scope, name, verb)
+            return
+        self.require(Role.OPERATOR, what)
+        within = self.rights.within
+        wholly = (scope is Scope.QUEUE and within.collections is None and name in (within.queues or ())) or (
+            scope is Scope.COLLECTION and within.queues is None and name in (within.collections or ())
+        )
+        if not wholly:
+            raise Forbidden(f"{self.by} is limited to {limits(self.rights)} and may not {what}, which is more; {ASK}")
+
+    def _require_reached(self, scope: Scope, name: str, verb: Verb) -> None:
+        """Of one job, or of it and all below."""
+        order = Order(verb=Verb.HOLD)  # what lies on the job already is asked of the hold itself
+        reach = Reach(hand=self, order=order)
+        reach.require()
+        _require_number(name, verb)
+        reach.require_job(int(name))
+        job = self.store.job(int(name))
+        if scope is Scope.TREE and lies_beyond(self, job):
+            raise Forbidden(reach.beyond(job))
+
+    def _laid(self, hold_id: int) -> Hold | None:
+        return next((hold for hold in self.store.holds.all() if hold.id == hold_id), None)
+
+    def _require_mine(self, hold: Hold) -> None:
+        """Raise NoSuch where the hold is out of sight, Forbidden unless who asks might have laid it; a submitter
+        releases what he laid himself."""
+        if self._unlimited:
+            return
+        gone = NoSuch(f"there is no hold {hold.id} (any more); 'spinney holds' shows those there are")
+        if not self._sees(hold):
+            raise gone
+        try:
+            self._require(hold.scope, hold.name, Verb.RELEASE)
+        except NoSuchJob:
+            raise gone from None
+        if hold.by != self.by and not self.rights.permits(Role.OPERATOR):
+            raise Forbidden(
+                f"{self.by} is a submitter and may not release hold {hold.id}, which {hold.by} laid: ask {hold.by}, "
+                f"or an operator"
+            )
+
+    def _sees(self, hold: Hold) -> bool:
+        """Whether a wide hold may be spoken of; one on a job or tree is seen with that."""
+        within = self.rights.within
+        names_seen = {Scope.QUEUE: within.queues, Scope.COLLECTION: within.collections}.get(hold.scope)
+        if hold.scope is Scope.SUBMITTER:
+            return self.rights.everywhere or hold.name == self.by
+        return names_seen is None or hold.name in names_seen
+
+
+def _require_number(name: str, verb: Verb) -> None:
+    digits = name.isascii() and name.isdigit() and len(name) <= len(str(JOB_ID_MAX))
+    if not digits or not 1 <= int(name) <= JOB_ID_MAX:
+        raise UsageError(f"{name!r:.60} is no number of a job; name the job to {verb} by its number")

@@ -7,8 +7,9 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from spinney.control.lines import known_type
-from spinney.model.errors import UsageError
-from spinney.model.jobs import Filter
+from spinney.model.access import Within
+from spinney.model.errors import NoSuchJob, UsageError
+from spinney.model.jobs import Filter, Job
 from spinney.model.operators import POSSIBLE, Verb
 from spinney.model.states import State
 from spinney.params.hints import did_you_mean, listed
@@ -16,15 +17,17 @@ from spinney.params.hints import did_you_mean, listed
 if TYPE_CHECKING:
     from spinney.stores.contract import Store
 
+_ALL = Within()
 _LISTED = 20
 """So many names are told where none comes near."""
 
 
-def require_known(store: "Store", which: Filter, *, labels: bool) -> None:
+def require_known(store: "Store", which: Filter, *, labels: bool, within: Within = _ALL) -> None:
     """Raise UsageError (or its kin) when the filter names a type, queue, stage, node or tree that is not there.
 
     ``labels``: also a collection or submitter that no job bears. Whoever looks before the first job of a
-    collection came has made no mistake; whoever wants to change its jobs has.
+    collection came has made no mistake; whoever wants to change its jobs has. ``within``: what is in sight, so that
+    no name is told that is not.
     """
     if which.type is not None:
         known_type(store.types(), which.type)
@@ -35,21 +38,21 @@ def require_known(store: "Store", which: Filter, *, labels: bool) -> None:
         verb = "has" if which.type is None else "have"
         _require(which.stage, {s.name for spec in specs for s in spec.stages}, f"{where} {verb} a stage {{}}")
     if which.queue is not None:
-        _require(which.queue, store.bulk.names("queue"), "no queue {} is known to this store")
+        _require(which.queue, _names(store, "queue", within), "no queue {} is known to this store")
     if which.node is not None:
-        _require(which.node, store.bulk.names("node"), "no node {} has ever joined this store")
+        _require(which.node, _names(store, "node", within), "no node {} has ever joined this store")
     if labels and which.collection is not None:
-        _require(which.collection, store.bulk.names("collection"), "no job belongs to a collection {}")
+        _require(which.collection, _names(store, "collection", within), "no job belongs to a collection {}")
     if labels and which.submitter is not None:
-        _require(which.submitter, store.bulk.names("submitter"), "no job has the submitter {}")
-    _require_tree(store, which)
+        _require(which.submitter, _names(store, "submitter", within), "no job has the submitter {}")
+    _require_tree(store, which, within)
 
 
-def require_queue(store: "Store", name: str) -> None:
+def require_queue(store: "Store", name: str, *, within: Within = _ALL) -> None:
     """Raise UsageError unless jobs can be put into this queue without inventing it."""
     known = store.bulk.names("queue")
     if name not in known and not store.bulk.count(Filter(queue=name), most=1):
-        _require(name, known, "no queue {} is known to this store")
+        _require(name, store.bulk.names("queue", within=within), "no queue {} is known to this store")
 
 
 def require_possible(verb: Verb, states: Collection[State]) -> None:
@@ -63,8 +66,15 @@ def require_possible(verb: Verb, states: Collection[State]) -> None:
         raise UsageError(f"{verb} is not for jobs that are {state}; {instead}")
 
 
-def _require(name: str, known: Collection[str], sentence: str) -> None:
-    if name in known:
+def _names(store: "Store", kind: str, within: Within) -> Collection[str] | None:
+    """Those in sight; None: that cannot be told without a look at every job."""
+    if within.everywhere or kind == "node":
+        return store.bulk.names(kind)
+    return {"collection": within.collections, "queue": within.queues}.get(kind)
+
+
+def _require(name: str, known: Collection[str] | None, sentence: str) -> None:
+    if known is None or name in known:
         return
     hint = did_you_mean(name, known)
     if not hint:
@@ -73,11 +83,18 @@ def _require(name: str, known: Collection[str], sentence: str) -> None:
     raise UsageError(f"{sentence.format(repr(name))}{hint}")
 
 
-def _require_tree(store: "Store", which: Filter) -> None:
+def _require_tree(store: "Store", which: Filter, within: Within) -> None:
     if which.parent_id is not None:
-        store.job(which.parent_id)
+        _in_sight(store, which.parent_id, within)
     if which.root_id is None:
         return
-    root = store.job(which.root_id)
+    root = _in_sight(store, which.root_id, within)
     if root.parent_id is not None:
         raise UsageError(f"job {root.id} is not at the top of its tree; that is job {root.root_id}")
+
+
+def _in_sight(store: "Store", job_id: int, within: Within) -> Job:
+    job = store.job(job_id)
+    if not within.holds(job.collection, job.queue):
+        raise NoSuchJob(job_id)
+    return job

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from spinney.control.hand import Hand
+from spinney.model.access import Role
 from spinney.model.errors import StoreUnusable
 from spinney.model.keeping import ALL_TYPES
 from spinney.model.operators import Keeping
@@ -32,7 +33,7 @@ class Set:
 
 
 class Retention(Hand):
-    """Rules are audited; so is each step of a walk."""
+    """Rules are audited; so is each step of a walk. It takes an admin; others get Forbidden."""
 
     def keep(self, type_: str, state: str, keep_s: float | None, *, reason: str | None = None) -> Set:
         """Keep jobs of this type (``*``: of all) for so many seconds after they settled in this state; None: for
@@ -40,6 +41,7 @@ class Retention(Hand):
 
         Raises UnknownType, UsageError.
         """
+        self.require_everywhere(Role.ADMIN, "say how long jobs are kept")
         done = self.store.retention.set(type_, state, keep_s, self.author(reason), now_us=self.clock())
         overruled = [
             k
@@ -50,6 +52,7 @@ class Retention(Hand):
 
     def as_declared(self, type_: str, state: str, *, reason: str | None = None) -> bool:
         """Take back what an operator set, so that the type's own word counts; False when nothing was set."""
+        self.require_everywhere(Role.ADMIN, "say how long jobs are kept")
         return self.store.retention.unset(type_, state, self.author(reason), now_us=self.clock())
 
     def sweep(
@@ -65,6 +68,7 @@ class Retention(Hand):
         May be cut off between any two steps: nodes remove the folders that are left, and the next walk
         begins anew. Raises StoreUnusable when the walk is through and folders resisted.
         """
+        self.require_everywhere(Role.ADMIN, "remove jobs whose time is over")
         author = self.author()
         removed, after = 0, 0
         resisted: list[StoreUnusable] = []

@@ -1,84 +1,104 @@
-"""Schedules, as people handle them: checked as a submission is, and asked for by name."""
+"""Schedules, as people handle them: checked as a submission is, and changed by name."""
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping
+from typing import Any
 
 import orjson
 
-from spinney.control.hand import Hand
+from spinney.control.admitting import admitted
+from spinney.control.hand import ASK, Hand
 from spinney.control.lines import known_type
+from spinney.control.looking import Looking
+from spinney.control.masked import Masks
 from spinney.job.options import Options
-from spinney.model.errors import Refused
-from spinney.model.schedules import Schedule, ScheduleRun
-from spinney.params.hints import did_you_mean
+from spinney.model.access import Role
+from spinney.model.errors import Forbidden, Refused
+from spinney.model.jobs import Submission
+from spinney.model.schedules import Schedule
 from spinney.params.schema import checker
 from spinney.params.values import to_text
-from spinney.scheduling import recurrence
 
 
 class Schedules(Hand):
-    """Every verb is durable when it returns, and wakes the nodes."""
+    """Every verb is durable when it returns, and wakes the nodes. What is out of sight is not there; to change what is
+    there takes an operator, and others get Forbidden. Secrets in what is returned are masked."""
 
     def put(self, schedule: Schedule, *, replace: bool = False) -> Schedule:
         """Make one, or ``replace`` one; it is as this person wants it from now on, whatever code declares.
 
-        Raises UsageError (cron, zone), UnknownType, BadParameters, Refused when it is there already.
+        It takes an operator who may submit such a job. Raises UsageError (cron, zone), UnknownType, BadParameters,
+        Refused when it is there already, Forbidden.
         """
+        self.require(Role.OPERATOR, "make schedules")
         checker(known_type(self.store.types(), schedule.type))(dict(schedule.params))
         text = to_text(schedule.params, f"a parameter of {schedule.type!r}")
-        Options.of(schedule.options).submission(schedule.type, [text])  # whose limits hold for its jobs, too
-        checked = dataclasses.replace(schedule, params=orjson.loads(text))
+        # The limits of a submission hold for its jobs, too.
+        submission = Options.of(schedule.options).submission(schedule.type, [text])
+        checked = dataclasses.replace(
+            schedule, params=orjson.loads(text), options=self._options(schedule.options, submission)
+        )
+        if replace and not self.rights.everywhere:
+            self._require_own(schedule.name)
         done = self.store.schedules.put(checked, self.author(), replace=replace, now_us=self.clock())
         self.nudge()
-        return done
+        return self._shown(done)
 
     def pause(self, name: str, *, reason: str | None = None) -> Schedule:
         """Let it make no jobs until it is resumed. Raises Refused when there is none."""
-        self.find(name)
-        return self.store.schedules.pause(name, self.author(reason), paused=True, now_us=self.clock())
+        self.require(Role.OPERATOR, "pause schedules")
+        self._find(name)
+        done = self.store.schedules.pause(name, self.author(reason), paused=True, now_us=self.clock())
+        return self._shown(done)
 
     def resume(self, name: str, *, reason: str | None = None) -> Schedule:
         """Let it go on; what passed meanwhile is caught up with by its policy. Raises Refused when there is none."""
-        self.find(name)
+        self.require(Role.OPERATOR, "resume schedules")
+        self._find(name)
         done = self.store.schedules.pause(name, self.author(reason), paused=False, now_us=self.clock())
         self.nudge()
-        return done
+        return self._shown(done)
 
     def drop(self, name: str, *, reason: str | None = None) -> Schedule | None:
         """Remove it; its jobs stay. What it was; None: that could not be read. Raises Refused when there is none."""
-        known = {s.name: s for s in self.store.schedules.all()}
+        self.require(Role.OPERATOR, "drop schedules")
+        known = {schedule.name: schedule for schedule in self.part(Looking).schedules()}
+        if not self.rights.everywhere:
+            self._find(name)
         try:
             self.store.schedules.drop(name, self.author(reason), now_us=self.clock())
         except Refused:
-            self.find(name)  # which names the nearest
+            self._find(name)  # which names the nearest
             raise
         return known.get(name)
 
     def run(self, name: str) -> int:
         """Make one job now, apart from its times; returns the job. Raises Refused when there is no such
         schedule, or when its last job is open and its jobs must not overlap."""
-        self.find(name)
+        self.require(Role.OPERATOR, "run schedules")
+        self._find(name)
         job_id = self.store.schedules.run(name, self.author(), now_us=self.clock())
         self.nudge()
         return job_id
 
-    # --- looking --------------------------------------------------------------------------
+    # --- who may --------------------------------------------------------------------------
 
-    def find(self, name: str) -> Schedule:
-        """The schedule of that name. Raises Refused with the nearest name there is."""
-        known = {s.name: s for s in self.store.schedules.all()}
-        if name not in known:
-            raise Refused(
-                f"there is no schedule {name!r}{did_you_mean(name, known)}; 'spinney schedule list' shows those "
-                f"there are"
-            )
-        return known[name]
+    def _find(self, name: str) -> Schedule:
+        """The one of that name that is in sight. Raises NoSuch with the nearest name there is."""
+        return self.part(Looking).schedule(name)
 
-    def runs(self, name: str, *, limit: int = 20) -> Sequence[ScheduleRun]:
-        """Its latest times, newest first. Raises Refused when there is none."""
-        self.find(name)
-        return self.store.schedules.runs(name, limit=limit)
+    def _shown(self, schedule: Schedule) -> Schedule:
+        return Masks(self.store.types()).schedule(schedule)
 
-    def coming(self, name: str, *, count: int) -> list[int]:
-        """Its next times (µs since 1970), whether it is paused or not. Raises Refused when there is none."""
-        return recurrence.coming(self.find(name), count)
+    def _require_own(self, name: str) -> None:
+        """Raise Forbidden where there is one of this name that is out of sight."""
+        seen = {schedule.name for schedule in self.part(Looking).schedules()}
+        if name not in seen and any(s.name == name for s in self.store.schedules.all()):
+            raise Forbidden(f"the name {name!r} of a schedule is taken; choose another, or {ASK}")
+
+    def _options(self, given: Mapping[str, Any], submission: Submission) -> Mapping[str, Any]:
+        """With what who asks has not said and is filled in. Raises Forbidden."""
+        (allowed,) = admitted(self, [submission])
+        filled = {name: getattr(allowed, name) for name in ("collection", "submitter")}
+        return {**given, **{name: value for name, value in filled.items() if value is not None}}
+

@@ -14,6 +14,7 @@ from spinney.model.jobs import Filter
 from spinney.model.operators import POSSIBLE, Author, Order, Step, Verb
 
 if TYPE_CHECKING:
+    from spinney.control.reaching import Reach
     from spinney.stores.contract import Store
 
 STEP = 50
@@ -37,25 +38,36 @@ class Stepping:
 
     def __init__(
         self, store: "Store", order: Order, author: Author, clock: Callable[[], int], size: Callable[[], int],
-        at_once: int = STEP,
+        at_once: int = STEP, reach: "Reach | None" = None,
     ) -> None:  # fmt: skip
-        """``size``: how many the next step may take; ``at_once``: and how many of those that were asked for."""
+        """``size``: how many the next step may take; ``at_once``: and how many of those that were asked for;
+        ``reach``: what may be reached (None: everything that the run comes to)."""
         self._store, self._order, self._author, self._clock = store, order, author, clock
-        self._size, self._at_once = size, at_once
+        self._size, self._at_once, self._reach = size, at_once, reach
+        self._mendable = _MENDABLE if reach is None else reach.bounded(_MENDABLE)
         self._opened: set[int] = set()
         """Of named jobs: those that something was done to already."""
         self._refused: dict[int, None] = {}
 
     def to(self, job_ids: Sequence[int]) -> Iterator[Step]:
         """To these, fit or not."""
-        yield from self._apply(job_ids, None, self._at_once)
+        for start in range(0, len(job_ids), PAGE):
+            yield from self._sifted(job_ids[start : start + PAGE], None)
         yield from self._once_more(None)
 
     def to_all(self, which: Filter, last: int) -> Iterator[Step]:
         """To all that fit."""
         for page in pages(self._store, self._order.verb, which, last):
-            yield from self._apply(page, which, self._at_once)
-        yield from self._once_more(_MENDABLE)
+            yield from self._sifted(page, which)
+        yield from self._once_more(self._mendable)
+
+    def _sifted(self, job_ids: Sequence[int], which: Filter | None) -> Iterator[Step]:
+        """To those of them that may be reached; the others are refused."""
+        if self._reach is not None:
+            job_ids, refused = self._reach.sift(job_ids, named=which is None)
+            if refused:
+                yield Step(touched=(), refused=refused)
+        yield from self._apply(job_ids, which, self._at_once)
 
     def _apply(self, job_ids: Sequence[int], which: Filter | None, at_once: int = STEP) -> Iterator[Step]:
         todo = list(job_ids)
@@ -76,7 +88,7 @@ class Stepping:
         """Retry the children because of which it failed; theirs, if those failed because of theirs."""
         after = 0
         while children := self._store.bulk.spoilt(job_id, after=after, limit=STEP):
-            yield from self._apply(children, None if which is None else _MENDABLE)
+            yield from self._apply(children, None if which is None else self._mendable)
             after = children[-1]
 
     def _once_more(self, which: Filter | None) -> Iterator[Step]:

@@ -1,0 +1,156 @@
+"""How people and programs get in: by password, token, session, link. For the server, which acts in its own name here
+until it knows in whose."""
+
+import ipaddress
+from dataclasses import dataclass
+
+from spinney.control import passwords
+from spinney.control.hand import Hand
+from spinney.control.refusals import NOBODY, Refusals
+from spinney.model.accounts import (
+    Attempt,
+    Known,
+    Link,
+    Session,
+    User,
+    digest,
+    new_secret,
+    require_password,
+    token_id,
+    user_name,
+)
+from spinney.model.errors import BadLogin, TooSoon
+from spinney.model.operators import Author
+
+IDLE_S, LASTS_S = 2 * 3_600.0, 12 * 3_600.0
+"""How long a session is good after it was seen last, and in all."""
+_WRONG = "the name or the password is wrong; try again, or ask an admin for a link that sets a new one"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Visit:
+    """Where a login comes from."""
+
+    address: str | None = None
+    """IP address; None: from this very host, over a socket."""
+    agent: str | None = None
+    """What the browser calls itself."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Terms:
+    """How long sessions are good."""
+
+    idle_s: float = IDLE_S
+    lasts_s: float = LASTS_S
+
+
+class Entering(Hand):
+    """Secrets are given back once, and kept by nobody."""
+
+    def known_by_token(self, secret: str) -> Known | None:
+        """Whose token it is, with the rights in force; None: nobody's, expired, revoked, or its owner disabled."""
+        id_ = token_id(secret)
+        return None if id_ is None else self.store.accounts.known(id_, digest(secret), now_us=self.clock())
+
+    def known_by_session(self, secret: str) -> Known | None:
+        """Whose session it is, with the rights in force; None: it has ended."""
+        return self.store.entering.known(digest(secret), now_us=self.clock())
+
+    def login(
+        self, name: str, password: str, refusals: Refusals, *, visit: Visit, terms: Terms
+    ) -> tuple[str, Session]:
+        """Open a session by a password; its secret, and what it is.
+
+        Raises BadLogin, which does not tell whether there is such a user, and TooSoon, with the time to wait; both go
+        into the audit.
+        """
+        try:
+            hash_, attempt = self._proven(name, password, visit)
+            return self._open(name, visit, terms, proof=hash_, attempt=attempt)
+        except (BadLogin, TooSoon) as error:
+            self._refused(name, visit, error, refusals)
+            raise
+
+    def login_known(self, name: str, *, visit: Visit, terms: Terms) -> tuple[str, Session]:
+        """Open a session for whom somebody else has verified: an identity provider, a link that was just used.
+        Raises BadLogin where there is no such user, or a disabled one."""
+        return self._open(name, visit, terms)
+
+    def logout(self, secret: str) -> bool:
+        """End a session; False: it had ended."""
+        found = self.known_by_session(secret)
+        author = self.author() if found is None else Author(by=found.name, call=self.author().call)
+        return self.store.entering.close(digest(secret), author, now_us=self.clock())
+
+    # --- links ----------------------------------------------------------------------------
+
+    def link(self, secret: str) -> Link:
+        """What a link is good for. Raises BadLogin when for nothing."""
+        found = self.store.entering.link(digest(secret), now_us=self.clock())
+        if found is None:
+            raise BadLogin("the link is no longer good: it works once and for a limited time; ask for a new one")
+        return found
+
+    def accept(self, secret: str, name: str | None, password: str) -> User:
+        """Use a link: set the password of its user, or make the first admin under this name. Raises BadLogin (no
+        longer good), BadName, UsageError (the password)."""
+        link = self.link(secret)
+        who = user_name(name or "") if link.user is None else link.user
+        hash_ = passwords.hashed(require_password(password))
+        author = Author(by=who, call=self.author().call)
+        return self.store.entering.accept(digest(secret), who, hash_, author, now_us=self.clock())
+
+    def secret(self, name: str) -> bytes:
+        """32 random bytes, made once, the same for all servers of this store: to sign with."""
+        return self.store.entering.secret(name, now_us=self.clock())
+
+    # --- steps ----------------------------------------------------------------------------
+
+    def _proven(self, name: str, password: str, visit: Visit) -> tuple[str, Attempt]:
+        """The hash that fits, and the attempt."""
+        with passwords.room():
+            attempt = self.store.entering.attempt(
+                digest(f"user\0{name}"), _place(visit.address), now_us=self.clock()
+            )
+            found = self.store.accounts.password(name)
+            hash_ = None if found is None or found[0].disabled else found[1]
+            if not passwords.fits(hash_, password) or hash_ is None:
+                raise BadLogin(_WRONG)
+            if not passwords.outdated(hash_):
+                return hash_, attempt
+            better = passwords.hashed(password)
+        self.store.accounts.rehash(name, hash_, better)
+        return better, attempt
+
+    def _open(
+        self, name: str, visit: Visit, terms: Terms, *, proof: str | None = None, attempt: Attempt | None = None
+    ) -> tuple[str, Session]:
+        secret = new_secret()
+        opened = self.store.entering.open(
+            name, digest(secret), Author(by=name, call=self.author().call), proof=proof, attempt=attempt,
+            idle_us=round(terms.idle_s * 1e6), lasts_us=round(terms.lasts_s * 1e6), address=visit.address,
+            agent=visit.agent, now_us=self.clock(),
+        )  # fmt: skip
+        return secret, opened
+
+    def _refused(self, name: str, visit: Visit, error: BadLogin | TooSoon, refusals: Refusals) -> None:
+        # People type their passwords where the name goes; what is no user's name is not written anywhere.
+        user = name if self.store.accounts.password(name) is not None else None
+        why = "too soon" if isinstance(error, TooSoon) else "wrong"
+        what = {"user": user, "address": visit.address, "why": why}
+        refusals.enter(self.store.audit, NOBODY, "login refused", what, now_us=self.clock())
+
+
+def _place(address: str | None) -> str | None:
+    """What counts as one address: of IPv6 the network of 64 bits, which anybody has to himself."""
+    if address is None:
+        return None
+    try:
+        found = ipaddress.ip_address(address.partition("%")[0])
+    except ValueError:
+        return digest(f"address\0{address}")
+    if isinstance(found, ipaddress.IPv6Address):
+        plain = found.ipv4_mapped or ipaddress.ip_network((int(found) >> 64 << 64, 64))
+        return digest(f"address\0{plain}")
+    return digest(f"address\0{found}")

@@ -1,0 +1,367 @@
+"""External stages: claimed, kept alive and settled by a party that is no node.
+
+The rights of who asks say of which job types (``Rights.external``); a role is not asked for. A party belongs to who let
+it join: nobody else may speak for it. Which of its leases it has heard of is told by fences (see
+``spinney.model.external``), so that neither an answer that got lost nor a party that died and came again leaves work
+behind:
+
+* what it was given and has never heard of goes back with its next claim;
+* what it has heard of and no longer names goes back with its next sign of life;
+* when it is silent for longer than its lease, whoever watches (a node that keeps house, a server) takes all back.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from importlib.metadata import version
+from typing import Any
+
+import orjson
+
+from spinney.control.hand import ASK, Hand, limits
+from spinney.control.lines import submissions
+from spinney.control.reaching import require_priority, require_queue_within
+from spinney.job.data import data_name
+from spinney.job.options import Options
+from spinney.model.access import Role
+from spinney.model.errors import BadParameters, Forbidden, NoSuchJob, Refused, StaleFence, UsageError
+from spinney.model.external import (
+    CLAIM_MAX,
+    PREFIX,
+    RESULT_BYTES,
+    Claimed,
+    Given,
+    Party,
+    PartyGone,
+    Settlement,
+    Standing,
+    Work,
+    node_name,
+    parse_key,
+    require_sane,
+)
+from spinney.model.jobs import LaneWant, Lease, Record, SlotWant, Submission, Want
+from spinney.model.outcomes import Outcome
+from spinney.model.serving import ALL, Serves
+from spinney.model.types import Isolation, StageSpec, TypeSpec
+from spinney.params.values import to_text
+from spinney.stores.minding import ended, overdue_of
+
+SPAWN_MAX = 10_000
+"""The most subjobs that one call makes: a transaction must stay short."""
+
+
+class External(Hand):
+    """What a party says. Each verb but ``join`` takes its key, and raises NoSuchParty for one that is not who asks's,
+    PartyGone when its leases have been taken back; those about one attempt take its job and fence, and raise StaleFence
+    when it is not the party's (any more)."""
+
+    # --- coming and going -----------------------------------------------------------------
+
+    def join(
+        self, name: str, lanes: Iterable[tuple[str, str]], *, slots: int = 1, lease_s: float = 60.0
+    ) -> Party:
+        """Let a party come that runs these (job type, stage) pairs, ``slots`` attempts at once. One of the same name
+        and owner that is there is taken over: what it had begun counts as interrupted, and goes back at once.
+
+        ``lease_s``: when nothing is heard of it for so long, its leases are taken back.
+
+        Raises UsageError, BadName, UnknownType, Forbidden (a job type that may not be claimed), Refused (somebody
+        else's party has this name; the folders of the store are local)."""
+        wanted = tuple(dict.fromkeys((type_, stage) for type_, stage in lanes))
+        node_name(name)
+        require_sane(slots, lease_s, wanted)
+        self._require_claims(wanted)
+        asked = Party(
+            id=0, name=name, owner=self.by, joins=0, slots=slots, lease_s=lease_s, lanes=wanted, serves=self._serves()
+        )
+        before = self.store.parties.named(name)
+        if before is not None:
+            if before.owner != self.by and before.state != "left":
+                raise Refused(f"a party called {name} is there, and is not yours; give this one another name")
+            self.store.recover(before.id, None, now_us=self.clock())
+        joined = self.store.parties.join(asked, self.author(), version=version("spinney"), now_us=self.clock())
+        if before is not None:
+            self.nudge()
+        return joined
+
+    def leave(self, key: str) -> Sequence[int]:
+        """The party goes; what it still has goes back uncounted (of types that must not run twice it counts as lost).
+        Returns the jobs. To be said twice does no harm."""
+        party = self._find(key)
+        if party.state != "left":
+            self.store.parties.left(party, self.author(), now_us=self.clock())
+        back = self.store.recover(party.id, {}, now_us=self.clock())
+        self.nudge()
+        return back
+
+    def all(self) -> Sequence[Party]:
+        """The parties that are there: all for an operator without limits, else those of who asks."""
+        found = self.store.parties.all()
+        if self.rights.everywhere and self.rights.permits(Role.OPERATOR):
+            return found
+        return [party for party in found if party.owner == self.by]
+
+    # --- leases ---------------------------------------------------------------------------
+
+    def claim(self, key: str, *, seen: int, limit: int = 1) -> Claimed:
+        """Up to ``limit`` attempts for free slots, by all the rules by which nodes are given theirs. ``seen``: the
+        highest fence of which the party has heard, 0 at first. A party makes one claim at a time: what an earlier one
+        gave of which it has not heard goes back with this one."""
+        party = self._beating(key)
+        self._require_serves(party)
+        given = self.store.parties.given(party.id)
+        unheard = [one for one in given if one.fence > seen]
+        back = [Record(one.job_id, one.fence, Outcome.RETURNED, 0, 0) for one in unheard]
+        taken = {one.slot for one in given if one.fence <= seen}
+        free = [slot for slot in range(party.slots) if slot not in taken][: max(0, min(limit, CLAIM_MAX))]
+        types = self.store.types()
+        want = Want(
+            node_id=party.id,
+            slots=[SlotWant(slot, 1, 0.0, True) for slot in free],
+            lanes={lane: _want(stage) for lane in party.lanes if (stage := self._stage(types, *lane)) is not None},
+        )
+        answer = self.store.exchange(back, want, now_us=self.clock())
+        if answer.leases:
+            # Durable before the party hears of it: it may be elsewhere, and outlive a loss of power here.
+            self.store.started([lease.fence for lease in answer.leases], now_us=self.clock())
+        if back or answer.left:
+            self.nudge()
+        return Claimed(
+            work=tuple(self._work(lease, types) for lease in answer.leases),
+            seen=max([seen, *(lease.fence for lease in answer.leases)]),
+        )
+
+    def alive(self, key: str, *, seen: int, fences: Iterable[int]) -> Standing:
+        """A sign of life, with the attempts on which the party works. What it had, has heard of (``seen``) and does not
+        name goes back."""
+        party, named = self._beating(key), set(fences)
+        given = self.store.parties.given(party.id)
+        records = overdue_of(self.store, party, given, now_us=self.clock())
+        over = {record.fence for record in records}
+        records += self._left_out([g for g in given if g.fence <= seen and g.fence not in named | over])
+        if records:
+            self.store.exchange(records, None, now_us=self.clock())
+            self.nudge()
+        yours = [one for one in given if one.fence in named - over]
+        return Standing(
+            yours=tuple(one.fence for one in yours),
+            cancel=tuple(one.fence for one in yours if one.wish_us is not None),
+            lost=tuple(sorted(named - {one.fence for one in yours})),
+            unheard=sum(one.fence > seen and one.fence not in named for one in given),
+        )
+
+    def settle(self, key: str, job_id: int, fence: int, said: Settlement) -> None:
+        """Record what became of an attempt. Said again in the same words (the answer got lost) it does no harm.
+
+        Raises BadParameters (a result that is too large), Refused (cancelled, where nobody wished it)."""
+        party = self._find(key)
+        result = _result(said)
+        one = self._given(party, job_id, fence)
+        if one is None:
+            if self._told_before(party, job_id, fence, said):
+                return
+            raise StaleFence(job_id, fence)
+        if said.outcome is Outcome.CANCELLED and one.wish_us is None:
+            raise Refused(
+                f"nobody has asked for job {job_id} to be cancelled; say error, hold or returned, or cancel the job "
+                f"first"
+            )
+        began_us = 0 if said.outcome is Outcome.RETURNED else one.running_us
+        error = None if said.error is None else to_text(said.error, "the error")
+        record = ended(one, said.outcome, _clean(said.message), now_us=self.clock())._replace(
+            started_us=began_us, result=result, error=error, retryable=said.retryable, code=said.code,
+            delay_s=said.delay_s, lane=said.lane, lock=said.lock,
+        )  # fmt: skip
+        if self.store.exchange([record], None, now_us=self.clock()).refused:
+            raise StaleFence(job_id, fence)
+        self.nudge()
+
+    # --- while it runs --------------------------------------------------------------------
+
+    def attempt(self, key: str, job_id: int, fence: int) -> Given:
+        """The lease of an attempt that the party has; for what is not in the store, too (its output)."""
+        found = self._given(self._find(key), job_id, fence)
+        if found is None:
+            raise StaleFence(job_id, fence)
+        return found
+
+    def progress(self, key: str, job_id: int, fence: int, fraction: float, message: str | None = None) -> None:
+        """What people see while it runs: 0 to 1, and a line."""
+        self.attempt(key, job_id, fence)
+        if not 0 <= fraction <= 1:
+            raise UsageError(f"progress goes from 0 to 1, not to {fraction}")
+        self.store.progress(job_id, fence, fraction, _clean(message))
+
+    def put_data(self, key: str, job_id: int, fence: int, name: str, value: Any, *, of: str = "job") -> None:
+        """Set an entry of the data of the job, its ``parent`` or its ``root``; None removes it."""
+        self.attempt(key, job_id, fence)
+        text = None if value is None else to_text(value, f"data[{name!r}]")
+        self.store.put_data(job_id, fence, data_name(name), text, self._target(job_id, of))
+
+    def append_data(self, key: str, job_id: int, fence: int, name: str, value: Any, *, of: str = "job") -> int:
+        """Append to the list of that name, which is made when missing; returns its length."""
+        self.attempt(key, job_id, fence)
+        text = to_text(value, f"data[{name!r}]")
+        return self.store.append_data(job_id, fence, data_name(name), text, self._target(job_id, of))
+
+    def spawn(self, key: str, job_id: int, fence: int, children: Sequence[Mapping[str, Any]]) -> Sequence[int]:
+        """Subjobs, each as a line of a submission (``{"type": …, "params": …}`` and options): there when the attempt
+        has passed, or at once where each has a key. Returns their ids.
+
+        Raises what ``Control.submit_lines`` raises."""
+        self.require(Role.SUBMITTER, "make subjobs")
+        self.attempt(key, job_id, fence)
+        if len(children) > SPAWN_MAX:
+            raise UsageError(f"one call makes up to {SPAWN_MAX:,} subjobs; make more calls")
+        lines = [to_text(child, "a subjob").encode() for child in children]
+        types = self.store.types()
+        wanted = submissions(lines, types, None, Options(), _no_default)
+        for submission in wanted:
+            self._require_may_name(submission, types)
+        born = self.store.spawn(job_id, fence, wanted, now_us=self.clock())
+        self.nudge()
+        return born.ids
+
+    def take_lock(
+        self, key: str, job_id: int, fence: int, name: str, *, until: str = "attempt", amount: int = 1
+    ) -> bool:
+        """Take a lock, or that much of it, or answer False; never waits. Who cannot go on without it settles the
+        attempt as ``locked``; once it is free the job may be claimed again."""
+        self.attempt(key, job_id, fence)
+        if until not in ("attempt", "job"):
+            raise UsageError(f"a lock is kept until 'attempt' or until 'job', not {until!r}")
+        return self.store.take_lock(job_id, fence, name, until, amount=amount, now_us=self.clock())
+
+    # --- whose it is ----------------------------------------------------------------------
+
+    def _find(self, key: str) -> Party:
+        party = self.store.parties.find(*parse_key(key), self.by)
+        self._require_claims(party.lanes)
+        return party
+
+    def _beating(self, key: str) -> Party:
+        party = self._find(key)
+        party.require_there()
+        if not self.store.beat(party.id, now_us=self.clock()):
+            raise PartyGone(f"party {party.name} has just been taken back; stop what it does and let it join again")
+        return party
+
+    def _given(self, party: Party, job_id: int, fence: int) -> Given | None:
+        given = self.store.parties.given(party.id)
+        return next((one for one in given if (one.job_id, one.fence) == (job_id, fence)), None)
+
+    def _told_before(self, party: Party, job_id: int, fence: int, said: Settlement) -> bool:
+        try:
+            attempts = self.store.attempts(job_id)
+        except NoSuchJob:
+            return False
+        return any((a.fence, a.outcome, a.node) == (fence, said.outcome, PREFIX + party.name) for a in attempts)
+
+    def _target(self, job_id: int, of: str) -> int:
+        if of not in ("job", "parent", "root"):
+            raise UsageError(f"data are of the job, its parent or its root, not of {of!r}")
+        if of == "job":
+            return job_id
+        job = self.store.job(job_id)
+        found = job.parent_id if of == "parent" else job.root_id
+        if found is None:
+            raise Refused(f"job {job_id} has no parent; keep it with the job itself")
+        return found
+
+    # --- who may --------------------------------------------------------------------------
+
+    def _require_claims(self, lanes: Iterable[tuple[str, str]]) -> None:
+        for type_, _ in lanes:
+            if not self.rights.claims(type_):
+                raise Forbidden(f"{self.by} may not claim external stages of job type {type_!r}; {ASK}")
+
+    def _serves(self) -> Serves:
+        """From which queues: a claim can tell these apart, and collections not."""
+        within = self.rights.within
+        if within.collections is not None or within.queues == ():
+            raise Forbidden(
+                f"{self.by} is limited to {limits(self.rights)}, and a party is given jobs of every collection; {ASK}"
+            )
+        return ALL if within.queues is None else Serves(active=within.queues)
+
+    def _require_serves(self, party: Party) -> None:
+        """Raise Forbidden where who asks has been limited since the party joined: it would be given too much."""
+        allowed = self._serves()
+        named = party.serves.active
+        if not allowed.all and (not named or not set(named) <= set(allowed.active)):
+            raise Forbidden(
+                f"{self.by} is limited to {limits(self.rights)}, and was to something else when party {party.name} "
+                f"joined; let it join again"
+            )
+
+    def _require_may_name(self, submission: Submission, types: Mapping[str, TypeSpec]) -> None:
+        """What neither is named nor its type's own is the parent's, which the party has been given."""
+        rights = self.rights
+        if submission.priority is not None:
+            require_priority(self, submission.priority)
+        if submission.queue is None:
+            for queue in sorted({stage.queue for stage in types[submission.type].stages if stage.queue is not None}):
+                require_queue_within(self, queue, f"make {submission.type!r} jobs, which come into")
+        named: tuple[tuple[str, str | None, bool], ...] = (
+            ("queue", submission.queue, rights.within.queues is None or submission.queue in rights.within.queues),
+            ("share", submission.share, submission.share is None or rights.names_share(submission.share)),
+            ("submitter", submission.submitter, rights.permits(Role.OPERATOR)),
+        )
+        for kind, name, allowed in named:
+            if name is not None and not allowed:
+                raise Forbidden(f"{self.by} may not name the {kind} {name!r} for a subjob; name none, or {ASK}")
+        if submission.needs and not rights.everywhere:
+            raise Forbidden(
+                f"{self.by} is limited to {limits(rights)} and may not name jobs that a subjob needs; {ASK}"
+            )
+
+    # --- what a claim gives ---------------------------------------------------------------
+
+    def _stage(self, types: Mapping[str, TypeSpec], type_: str, stage: str) -> StageSpec | None:
+        """None: the application has no such stage any more."""
+        found = types[type_].stage(stage) if type_ in types else None
+        return None if found is None or found.isolation is not Isolation.EXTERNAL else found
+
+    def _work(self, lease: Lease, types: Mapping[str, TypeSpec]) -> Work:
+        stage = types[lease.type].stage(lease.stage)
+        return Work(
+            job_id=lease.job_id, fence=lease.fence, type=lease.type, stage=lease.stage, attempt=lease.attempt,
+            params=orjson.loads(lease.params), data=self.store.get_data(lease.job_id),
+            results=self.store.results(lease.job_id), parent_id=lease.parent_id, root_id=lease.root_id,
+            timeout_s=None if stage is None else stage.timeout_s, grace_s=0.0 if stage is None else stage.grace_s,
+        )  # fmt: skip
+
+    def _left_out(self, given: Sequence[Given]) -> list[Record]:
+        """Records for what the party had and no longer works on: as when a node hands it back."""
+        types, now_us = (self.store.types() if given else {}), self.clock()
+        once = {one.type for one in given if one.type in types and types[one.type].on_lost == "orphan"}
+        return [
+            ended(one, Outcome.LOST, "its party no longer works on it", now_us=now_us)
+            if one.type in once
+            else Record(one.job_id, one.fence, Outcome.RETURNED, 0, 0)
+            for one in given
+        ]
+
+
+def _want(stage: StageSpec) -> LaneWant:
+    return LaneWant(locks=tuple((lock.template, lock.until) for lock in stage.locks))
+
+
+def _result(said: Settlement) -> str | None:
+    if said.result is None:
+        return None
+    text = to_text(said.result, "the result")
+    if len(text.encode()) > RESULT_BYTES:
+        raise BadParameters(
+            f"the result is {len(text.encode())} bytes long as JSON, the most is {RESULT_BYTES}; put it into a file in "
+            f"the job's folder and say the file's name"
+        )
+    return text
+
+
+def _clean(message: str | None) -> str | None:
+    """A database keeps no NUL in a text."""
+    return None if message is None else message.replace("\0", "\ufffd")
+
+
+def _no_default(queue: str) -> str:
+    raise UsageError(f'a subjob names its type, also in queue {queue!r}; write {{"type": "…", "params": {{…}}}}')

@@ -1,0 +1,452 @@
+"""What limits mean beyond the table of who may what: what is filled in, trees that reach further, plans that are
+forged, and sentences that tell nothing of what is out of sight."""
+
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from contract.words import BATCH, ONE, PARENT, THREE, Clock, Site, kind, locked, stage
+from spinney.control import Control
+from spinney.control.bulk import Plan
+from spinney.job.options import Options
+from spinney.model.access import ALL_RIGHTS, Rights, Role, Within
+from spinney.model.errors import DuplicateKey, Forbidden, NoSuchJob, Refused, SpinneyError, UsageError
+from spinney.model.holds import Scope
+from spinney.model.jobs import Filter, Job
+from spinney.model.operators import Order, QueueChange, Verb
+from spinney.model.schedules import Schedule
+from spinney.model.states import State
+from spinney.model.types import QueueSpec
+from spinney.stores.sql import open_store
+
+TRAVELLING = kind("travelling", stage("first", queue="urgent"), stage("second", queue="slow"))
+ALPHA = Within(collections=("alpha",))
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Iterator[Site]:
+    store = open_store(f"sqlite:///{tmp_path}/x.db")
+    store.create()
+    made = Site(store, Clock())
+    queues = [QueueSpec(name="urgent", type="one"), QueueSpec(name="slow", type="one")]
+    made.knows(ONE, THREE, PARENT, BATCH, TRAVELLING, queues=queues)
+    yield made
+    store.close()
+
+
+def ask(site: Site, role: Role = Role.OPERATOR, within: Within = ALPHA, **limits: Any) -> Control:
+    rights = Rights(role=role, within=within, **limits)
+    return Control(store=site.store, clock=lambda: site.now, nudge=lambda: None, by="ann", rights=rights)
+
+
+def made(site: Site, control: Control, *rows: dict[str, Any], **options: Any) -> Job:
+    return site.job(control.submit("one", rows or [{}], Options(**options)).ids[0])
+
+
+# --- submitting -----------------------------------------------------------------------------
+
+
+def test_what_comes_through_a_server_bears_who_submitted_it(site: Site) -> None:
+    assert made(site, ask(site, Role.SUBMITTER)).submitter == "ann"
+    assert made(site, ask(site, Role.ADMIN, Within())).submitter == "ann"
+    assert made(site, ask(site), submitter="ben").submitter == "ben"
+
+    at_hand = Control(store=site.store, clock=lambda: site.now, nudge=lambda: None, by="ann")
+    assert made(site, at_hand).submitter is None
+
+
+def test_submitters_speak_for_themselves_alone(site: Site) -> None:
+    with pytest.raises(Forbidden, match="ann is a submitter and may not submit in the name of ben"):
+        made(site, ask(site, Role.SUBMITTER), submitter="ben")
+    assert made(site, ask(site, Role.SUBMITTER), submitter="ann").submitter == "ann"
+
+
+def test_the_only_collection_that_can_be_meant_is_filled_in(site: Site) -> None:
+    assert made(site, ask(site)).collection == "alpha"
+    two = ask(site, within=Within(collections=("alpha", "beta")))
+    assert made(site, two, collection="beta").collection == "beta"
+    with pytest.raises(Forbidden, match="may not submit without a collection; name alpha or beta"):
+        made(site, two)
+    with pytest.raises(Forbidden, match="limited to collection none"):
+        made(site, ask(site, within=Within(collections=())))
+
+
+@pytest.mark.parametrize("lines", [['{"type": "one"}', '{"type": "one", "collection": "beta"}']])
+def test_one_line_that_is_not_allowed_keeps_all_out(site: Site, lines: list[str]) -> None:
+    with pytest.raises(Forbidden, match="into collection 'beta'"):
+        ask(site).submit_lines(lines)
+    assert site.ids() == []
+
+
+def test_shares_and_priorities_are_those_that_may_be_named(site: Site) -> None:
+    control = ask(site, Role.SUBMITTER, shares=("lab:*", "mine"), priorities=(40, 60))
+
+    job = made(site, control, share="lab:7", priority=60)
+    assert (job.share, job.priority) == ("lab:7", 60)
+    assert made(site, control).priority == 50
+    with pytest.raises(Forbidden, match=r"may not name the share 'lap', but lab:\* or mine"):
+        made(site, control, share="lap")
+    with pytest.raises(Forbidden, match="may give priorities 40 to 60, not 39"):
+        made(site, control, priority=39)
+
+
+def test_every_queue_that_a_job_passes_through_must_be_allowed(site: Site) -> None:
+    control = ask(site, Role.SUBMITTER, Within(queues=("urgent",)))
+
+    assert made(site, control, queue="urgent").queue == "urgent"
+    assert control.submit("travelling", [{}], Options(queue="urgent")).ids
+    assert control.submit(None, [{}], Options(queue="urgent")).ids
+    for type_, options, queue in (("one", Options(), "default"), ("travelling", Options(), "slow")):
+        with pytest.raises(Forbidden, match=f"limited to queue urgent and may not .* come into queue '{queue}'"):
+            control.submit(type_, [{}], options)
+    with pytest.raises(Forbidden, match="may not submit into queue 'slow'"):
+        control.submit(None, [{}], Options(queue="slow"))
+    with pytest.raises(Forbidden, match="may not submit into queue 'slow'"):
+        control.submit_lines(['{"queue": "slow"}'])
+
+
+def test_needs_must_be_in_sight(site: Site) -> None:
+    here, there = site.submit_one(collection="alpha"), site.submit_one(collection="beta")
+
+    assert made(site, ask(site), needs=[here]).state is State.WAITING
+    with pytest.raises(NoSuchJob, match=f"there is no job {there};"):
+        made(site, ask(site), needs=[here, there])
+
+
+def test_a_key_taken_out_of_sight_names_no_job(site: Site) -> None:
+    site.submit_one(collection="beta", keys=("theirs",))
+    mine = site.submit_one(collection="alpha", keys=("mine",))
+
+    with pytest.raises(Refused, match=r"^the key 'theirs' is taken; choose another key$"):
+        made(site, ask(site), key="theirs")
+    with pytest.raises(DuplicateKey, match=f"by job {mine}"):
+        made(site, ask(site), key="mine")
+
+
+# --- what is out of sight is not there -------------------------------------------------------
+
+NOT_THERE = 999
+
+
+@pytest.mark.parametrize(
+    "verb",
+    [
+        lambda c, n: c.cancel(n),
+        lambda c, n: c.retry(n),
+        lambda c, n: c.rerun(n),
+        lambda c, n: c.release(n),
+        lambda c, n: c.delete(n, lambda job_id: None),
+        lambda c, n: c.holds.lay(Scope.JOB, str(n), reason="x"),
+        lambda c, n: c.holds.lay(Scope.TREE, str(n), reason="x"),
+        lambda c, n: c.holds.lift(n),
+        lambda c, n: c.homes.let_go_of_job(n),
+        lambda c, n: c.locks.free("x", reason="x", job_id=n),
+        lambda c, n: c.submit("one", [{}], Options(needs=[n])),
+        lambda c, n: c.bulk.plan(Order(verb=Verb.CANCEL), Filter(root_id=n)),
+        lambda c, n: c.bulk.plan(Order(verb=Verb.CANCEL), Filter(parent_id=n)),
+    ],
+)
+def test_of_a_job_out_of_sight_is_told_what_is_told_of_none(site: Site, verb: Callable[[Control, int], Any]) -> None:
+    control = ask(site)
+    there = site.submit_one(collection="beta")
+    held = ask(site, within=Within()).holds.lay(Scope.COLLECTION, "beta", reason="x").id
+    told = []
+
+    for number in (NOT_THERE, there):
+        with pytest.raises(SpinneyError) as refused:
+            verb(control, number)
+        told.append((type(refused.value), str(refused.value).replace(str(number), "N")))
+
+    assert told[0] == told[1]
+    assert held == there, "the same number serves for the hold"
+
+
+def test_bulk_verbs_say_the_same_of_numbers_out_of_sight(site: Site) -> None:
+    control, there = ask(site), site.submit_one(collection="beta")
+    mine = site.submit_one(collection="alpha")
+
+    report = control.bulk.run(control.bulk.plan(Order(verb=Verb.CANCEL), None, (there, mine, NOT_THERE)))
+
+    assert report.touched == 1
+    assert {re.sub(r"\d+", "N", why) for why in report.refused.values()} == {
+        "there is no job N; 'spinney list' shows those there are"
+    }
+    assert list(report.refused) == [there, NOT_THERE]
+    assert site.state(there) is State.PENDING
+
+
+def test_no_names_out_of_sight_are_offered(site: Site) -> None:
+    site.submit_one(collection="beta", queue="slow", submitter="ben")
+    by_queue = ask(site, within=Within(queues=("urgent",)))
+    cancel = Order(verb=Verb.CANCEL)
+
+    for control, which, offered in (
+        (ask(site), Filter(collection="bet"), "alpha"), (by_queue, Filter(queue="slo"), "urgent"),
+    ):  # fmt: skip
+        with pytest.raises(UsageError, match=rf"(store|collection '\w+'); use one of: {offered}$"):
+            control.bulk.plan(cancel, which)
+    assert ask(site).bulk.plan(cancel, Filter(submitter="be")).jobs == 0, "nobody is named"
+    with pytest.raises(Forbidden, match="may not move jobs into queue 'slow'"):
+        by_queue.bulk.plan(Order(verb=Verb.MOVE, queue="slow"), Filter())
+
+
+# --- trees ----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def mixed(site: Site) -> tuple[int, int, int]:
+    """A parent in alpha with a child there and one in beta."""
+    parent = site.submit_one("parent", collection="alpha")
+    lease = site.run(parent)
+    (inside,) = site.spawn(lease)
+    (outside,) = site.spawn(lease, collection="beta")
+    site.pass_(lease)
+    return parent, inside, outside
+
+
+BEYOND = r"has others in its tree that lie beyond what ann is limited to \(collection alpha\)"
+
+
+def test_no_verb_on_a_tree_reaches_beyond_the_limits(site: Site, mixed: tuple[int, int, int]) -> None:
+    parent, inside, outside = mixed
+    control = ask(site)
+
+    for verb in (
+        lambda: control.cancel(parent, tree=True),
+        lambda: control.holds.lay(Scope.TREE, str(parent), reason="x"),
+    ):
+        with pytest.raises(Forbidden, match=BEYOND):
+            verb()
+    report = control.bulk.run(control.bulk.plan(Order(verb=Verb.CANCEL, tree=True), Filter(type="parent")))
+    assert (report.touched, list(report.refused)) == (0, [parent])
+    assert site.states([parent, inside, outside]) == [State.WAITING, State.PENDING, State.PENDING]
+
+    control.cancel(inside, tree=True)
+    assert site.state(inside) is State.CANCELLED
+
+
+def test_what_has_settled_is_not_reached_from_above_either(site: Site, mixed: tuple[int, int, int]) -> None:
+    parent, inside, outside = mixed
+    site.drain(failing={inside, outside})
+    control = ask(site)
+
+    for verb in (
+        lambda: control.delete(parent, lambda job_id: None),
+        lambda: control.rerun(parent),
+        lambda: control.retry(parent),
+        lambda: control.retry(parent, stage="expand"),
+    ):
+        with pytest.raises(Forbidden, match=BEYOND):
+            verb()
+    for order in (
+        Order(verb=Verb.DELETE), Order(verb=Verb.RERUN), Order(verb=Verb.RETRY), Order(verb=Verb.RERUN, and_after=True),
+    ):  # fmt: skip
+        report = control.bulk.run(control.bulk.plan(order, None, (parent,)), remove=lambda job_id: None)
+        assert (report.touched, list(report.refused)) == (0, [parent]), order
+    assert site.states(mixed) == [State.FAILED] * 3
+    assert list(site.store.holds.all()) == []
+
+
+def test_a_retry_by_filter_opens_what_is_in_sight_in_place_of_its_parent(
+    site: Site, mixed: tuple[int, int, int]
+) -> None:
+    _, inside, outside = mixed
+    site.drain(failing={inside, outside})
+    control = ask(site)
+
+    report = control.bulk.run(control.bulk.plan(Order(verb=Verb.RETRY), Filter(type="parent")))
+
+    assert (report.touched, report.reopened) == (1, 1)
+    assert site.states(mixed) == [State.WAITING, State.PENDING, State.FAILED]
+
+
+def test_a_tree_that_is_wholly_in_sight_is_reached(site: Site) -> None:
+    parent, born = site.family(n=2, collection="alpha")
+    control = ask(site)
+
+    control.cancel(parent, tree=True)
+    assert set(site.states([parent, *born])) == {State.CANCELLED}
+    assert len(control.delete(parent, lambda job_id: None)) == 3
+
+
+def test_what_was_deleted_out_of_sight_is_in_nobodys_way(site: Site, mixed: tuple[int, int, int]) -> None:
+    parent, _, outside = mixed
+    site.cancel(outside)
+    site.delete(outside)
+
+    ask(site).cancel(parent, tree=True)
+
+    assert site.state(parent) is State.CANCELLED
+
+
+def test_what_finished_after_a_failure_runs_again_where_all_of_the_tree_is_in_sight(site: Site) -> None:
+    batch, born = site.family("batch", n=3, collection="alpha")
+    site.drain(failing={born[0]})
+    control = ask(site)
+
+    report = control.bulk.run(control.bulk.plan(Order(verb=Verb.RETRY, and_after=True), None, (born[0],)))
+
+    assert (report.refused, site.state(batch)) == ({}, State.WAITING)
+    with pytest.raises(Forbidden, match="may not retry jobs: that takes an operator"):
+        ask(site, Role.SUBMITTER).bulk.plan(Order(verb=Verb.RETRY, and_after=True), None, (born[0],))
+
+
+# --- plans ----------------------------------------------------------------------------------
+
+
+def test_a_plan_counts_what_is_in_sight(site: Site) -> None:
+    site.submit(n=2, collection="alpha")
+    site.submit(n=3, collection="beta")
+    site.drain()
+    rerun = Order(verb=Verb.RERUN)
+
+    for control, jobs in ((ask(site), 2), (ask(site, within=Within()), 5)):
+        plan = control.bulk.plan(rerun, Filter(type="one"))
+        assert plan.jobs == jobs
+        assert [found.jobs for found in control.bulk.stages(plan)] == [jobs]
+
+
+def test_no_plan_is_run_wider_than_who_runs_it_may(site: Site) -> None:
+    alpha, beta = site.submit_one(collection="alpha"), site.submit_one(collection="beta")
+    forged = Plan(order=Order(verb=Verb.CANCEL), which=Filter(states=(State.PENDING,)), last=beta)
+    wider = Plan(order=Order(verb=Verb.CANCEL), which=Filter(within=Within(collections=("alpha", "beta"))), last=beta)
+
+    ask(site, Role.SUBMITTER).bulk.run(forged)
+    assert site.states([alpha, beta]) == [State.PENDING] * 2, "they are not hers"
+    ask(site).bulk.run(wider)
+    ask(site).bulk.run(forged)
+    assert site.states([alpha, beta]) == [State.CANCELLED, State.PENDING]
+    with pytest.raises(Forbidden, match="a viewer and may not cancel jobs"):
+        ask(site, Role.VIEWER).bulk.run(forged)
+    with pytest.raises(Forbidden, match="may not rerun jobs"):
+        ask(site, Role.SUBMITTER).bulk.stages(Plan(order=Order(verb=Verb.RERUN), which=Filter(), last=beta))
+
+
+def test_submitters_plan_for_their_own_jobs_and_name_no_others(site: Site) -> None:
+    site.submit(n=2, collection="alpha", submitter="ann")
+    site.submit(n=3, collection="alpha", submitter="ben")
+    control, cancel = ask(site, Role.SUBMITTER), Order(verb=Verb.CANCEL)
+
+    assert control.bulk.plan(cancel, Filter()).jobs == 2
+    with pytest.raises(Forbidden, match="may not cancel the jobs of ben"):
+        control.bulk.plan(cancel, Filter(submitter="ben"))
+    assert control.bulk.run(control.bulk.plan(cancel, Filter())).touched == 2
+    assert site.count(submitter="ben") == {"pending": 3}
+
+
+def test_a_submitter_releases_no_hold_of_others_on_a_job(site: Site) -> None:
+    job = site.submit_one(collection="alpha", submitter="ann")
+    ben = Control(store=site.store, clock=lambda: site.now, nudge=lambda: None, by="ben")
+    ben.holds.lay(Scope.JOB, str(job), reason="not now")
+    control = ask(site, Role.SUBMITTER)
+
+    with pytest.raises(Forbidden, match=f"job {job} is held by ben"):
+        control.release(job)
+    report = control.bulk.run(control.bulk.plan(Order(verb=Verb.RELEASE), Filter()))
+    assert (report.touched, list(report.refused)) == (0, [job])
+    ask(site).release(job)
+    assert site.state(job) is State.PENDING
+
+
+# --- what somebody with limits may change ----------------------------------------------------
+
+
+def test_a_queue_is_changed_and_held_by_who_is_limited_to_it(site: Site) -> None:
+    control = ask(site, within=Within(queues=("urgent",)))
+
+    assert control.queues.change("urgent", QueueChange(set={"limit": 2})).in_force.limit == 2
+    assert control.holds.lay(Scope.QUEUE, "urgent", reason="x").name == "urgent"
+    for both in (control, ask(site, within=Within(queues=("urgent", "slow"), collections=("alpha",)))):
+        with pytest.raises(Forbidden, match="may not set queue 'slow'"):
+            both.queues.change("slow", QueueChange(set={"limit": 2}))
+        with pytest.raises(Forbidden, match="may not hold the queue 'slow'"):
+            both.holds.lay(Scope.QUEUE, "slow", reason="x")
+
+
+def test_locks_are_those_that_may_be_named(site: Site) -> None:
+    control = ask(site, within=Within(), locks=("receiver:*",))
+
+    assert control.locks.set_capacity("receiver:*", 2) == 2
+    for name in ("download:1", "*", "rec*"):
+        with pytest.raises(Forbidden, match=r"may set the capacity of receiver:\*, not"):
+            control.locks.set_capacity(name, 2)
+
+
+def test_who_has_no_locks_of_his_own_frees_what_is_in_sight_and_hears_of_no_others(site: Site) -> None:
+    site.knows(kind("locked", stage("work", locks=locked("r:{n}"))))
+    ask(site, within=Within()).locks.set_capacity("r:both", 2)
+    for n, collection in (("mine", "alpha"), ("theirs", "beta"), ("both", "alpha"), ("both", "beta")):
+        site.run(site.submit_one("locked", {"n": n}, collection=collection))
+    control = ask(site)
+
+    with pytest.raises(Forbidden, match="which others have, too"):
+        control.locks.free("r:both", reason="x")
+    for hidden in ("r:theirs", "r:their", "r:0"):
+        with pytest.raises(Refused, match="nobody within your limits has the lock") as refused:
+            control.locks.free(hidden, reason="x")
+        assert hidden == "r:theirs" or "r:theirs" not in str(refused.value)
+    assert control.locks.free("r:mine", reason="x") == 1
+    assert ask(site, locks=("r:*",)).locks.free("r:theirs", reason="x") == 1
+
+
+def test_priorities_and_queues_of_verbs_are_those_that_may_be_given(site: Site) -> None:
+    job = site.submit_one(collection="alpha", queue="urgent")
+    control = ask(site, within=Within(queues=("urgent",)), priorities=(50, 99))
+
+    with pytest.raises(Forbidden, match="may give priorities 50 to 99, not 0"):
+        control.bulk.plan(Order(verb=Verb.PRIORITY, priority=0), None, (job,))
+    for verb in (Verb.MOVE, Verb.RETRY, Verb.RERUN):
+        with pytest.raises(Forbidden, match=f"may not {verb} jobs into queue 'slow'"):
+            control.bulk.plan(Order(verb=verb, queue="slow"), None, (job,))
+
+
+def test_a_schedule_is_filled_in_and_limited_as_its_jobs_are(site: Site) -> None:
+    control = ask(site)
+    mine = control.schedules.put(Schedule(name="mine", type="one", every_s=60))
+
+    assert mine.options == {"collection": "alpha", "submitter": "ann"}
+    assert site.job(control.schedules.run("mine")).collection == "alpha"
+    with pytest.raises(Forbidden, match="into collection 'beta'"):
+        control.schedules.put(Schedule(name="more", type="one", every_s=60, options={"collection": "beta"}))
+    ask(site, within=Within()).schedules.put(Schedule(name="theirs", type="one", every_s=60))
+    with pytest.raises(Refused, match="there is no schedule 'theirs'; "):
+        control.schedules.pause("theirs")
+    with pytest.raises(Forbidden, match="the name 'theirs' of a schedule is taken"):
+        control.schedules.put(Schedule(name="theirs", type="one", every_s=60), replace=True)
+
+
+# --- who has the store itself at hand ----------------------------------------------------------
+
+
+class Counting:
+    """A store that tells what it was asked for."""
+
+    def __init__(self, of: Any, asked: list[str]) -> None:
+        self._of, self._asked = of, asked
+
+    def __getattr__(self, name: str) -> Any:
+        self._asked.append(name)
+        return getattr(self._of, name)
+
+
+def test_whoever_has_the_store_at_hand_costs_it_nothing_more(site: Site) -> None:
+    asked: list[str] = []
+    control = Control(
+        store=Counting(site.store, asked), clock=lambda: site.now, nudge=lambda: None, by="ann"
+    )
+    assert control.rights is ALL_RIGHTS
+    one, other = site.submit(n=2)
+    for expected, verb in (
+        (["types", "submit"], lambda: control.submit("one", [{}])),
+        (["cancel"], lambda: control.cancel(one)),
+        (["retry"], lambda: control.retry(one)),
+        (["holds"], lambda: control.holds.lay(Scope.JOB, str(other), reason="x")),
+        (["holds"], lambda: control.holds.lift(1)),
+        (["queueing"], lambda: control.queues.change("urgent", QueueChange(set={"limit": 2}))),
+    ):
+        asked.clear()
+        verb()
+        assert asked == expected

@@ -1,0 +1,397 @@
+"""Who may what: every verb of ``control``, as each role, without limits and with, on what is in sight and what is not.
+
+``CASES`` has a line for every public verb of ``Control`` and of its parts; one that has none fails the first test.
+"""
+
+import inspect
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from contract.words import LOCKED, ONE, PARENT, THREE, Clock, Site
+from spinney.control import Control
+from spinney.control.hand import Hand
+from spinney.job.options import Options
+from spinney.model.access import Rights, Role, Within
+from spinney.model.errors import Forbidden, NoSuchJob, Refused, SpinneyError, UsageError
+from spinney.model.holds import Scope
+from spinney.model.homes import Home
+from spinney.model.jobs import Filter
+from spinney.model.operators import Author, Order, QueueChange, Verb
+from spinney.model.schedules import Schedule
+from spinney.model.types import QueueSpec
+from spinney.stores.contract import Store
+from spinney.stores.sql import open_store
+
+ELSEWHERE = ("look", "accounts", "entering", "webhooks", "external")
+"""Parts whose rules are their own, and tried in their own tests."""
+
+PLACES = ("alpha", "beta")
+"""Collections. Who is limited sees alpha."""
+ANN = "ann"
+"""Who asks. Jobs are hers, or ben's."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class There:
+    """What stands in one place, by what it is."""
+
+    place: str
+    jobs: dict[str, int]
+    """``WHO STATE`` to the job."""
+    holds: dict[str, int]
+    """``WHO SCOPE`` to the hold."""
+
+    @property
+    def which(self) -> Filter:
+        return Filter(collection=self.place)
+
+
+Call = Callable[[Control, There], Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """One verb, in one use."""
+
+    call: Call
+    least: Role
+    """Who may at least, without limits."""
+    limited: type[SpinneyError] | None = None
+    """What becomes of it in sight for somebody with limits; None: he may."""
+    outside: type[SpinneyError] | None = NoSuchJob
+    """What becomes of it out of sight for somebody with limits; None: it has no place, and he may."""
+    stops: type[SpinneyError] | None = None
+    """It is allowed, but cannot be done as things are here."""
+
+
+def of_job(verb: str, state: str, **more: Any) -> dict[str, Case]:
+    """A verb on somebody's job; on her own where submitters may do it."""
+
+    def on(who: str) -> Call:
+        return lambda control, there: getattr(control, verb)(there.jobs[f"{who} {state}"], **more)
+
+    own = {} if verb in ("rerun", "delete") else {f"{verb} her own": Case(call=on(ANN), least=Role.SUBMITTER)}
+    return own | {verb: Case(call=on("ben" if own else ANN), least=Role.OPERATOR)}
+
+
+def run(control: Control, order: Order, which: Filter | None = None, *ids: int) -> None:
+    """A bulk verb, which must do something."""
+    report = control.bulk.run(control.bulk.plan(order, which, ids))
+    if not report.touched:
+        raise NoSuchJob(0) if not report.refused else NotReached(str(report.refused))
+
+
+class NotReached(SpinneyError):
+    """Refused in the report."""
+
+
+def some(found: Any) -> None:
+    if not found:
+        raise NoSuchJob(0)
+
+
+HOLD = Order(verb=Verb.HOLD, reason="look at it")
+RERUN = Order(verb=Verb.RERUN)
+HOME = Home(id=1, mark="m", host="host", path="/x")
+
+
+def laying(scope: Scope, name: str) -> Call:
+    return lambda control, there: control.holds.lay(scope, name, reason="x")
+
+
+def of_schedule(verb: str) -> Call:
+    return lambda control, there: getattr(control.schedules, verb)(there.place)
+
+
+def schedule(there: There, name: str) -> Schedule:
+    return Schedule(name=name, type="one", every_s=60, options={"collection": there.place})
+
+
+CASES: dict[str, Case] = {
+    # --- submitting -----------------------------------------------------------------------
+    "submit": Case(
+        call=lambda c, t: c.submit("one", [{}], Options(collection=t.place)), least=Role.SUBMITTER, outside=Forbidden
+    ),
+    "submit_lines": Case(
+        call=lambda c, t: c.submit_lines(['{"type": "one"}'], options=Options(collection=t.place)),
+        least=Role.SUBMITTER, outside=Forbidden,
+    ),
+    "queues.default_type": Case(call=lambda c, t: c.queues.default_type("typed"), least=Role.VIEWER, outside=None),
+    # --- single jobs ----------------------------------------------------------------------
+    **of_job("cancel", "pending"),
+    **of_job("retry", "failed"),
+    **of_job("rerun", "completed"),
+    **of_job("release", "held"),
+    **of_job("delete", "failed", remove=lambda job_id: None),
+    # --- many -----------------------------------------------------------------------------
+    "bulk.plan": Case(
+        call=lambda c, t: some(c.bulk.plan(HOLD, Filter(submitter=ANN, collection=t.place)).jobs),
+        least=Role.SUBMITTER, outside=UsageError,
+    ),
+    "bulk.run": Case(call=lambda c, t: run(c, HOLD, t.which), least=Role.SUBMITTER, outside=UsageError),
+    "bulk.run by number": Case(
+        call=lambda c, t: run(c, HOLD, None, t.jobs["ann pending"]), least=Role.SUBMITTER, outside=NotReached
+    ),
+    "bulk.run by another's number": Case(
+        call=lambda c, t: run(c, Order(verb=Verb.CANCEL), None, t.jobs["ben pending"]), least=Role.OPERATOR,
+        outside=NotReached,
+    ),
+    "bulk.run of an operator's verb": Case(
+        call=lambda c, t: run(c, Order(verb=Verb.PRIORITY, priority=3), t.which), least=Role.OPERATOR,
+        outside=UsageError,
+    ),
+    "bulk.run into another queue": Case(
+        call=lambda c, t: run(c, Order(verb=Verb.MOVE, queue="typed"), t.which), least=Role.OPERATOR,
+        outside=UsageError,
+    ),
+    "bulk.stages": Case(
+        call=lambda c, t: some(c.bulk.stages(c.bulk.plan(RERUN, t.which))), least=Role.OPERATOR,
+        outside=UsageError,
+    ),
+    # --- holds ----------------------------------------------------------------------------
+    "holds.lay": Case(
+        call=lambda c, t: c.holds.lay(Scope.COLLECTION, t.place, reason="x"), least=Role.OPERATOR, outside=Forbidden
+    ),
+    "holds.lay on her job": Case(
+        call=lambda c, t: c.holds.lay(Scope.JOB, str(t.jobs["ann pending"]), reason="x"), least=Role.SUBMITTER
+    ),
+    "holds.lay on her tree": Case(
+        call=lambda c, t: c.holds.lay(Scope.TREE, str(t.jobs["ann pending"]), reason="x"), least=Role.SUBMITTER
+    ),
+    "holds.lay on another's job": Case(
+        call=lambda c, t: c.holds.lay(Scope.JOB, str(t.jobs["ben pending"]), reason="x"), least=Role.OPERATOR
+    ),
+    **{
+        f"holds.lay on {scope}": Case(
+            call=laying(scope, name), least=Role.OPERATOR, limited=Forbidden, outside=Forbidden
+        )
+        for scope, name in (
+            (Scope.EVERYTHING, ""), (Scope.QUEUE, "typed"), (Scope.TYPE, "one"), (Scope.SUBMITTER, "ben"),
+        )
+    },
+    "holds.lift": Case(
+        call=lambda c, t: c.holds.lift(t.holds["ben collection"]), least=Role.OPERATOR, outside=Refused
+    ),
+    "holds.lift her own": Case(
+        call=lambda c, t: c.holds.lift(t.holds["ann job"]), least=Role.SUBMITTER, outside=Refused
+    ),
+    "holds.lift another's on her job": Case(
+        call=lambda c, t: c.holds.lift(t.holds["ben job"]), least=Role.OPERATOR, outside=Refused
+    ),
+    "holds.lift_all": Case(
+        call=lambda c, t: c.holds.lift_all(Scope.COLLECTION, t.place), least=Role.OPERATOR, outside=Forbidden
+    ),
+    "holds.lift_all on her job": Case(
+        call=lambda c, t: c.holds.lift_all(Scope.JOB, str(t.jobs["ann held"])), least=Role.SUBMITTER
+    ),
+    "holds.sweep": Case(call=lambda c, t: c.holds.sweep(), least=Role.SUBMITTER, outside=None),
+    # --- what serves all ------------------------------------------------------------------
+    **{
+        name: Case(call=call, least=Role.OPERATOR, limited=Forbidden, outside=Forbidden, stops=stops)
+        for name, call, stops in (
+            ("queues.change", lambda c, t: c.queues.change("typed", QueueChange(set={"limit": 3})), None),
+            ("queues.create", lambda c, t: c.queues.create(QueueSpec(name="new")), None),
+            ("fleet.drain", lambda c, t: c.fleet.drain("here"), None),
+            ("fleet.resume", lambda c, t: c.fleet.resume("here"), Refused),
+            ("fleet.set_slots", lambda c, t: c.fleet.set_slots("here", 2), None),
+            ("homes.on_host", lambda c, t: c.homes.on_host("host"), Refused),
+            ("homes.let_go", lambda c, t: c.homes.let_go(HOME), Refused),
+            ("doctor.examine", lambda c, t: c.doctor.examine(), None),
+            ("doctor.repair", lambda c, t: list(c.doctor.repair()), None),
+            ("doctor.bury", lambda c, t: c.doctor.bury("nobody"), Refused),
+        )
+    },
+    "doctor.checks": Case(call=lambda c, t: c.doctor.checks(), least=Role.VIEWER, outside=None),
+    "queues.strangers": Case(call=lambda c, t: c.queues.strangers(("here",)), least=Role.VIEWER, outside=None),
+    "homes.let_go_of_job": Case(
+        call=lambda c, t: c.homes.let_go_of_job(t.jobs["ben failed"]), least=Role.OPERATOR, stops=Refused
+    ),
+    **{
+        name: Case(call=call, least=Role.ADMIN, limited=Forbidden, outside=Forbidden)
+        for name, call in (
+            ("queues.delete", lambda c, t: c.queues.delete("typed")),
+            ("retention.keep", lambda c, t: c.retention.keep("one", "failed", 60.0)),
+            ("retention.as_declared", lambda c, t: c.retention.as_declared("one", "failed")),
+            ("retention.sweep", lambda c, t: c.retention.sweep(lambda job_id: None)),
+        )
+    },
+    # --- locks ----------------------------------------------------------------------------
+    "locks.free": Case(
+        call=lambda c, t: c.locks.free(f"receiver:{t.place}", reason="x"), least=Role.OPERATOR, outside=Refused
+    ),
+    "locks.free from a job": Case(
+        call=lambda c, t: c.locks.free(f"receiver:{t.place}", reason="x", job_id=t.jobs["ben running"]),
+        least=Role.OPERATOR,
+    ),
+    "locks.set_capacity": Case(
+        call=lambda c, t: c.locks.set_capacity("x", 2), least=Role.OPERATOR, limited=Forbidden, outside=Forbidden
+    ),
+    # --- schedules ------------------------------------------------------------------------
+    "schedules.put": Case(
+        call=lambda c, t: c.schedules.put(schedule(t, "new")), least=Role.OPERATOR, outside=Forbidden
+    ),
+    "schedules.put in place of one": Case(
+        call=lambda c, t: c.schedules.put(schedule(t, t.place), replace=True), least=Role.OPERATOR, outside=Forbidden
+    ),
+    **{
+        f"schedules.{verb}": Case(
+            call=of_schedule(verb), least=Role.OPERATOR, outside=Refused
+        )
+        for verb in ("pause", "resume", "drop", "run")
+    },
+}  # fmt: skip
+
+# --- the table ------------------------------------------------------------------------------
+
+
+def test_every_verb_has_a_line() -> None:
+    verbs = set(_verbs(Control))
+    for name, part in inspect.getmembers(Control, lambda member: isinstance(member, property)):
+        cls = inspect.signature(part.fget).return_annotation
+        if inspect.isclass(cls) and issubclass(cls, Hand) and name not in ELSEWHERE:
+            verbs |= {f"{name}.{verb}" for verb in _verbs(cls)}
+
+    assert {name.split()[0] for name in CASES} == verbs
+
+
+def _verbs(cls: type) -> Iterator[str]:
+    of_hand = set(dir(Hand))
+    for name, _ in inspect.getmembers(cls, inspect.isfunction):
+        if not name.startswith("_") and name not in of_hand:
+            yield name
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_who_may(name: str, stage: "Stage") -> None:
+    case = CASES[name]
+    for role in Role:
+        for limited, place in ((False, "beta"), (True, "alpha"), (True, "beta")):
+            stage.tries(f"{name} as {role}, {limited=}, on {place}", case, role, limited, place)
+
+
+class Stage:
+    """A store with one of each, made anew whenever something was changed in it."""
+
+    def __init__(self, template: Path, there: dict[str, There], folder: Path) -> None:
+        self._template, self._there, self._folder = template, there, folder
+        self._store: Store | None = None
+        self._copies = 0
+
+    def tries(self, what: str, case: Case, role: Role, limited: bool, place: str) -> None:
+        store = self.store
+        before = _standing(store)
+        expected = _expected(case, role, limited, place)
+        control = ask(store, role, *(PLACES[:1] if limited else ()))
+        refused = _refusal(lambda: case.call(control, self._there[place]))
+        assert (refused is None) == (expected is None), f"{what}: {refused!r} instead of {expected}"
+        if expected is None:
+            self.close()
+            return
+        assert isinstance(refused, expected), f"{what}: {refused!r}"
+        assert _standing(store) == before, f"{what}: something was changed"
+
+    @property
+    def store(self) -> Store:
+        if self._store is None:
+            self._copies += 1
+            copy = self._folder / f"{self._copies}.db"
+            shutil.copy(self._template, copy)
+            self._store = open_store(f"sqlite:///{copy}")
+        return self._store
+
+    def close(self) -> None:
+        if self._store is not None:
+            self._store.close()
+            self._store = None
+
+
+def _refusal(call: Callable[[], Any]) -> SpinneyError | None:
+    try:
+        call()
+    except SpinneyError as refusal:
+        return refusal
+    return None
+
+
+def _expected(case: Case, role: Role, limited: bool, place: str) -> tuple[type[SpinneyError], ...] | None:
+    if role.rank < case.least.rank:
+        # Where it is out of sight, too, it may be told that it is not there.
+        more = (NoSuchJob, Refused) if limited and place == "beta" else ()
+        return (Forbidden, NotReached, *more)
+    refusal = None if not limited else case.limited if place == "alpha" else case.outside
+    found = refusal or case.stops
+    return None if found is None else (found,)
+
+
+def _standing(store: Store) -> tuple[str, int, int]:
+    jobs = store.bulk.count(Filter(), most=1000)
+    return store.audit.head(), jobs, len(store.schedules.all())
+
+
+def ask(store: Store, role: Role, *collections: str, **limits: Any) -> Control:
+    """Ann with this role, limited to these collections if there are any."""
+    within = Within(collections=collections or None)
+    rights = Rights(role=role, within=within, **limits)
+    return Control(store=store, clock=lambda: Clock().now_us, nudge=lambda: None, by=ANN, rights=rights)
+
+
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, There]]:
+    path = tmp_path_factory.mktemp("rights") / "template.db"
+    store = open_store(f"sqlite:///{path}")
+    store.create()
+    site = Site(store, Clock())
+    site.knows(ONE, THREE, LOCKED, PARENT, queues=[QueueSpec(name="typed", type="one")])
+    site.run(site.submit_one("locked", {"serno": "1"}))
+    ran = {place: _ran(site, place) for place in PLACES}
+    there = {place: _stand(site, place, ran[place]) for place in PLACES}
+    store.close()
+    return path, there
+
+
+@pytest.fixture
+def stage(template: tuple[Path, dict[str, There]], tmp_path: Path) -> Iterator[Stage]:
+    made = Stage(*template, tmp_path)
+    yield made
+    made.close()
+
+
+def _ran(site: Site, place: str) -> dict[str, int]:
+    jobs: dict[str, int] = {}
+    for who in (ANN, "ben"):
+        whose: dict[str, Any] = {"collection": place, "submitter": who}
+        jobs[f"{who} completed"] = site.submit_one(**whose)
+        site.pass_(site.run(jobs[f"{who} completed"]))
+        jobs[f"{who} failed"] = site.submit_one(**whose)
+        site.fail(site.run(jobs[f"{who} failed"]))
+        lock = {"serno": place if who == "ben" else f"{place}-ann"}
+        jobs[f"{who} running"] = site.submit_one("locked", lock, **whose)
+        site.run(jobs[f"{who} running"])
+    return jobs
+
+
+def _stand(site: Site, place: str, jobs: dict[str, int]) -> There:
+    holds: dict[str, int] = {}
+    ben = Author(by="ben", call="x")
+    for who in (ANN, "ben"):
+        whose: dict[str, Any] = {"collection": place, "submitter": who}
+        for state in ("pending", "held", "held by ben"):
+            jobs[f"{who} {state}"] = site.submit_one(**whose)
+    for name, job, by in (
+        ("ann job", "ann held", ANN), ("ben job", "ann held by ben", "ben"), ("", "ben held", "ben"),
+    ):  # fmt: skip
+        laid = site.store.holds.lay(
+            Scope.JOB, str(jobs[job]), "x", Author(by=by, call="x"), now_us=site.now
+        )
+        holds[name] = laid.id
+    holds["ben collection"] = site.store.holds.lay(Scope.COLLECTION, place, "x", ben, now_us=site.now).id
+    site.store.schedules.put(
+        Schedule(name=place, type="one", every_s=60, options={"collection": place}), ben, now_us=site.now
+    )
+    site.store.retention.set("one", "failed", 3600.0, ben, now_us=site.now)
+    return There(place=place, jobs=jobs, holds=holds)

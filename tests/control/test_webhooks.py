@@ -1,0 +1,162 @@
+"""Webhooks as people handle them: operators only, within their limits, and nothing beyond them is there."""
+
+import inspect
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from contract.words import ONE, Clock, Site
+from spinney.control import Control
+from spinney.control.webhooks import Webhooks
+from spinney.model.access import Rights, Role, Within
+from spinney.model.errors import Forbidden, NoSuch, SpinneyError, UnknownType, UsageError
+from spinney.model.types import QueueSpec
+from spinney.stores.sql import open_store
+
+URL = "https://example.org/hook"
+ALPHA = Within(collections=("alpha",))
+BOTH = Within(collections=("alpha", "beta"))
+SLOW = Within(queues=("slow",))
+
+
+@pytest.fixture(scope="module")
+def empty(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A store to copy: to make one takes ten times as long as a test."""
+    file = tmp_path_factory.mktemp("empty") / "x.db"
+    with closing(open_store(f"sqlite:///{file}")) as store:
+        store.create()
+        store.register([ONE], [QueueSpec(name="slow"), QueueSpec(name="quick")])
+    return file
+
+
+@pytest.fixture
+def site(empty: Path, tmp_path: Path) -> Iterator[Site]:
+    shutil.copy(empty, tmp_path)
+    with closing(open_store(f"sqlite:///{tmp_path}/x.db")) as store:
+        yield Site(store, Clock())
+
+
+def ask(site: Site, role: Role = Role.OPERATOR, within: Within = Within()) -> Webhooks:  # noqa: B008 - frozen
+    rights = Rights(role=role, within=within)
+    return Control(store=site.store, clock=lambda: site.now, nudge=lambda: None, by="ann", rights=rights).webhooks
+
+
+def told(site: Site, name: str = "w") -> list[int | None]:
+    return [d.job_id for d in reversed(site.store.webhooks.deliveries(name))]
+
+
+VERBS: Mapping[str, Callable[[Webhooks, str], Any]] = {
+    "add": lambda w, delivery: w.add("another", URL),
+    "all": lambda w, delivery: w.all(),
+    "find": lambda w, delivery: w.find("w"),
+    "change": lambda w, delivery: w.change("w", {"url": "https://example.org/other"}),
+    "rotate": lambda w, delivery: w.rotate("w"),
+    "pause": lambda w, delivery: w.pause("w"),
+    "resume": lambda w, delivery: w.resume("w"),
+    "test": lambda w, delivery: w.test("w"),
+    "deliveries": lambda w, delivery: w.deliveries("w"),
+    "delivery": lambda w, delivery: w.delivery(delivery),
+    "retry": lambda w, delivery: w.retry(delivery),
+    "remove": lambda w, delivery: w.remove("w"),
+}
+"""Every verb, on the webhook ``w`` and a delivery of it."""
+UNNAMED = {"add", "all"}
+"""Those that name none."""
+
+
+def test_every_verb_is_in_the_table() -> None:
+    own = {name for name, _ in inspect.getmembers(Webhooks, inspect.isfunction) if name in vars(Webhooks)}
+    assert {name for name in own if not name.startswith("_")} == set(VERBS)
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_what_a_role_may(site: Site, verb: str) -> None:
+    ask(site).add("w", URL)
+    delivery = ask(site).test("w").delivery
+    before = list(site.store.webhooks.all())
+    for role in (Role.VIEWER, Role.SUBMITTER):
+        with pytest.raises(Forbidden, match="may not work with webhooks"):
+            VERBS[verb](ask(site, role), delivery)
+    assert site.store.webhooks.all() == before
+    VERBS[verb](ask(site, Role.OPERATOR), delivery)
+
+
+@pytest.mark.parametrize("verb", [verb for verb in VERBS if verb not in UNNAMED])
+@pytest.mark.parametrize(
+    "within", [ALPHA, SLOW, Within(collections=()), Within(collections=("alpha",), queues=("slow",))]
+)
+def test_one_that_tells_of_more_is_not_there(site: Site, verb: str, within: Within) -> None:
+    ask(site, within=BOTH).add("w", URL)
+    delivery = ask(site).test("w").delivery
+    before = list(site.store.webhooks.all()), list(site.store.webhooks.deliveries("w"))
+
+    with pytest.raises(NoSuch) as hidden:
+        VERBS[verb](ask(site, within=within), delivery)
+
+    assert ask(site, within=within).all() == []
+    assert (list(site.store.webhooks.all()), list(site.store.webhooks.deliveries("w"))) == before
+    site.store.webhooks.remove("w", ask(site).author(), now_us=site.now)
+    with pytest.raises(NoSuch) as gone:
+        VERBS[verb](ask(site, within=within), delivery)
+    assert str(hidden.value) == str(gone.value), "nobody learns that it is there"
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_within_his_limits_an_operator_may_all(site: Site, verb: str) -> None:
+    ask(site, within=ALPHA).add("w", URL)
+    delivery = ask(site).test("w").delivery
+    VERBS[verb](ask(site, within=BOTH), delivery)
+
+
+def test_a_name_that_nearly_fits_is_told_only_to_who_may_know_it(site: Site) -> None:
+    ask(site).add("archive", URL)
+    with pytest.raises(NoSuch, match="did you mean 'archive'"):
+        ask(site).find("archve")
+    with pytest.raises(NoSuch) as refused:
+        ask(site, within=ALPHA).find("archve")
+    assert "archive" not in str(refused.value)
+
+
+def test_what_somebody_limited_makes_is_limited_for_ever(site: Site) -> None:
+    made = ask(site, within=ALPHA).add("w", URL).webhook
+    ask(site).change("w", {"collection": None, "roots_only": False})
+    assert made.within == ALPHA
+    site.submit(collection="beta")
+    (own,) = site.submit(collection="alpha")
+    site.drain()
+    assert told(site) == [own]
+
+
+@pytest.mark.parametrize(
+    ("asked", "error"),
+    [
+        ({"collection": "beta"}, Forbidden), ({"type_": "nosuch"}, UnknownType), ({"queue": "nosuch"}, UsageError),
+        ({"events": ["held"]}, UsageError), ({"events": []}, UsageError), ({"type_": "../x"}, SpinneyError),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_asked_is_refused(site: Site, asked: dict[str, Any], error: type[Exception]) -> None:
+    with pytest.raises(error):
+        ask(site, within=ALPHA).add("w", URL, **asked)
+    assert site.store.webhooks.all() == []
+
+
+def test_queues_beyond_the_limits_are_refused(site: Site) -> None:
+    ask(site, within=SLOW).add("w", URL, queue="slow")
+    with pytest.raises(Forbidden, match="limited to queue slow"):
+        ask(site, within=SLOW).change("w", {"queue": "quick"})
+
+
+def test_each_secret_is_another_and_shown_nowhere(site: Site) -> None:
+    part = ask(site)
+    first, second = part.add("w", URL), part.rotate("w")
+    assert first.secret != second.secret
+    assert len(first.secret) > 40
+    for secret in (first.secret, second.secret):
+        assert secret not in f"{first!r}{second!r}{part.all()}{part.find('w')}"
+    (due,) = (part.test("w"), *site.store.webhooks.take({"w": 1}, now_us=site.now, until_us=site.now + 1))[1:]
+    assert second.secret not in repr(due)
+    assert due.secret == second.secret
