@@ -106,6 +106,18 @@ def test_nothing_is_put_behind_what_takes_long() -> None:
     assert AHEAD.want(filled(1, 5_000), 10.2) is None
 
 
+def test_what_is_put_behind_it_makes_what_runs_no_younger() -> None:
+    slot = filled(1, 5_000)
+    slot.put(lane(), 10.09)
+    assert AHEAD.want(slot, 10.11) is None
+
+
+def test_what_has_not_been_measured_counts_as_all_that_a_slot_may_be_given() -> None:
+    unknown = lane()
+    assert AHEAD.want(filled(1, AHEAD.expected_us(unknown)), 10.0) is None
+    assert AHEAD.expected_us(measured(unknown, 300)) == 300
+
+
 def test_nothing_is_put_behind_what_is_not_looked_ahead() -> None:
     slot = filled(1, 0.0, a_lane=lane(isolation=Isolation.ASYNC))
     assert AHEAD.want(slot, 10.0) is None
@@ -130,12 +142,20 @@ class FakeChild:
     def __init__(self) -> None:
         self.sent: list[Any] = []
         self.recalls = 0
+        self.behind = 0
+        self.taken: list[int] = []
 
     def send_run(self, groups: Any) -> None:
         self.sent.append([(t, s, [tuple(r) for r in rows]) for t, s, rows in groups])
 
     def recall(self) -> None:
         self.recalls += 1
+
+    def stands_behind(self) -> int:
+        return self.behind
+
+    def take_back(self, fences: Any) -> None:
+        self.taken += fences
 
 
 class FakeCrew:
@@ -312,6 +332,53 @@ async def test_newcomers_call_backlogs_back_only_when_no_slot_is_free() -> None:
     scene.desk.back(scene.worker(0), list(range(101, 110)))
     assert {r.outcome for r in scene.recorded} == {Outcome.RETURNED}
     assert scene.slots[0].held == 1
+
+
+async def test_nothing_is_wanted_behind_the_first_of_a_type() -> None:
+    scene = Scene(spec("t"), spec("u"))
+    measured(scene.desk.lanes.lane(("u", "s")), 1_000)
+    await scene.desk.take([lease(1, 0, "t"), lease(2, 1, "u")])
+    want = scene.desk.want()
+    assert want is not None
+    assert [(s.slot, s.free) for s in want.slots] == [(1, False)]
+
+
+async def test_what_stands_behind_a_long_attempt_is_recalled_however_short_it_is() -> None:
+    scene = Scene(spec())
+    measured(scene.desk.lanes.lane(("t", "s")), 10)
+    await scene.desk.take([lease(1), lease(2)])
+    child: Any = scene.worker(0).child
+    scene.desk.recall()
+    assert child.recalls == 0
+    scene.desk.recall([scene.slots[0]])
+    assert child.recalls == 1
+
+
+async def test_what_is_behind_the_attempt_that_runs_is_taken_back_and_what_is_before_it_is_not() -> None:
+    """Given attempts of which one has ended and is not told yet, one runs and two have not begun."""
+    scene = Scene(spec())
+    await scene.desk.take([lease(n) for n in range(1, 5)])
+    child: Any = scene.worker(0).child
+    scene.desk.take_back(scene.worker(0))
+    assert scene.recorded == []
+
+    child.behind = 102
+    scene.desk.take_back(scene.worker(0))
+
+    assert child.taken == [103, 104]
+    assert scene.recorded == [Record(n, n + 100, Outcome.RETURNED, 0, 0) for n in (3, 4)]
+    assert (scene.slots[0].held, set(scene.worker(0).held)) == (2, {101, 102})
+
+
+async def test_nothing_is_taken_from_behind_an_attempt_that_is_told_already() -> None:
+    scene = Scene(spec())
+    await scene.desk.take([lease(1), lease(2), lease(3)])
+    child: Any = scene.worker(0).child
+    scene.desk.done(scene.worker(0), [[101, 1000, 3000]])
+    child.behind = 101
+    scene.desk.take_back(scene.worker(0))
+    assert child.taken == []
+    assert scene.slots[0].held == 2
 
 
 async def test_a_draining_desk_wants_nothing_and_hands_back_what_it_gets() -> None:

@@ -14,17 +14,19 @@ from servers import postgres_schema
 from spinney.model.errors import StoreUnusable
 from spinney.model.states import State
 from spinney.stores.sql import SqlStore, open_store
+from spinney.stores.sql.database import SCHEMA_VERSION
 from spinney.stores.sql.migrating import OWN, finish, upgrade
 
 AROUND = 2_000 if LONG else 60
 """Jobs before the upgrade, and after it."""
+NEXT = f"{int(SCHEMA_VERSION) + 1:04}"
 REVISION = '''
 import sqlalchemy as sa
 from alembic import op
 
 from spinney.stores.sql.migrating import large_index
 
-revision, down_revision = "0005", "0004"
+revision, down_revision = "NEXT", "HEAD"
 
 
 def upgrade():
@@ -36,7 +38,7 @@ def upgrade():
 
 def finish():
     op.drop_column("progress", "message")
-'''
+'''.replace("NEXT", NEXT).replace("HEAD", SCHEMA_VERSION)
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -57,7 +59,7 @@ def coming(tmp_path: Path) -> Path:
     """The revisions of the version to come."""
     folder = tmp_path / "coming"
     shutil.copytree(OWN, folder, ignore=shutil.ignore_patterns("__pycache__"))
-    (folder / "versions" / "0005_coming.py").write_text(REVISION)
+    (folder / "versions" / f"{NEXT}_coming.py").write_text(REVISION)
     return folder
 
 
@@ -105,13 +107,13 @@ def test_an_upgrade_under_load(house: House, coming: Path) -> None:
     assert {job.state for job in jobs} == {State.COMPLETED}
     assert [[a.outcome for a in house.attempts(job.id)] for job in jobs] == [["ok"]] * len(jobs)
 
-    with pytest.raises(StoreUnusable, match=r"nodes of older schemas than 0005 have not left: oak on "):
+    with pytest.raises(StoreUnusable, match=rf"nodes of older schemas than {NEXT} have not left: oak on "):
         finish(house.store.database, folder=coming)
     assert {job.state for job in house.run("noop", {}, {})} == {State.COMPLETED}
     log = node.stop()
     assert "Traceback" not in log
     assert "refused" not in log
-    assert finish(house.store.database, folder=coming) == ["0005"]
+    assert finish(house.store.database, folder=coming) == [NEXT]
 
     late = house.start(name="elm")
     _, said = late.process.communicate(timeout=30)

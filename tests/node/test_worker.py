@@ -300,6 +300,27 @@ async def test_a_recall_brings_back_what_has_not_begun_and_what_was_kept_back(ho
     assert worker.outstanding == 0
 
 
+async def test_what_a_worker_has_not_read_is_taken_back_without_its_help_and_never_runs(host, worker, tmp_path):
+    """Given a list that arrives while an attempt runs, when everything is recalled, then it is known at the second
+    look that nothing of it will begin, and what the worker says of it later is no news."""
+    go = tmp_path / "go"
+    host.give(worker, "wait_for", (50, json.dumps({"file": str(go)})))
+    await host.until(lambda: worker.page.fence() == 50)
+    host.give(worker, "noop", (60, "{}"), (61, "{}"))
+    assert (worker.stands_behind(), worker.stands_behind()) == (0, 0)
+
+    worker.recall()
+    assert (worker.stands_behind(), worker.stands_behind()) == (0, 50)
+    worker.take_back([60, 61])
+    assert worker.outstanding == 1
+    host.give(worker, "noop", (62, "{}"))
+    assert worker.stands_behind() == 0
+
+    go.touch()
+    await host.until(lambda: 62 in host.rows)
+    assert (set(host.rows), host.returned, worker.outstanding) == ({50, 62}, [], 0)
+
+
 async def test_a_recall_is_seen_between_attempts_without_any_signal(host, worker, tmp_path):
     await host.until(lambda: worker.ready)
     go = tmp_path / "go"

@@ -16,6 +16,7 @@ from typing import Any
 from spinney.model.outcomes import Outcome
 from spinney.node.executors.child import Exit, Group, Hello
 from spinney.node.executors.page import CELL_CANCEL, CELL_DONE, CELL_LINE, CELL_RECALL, Page, Running
+from spinney.node.executors.standing import Standing
 
 from . import scripts
 from .loop import PROCESS, Process
@@ -42,6 +43,7 @@ class SimChild:
         self._forced = False
         self._ended = asyncio.Event()
         self._lists = 0
+        self._standing = Standing()
 
     @property
     def node(self) -> Any:
@@ -84,6 +86,12 @@ class SimChild:
         if self.alive:
             self.page.cells[CELL_RECALL] = self._lists
             self._to_worker("nudge", None)
+
+    def stands_behind(self) -> int:
+        return 0 if self.many or not self.alive else self._standing.behind(self.page, self._lists)
+
+    def take_back(self, fences: Sequence[int]) -> None:
+        self._standing.take(fences)
 
     def request_cancel(self, fence: int) -> None:
         if self.many:
@@ -152,7 +160,7 @@ class SimChild:
         self._events.done(self, rows)
 
     def _hear_back(self, fences: list[int]) -> None:
-        self._events.back(self, fences)
+        self._events.back(self, self._standing.news(fences))
 
     def _hear_ask(self, number: int, fence: int, verb: str, args: dict[str, Any]) -> None:
         self._events.ask(self, number, fence, verb, args)
@@ -173,6 +181,8 @@ class Worker:
         self._asked: dict[int, asyncio.Future[Any]] = {}
         self._greeted = self._ending = False
         self._wished: set[int] = set()
+        self._deaf = draw < 0.3
+        """It hands back nothing while an attempt runs."""
         self.types: dict[int, str] = {}
 
     @property
@@ -199,6 +209,8 @@ class Worker:
                 if asked is not None and not asked.done():
                     asked.set_result(value) if error is None else asked.set_exception(AskedAndRefused(str(error)))
             case "nudge":
+                if self._deaf and self.attempts and not self._child.many:
+                    return  # as in a long call of C code
                 self._send_done()
                 self._send_back()
             case "cancel":

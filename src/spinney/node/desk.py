@@ -150,10 +150,11 @@ class Desk:
         self.sink.ask()
 
     def recall(self, slots: Sequence[Slot] | None = None) -> None:
-        """Ask for the backlogs back (of these slots, or all) that are worth it."""
+        """Ask for the backlogs back that are worth it; of these slots, where they stand behind something that takes
+        long, however short they are."""
         now = self._monotonic()
-        among = self.slots if slots is None else slots
-        for slot in backlogged(among, least_us=RECALL_LEAST_US, now=now, pause_s=RECALL_PAUSE_S):
+        among, least_us = (self.slots, RECALL_LEAST_US) if slots is None else (slots, 0.0)
+        for slot in backlogged(among, least_us=least_us, now=now, pause_s=RECALL_PAUSE_S):
             if slot.worker is not None:
                 slot.recalled_at = now
                 slot.worker.child.recall()
@@ -198,7 +199,7 @@ class Desk:
                     continue
                 lane, slot, worker = found
                 rows: list[Row] = []
-                expected_us = lane.run_us or 0.0 if lane.ahead else 0.0
+                expected_us = self._ahead.expected_us(lane)
                 place = places[number] = (type_, stage, lane, slot, worker, rows, expected_us)
                 groups.setdefault(worker, []).append((type_, stage, rows))
             _, _, lane, slot, worker, rows, expected_us = place
@@ -289,6 +290,19 @@ class Desk:
             self.crew.after_output(worker, record)
         else:
             records.append(record)
+
+    def take_back(self, worker: Worker) -> None:
+        """Get back, without the worker's answer, what it was asked for and cannot begin any more."""
+        running = worker.child.stands_behind()
+        if running not in worker.held:
+            return
+        # Workers keep to the order: what stands before it has ended, and is about to be told.
+        fences = list(worker.held)
+        behind = fences[fences.index(running) + 1 :]
+        if behind:
+            log.debug("worker %s: %d leases are taken from behind attempt %d", worker.name, len(behind), running)
+            worker.child.take_back(behind)
+            self.back(worker, behind)
 
     def back(self, worker: Worker, fences: Sequence[int]) -> None:
         """A worker hands back what it had not begun."""

@@ -29,6 +29,7 @@ from spinney.node.deleted_folders import DeletedFolders
 from spinney.node.pauses import Pauses
 from spinney.node.recovery import Here, Watch, take_back
 from spinney.node.store_thread import StoreThread
+from spinney.stores.minding import take_overdue
 
 log = logging.getLogger(__name__)
 
@@ -206,6 +207,9 @@ class Housekeeping:
             if self.keeps or (node.id in proven and self._stands_in(alive)):
                 await take_back(self._writer, self._here, node, self._now_us)
                 self._promoted()
+        parties = self.keeps and any(node.is_party for node in alive)
+        if parties and await self._writer.call(lambda store: take_overdue(store, now_us=self._now_us()) > 0):
+            self._promoted()
 
     def _stands_in(self, alive: Sequence[NodeInfo]) -> bool:
         """Whether this node takes back what is proven gone on its host, because the keeper is elsewhere, where

@@ -52,10 +52,12 @@ class Lane:
 
 
 class Lanes:
-    """All lanes that this node serves, by (type, stage)."""
+    """All lanes that this node serves, by (type, stage). Those that parties run are none of its business."""
 
     def __init__(self, types: Iterable[TypeSpec]) -> None:
-        self._lanes = {(t.name, s.name): Lane(t, s) for t in types for s in t.stages}
+        self._lanes = {
+            (t.name, s.name): Lane(t, s) for t in types for s in t.stages if s.isolation is not Isolation.EXTERNAL
+        }
         self._wants: dict[tuple[str, str], LaneWant] = {}
         self.any_cold = any(not lane.warm for lane in self._lanes.values())
         """Whether some lane needs no warm worker."""

@@ -6,7 +6,7 @@ started. A time limit of a ``process`` or ``program`` stage is force at once, fo
 way to be told; ``async`` stages are cancelled first.
 
 The same look finds what is worth showing as running, and what stands behind an attempt that takes
-long (it goes back, somebody else may have time for it).
+long (it goes back, somebody else may have time for it; without the worker's word if it gives none).
 """
 
 import logging
@@ -32,12 +32,15 @@ class Limits:
         *,
         show: Callable[[Sequence[int]], object],
         recall: Callable[[Slot], object],
+        take_back: Callable[[Worker], object],
         long_s: float,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        """``show(fences)``: these run. ``recall(slot)``: get back what stands behind its attempt.
+        """``show(fences)``: these run. ``recall(slot)``: ask for what stands behind its attempt.
+        ``take_back(worker)``: get it without the worker's answer, where that is possible by now.
         ``long_s``: an attempt that runs longer holds up what stands behind it."""
-        self._crew, self._show, self._recall, self._long_s = crew, show, recall, long_s
+        self._crew, self._show, self._long_s = crew, show, long_s
+        self._recall, self._take_back = recall, take_back
         self._monotonic = monotonic
         self._force_at: dict[int, float] = {}
 
@@ -86,6 +89,8 @@ class Limits:
             if limit_s is not None and elapsed_s >= limit_s and line.fence not in worker.endings:
                 self._overdue(worker, task, limit_s)
             self._force(worker, task)
+        if len(worker.held) > 1:
+            self._take_back(worker)
         worker.marked &= running
         for fence in [f for f in worker.endings if f not in worker.held]:
             del worker.endings[fence]

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from spinney.model.errors import NoSuch, Refused
 from spinney.model.homes import MISSING, NAMES_MOST, PIECE_BYTES, Entry, Fetch, Found
 from spinney.model.places import job_folder
 
@@ -21,18 +22,50 @@ _FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 
 def found(root: Path, fetch: Fetch) -> Found:
     """The answer to a question; whatever is asked for, never raises for it."""
-    steps = [] if not fetch.path else fetch.path.split("/")
-    if any(step in ("", ".", "..") or "\0" in step for step in steps):
-        return Found(error="is no path within a job's folder")
     try:
-        with _opened(root, [*job_folder(fetch.job_id).split("/"), *steps]) as fd:
+        with _opened(root, _steps(fetch.job_id, fetch.path)) as fd:
             return _names(fd, fetch.start) if fetch.length == 0 else _piece(fd, fetch)
-    except FileNotFoundError:
-        return Found(error=MISSING)
-    except OSError as error:
+    except (_NoPath, OSError) as error:
+        return Found(error=_why(error))
+
+
+def open_file(root: Path, job_id: int, path: str) -> int:
+    """A descriptor of a plain file in a job's folder, for the caller to close.
+
+    Raises NoSuch (nothing is there), Refused (it is something else, or cannot be read).
+    """
+    try:
+        with _opened(root, _steps(job_id, path)) as fd:
+            if not stat.S_ISREG(os.fstat(fd).st_mode):
+                raise _NoPath("is no plain file")
+            return os.dup(fd)
+    except (_NoPath, OSError) as error:
+        why = _why(error)
+        missing = NoSuch if why == MISSING else Refused
+        raise missing(
+            f"{path!r} in the folder of job {job_id} {why}; 'spinney files {job_id}' lists what there is"
+        ) from None
+
+
+class _NoPath(Exception):
+    """What is asked for cannot be a file in a folder; the message is the end of a sentence."""
+
+
+def _steps(job_id: int, path: str) -> list[str]:
+    steps = [] if not path else path.split("/")
+    if any(step in ("", ".", "..") or "\0" in step for step in steps):
+        raise _NoPath("is no path within a job's folder")
+    return [*job_folder(job_id).split("/"), *steps]
+
+
+def _why(error: Exception) -> str:
+    if isinstance(error, FileNotFoundError):
+        return MISSING
+    if isinstance(error, OSError):
         if error.errno == errno.ELOOP:
-            return Found(error="leads through a link, and links are not followed")
-        return Found(error=f"cannot be read there ({error.strerror or error})")
+            return "leads through a link, and links are not followed"
+        return f"cannot be read there ({error.strerror or error})"
+    return str(error)
 
 
 @contextmanager

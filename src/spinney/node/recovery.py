@@ -21,6 +21,7 @@ from spinney.node import instance as instances
 from spinney.node.executors.page import read_running
 from spinney.node.instance import Instance
 from spinney.node.store_thread import StoreThread
+from spinney.stores.minding import lapsed
 
 log = logging.getLogger(__name__)
 
@@ -53,6 +54,7 @@ class Watch:
     """Remembers when each node's counter was last seen to move. Pure: time is handed in."""
 
     def __init__(self, lease_period_s: float) -> None:
+        """``lease_period_s``: of nodes; parties bring their own."""
         self._lease_period_s = lease_period_s
         self._seen: dict[int, tuple[int, float]] = {}
         self._moved: set[int] = set()
@@ -66,7 +68,7 @@ class Watch:
                 self._moved.add(node.id)
                 beat, since = node.beat, now_s
             seen[node.id] = (beat, since)
-            if now_s - since > self._lease_period_s:
+            if now_s - since > (self._lease_period_s if node.lease_s is None else node.lease_s):
                 dead.append(node)
         self._seen = seen
         return dead
@@ -77,7 +79,11 @@ class Watch:
 
 
 async def take_back(db: StoreThread, here: Here, node: NodeInfo, now_us: Callable[[], int]) -> list[int]:
-    """Take all leases of a dead node away; returns the jobs concerned."""
+    """Take all leases of a dead node, or a silent party, away; returns the jobs concerned."""
+    if node.is_party:
+        back = await db.call(lambda store: lapsed(store, node, now_us=now_us()))
+        log.warning("took back what %s had, which was silent: id=%d jobs=%d", node.name, node.id, len(back))
+        return list(back)
     running: Mapping[int, int] | None = None
     instance = instance_of(node)
     if here.local(node):

@@ -39,7 +39,8 @@ class Slot:
         self.closed = False
         """It holds something behind which nothing may stand."""
         self.moved_at = 0.0
-        """When it was last given something or got something done (monotonic, s)."""
+        """When what runs in it began at the latest: it was given something while empty, or got something done
+        (monotonic, s)."""
         self.recalled_at = 0.0
         """When its backlog was last asked back (monotonic, s)."""
 
@@ -55,7 +56,8 @@ class Slot:
 
     def put(self, lane: "Lane", now: float) -> None:
         """It is being given jobs of this lane."""
-        self.moved_at = now
+        if not self.held:
+            self.moved_at = now  # what is put behind others changes nothing of how long they have been running
         if not lane.ahead:
             self.closed = True
 
@@ -71,6 +73,13 @@ class Ahead:
     run_us: float
     jobs: int
     list_size: int
+
+    def expected_us(self, lane: "Lane") -> float:
+        """What an attempt counts in its slot. One of a lane that has not been measured may take for ever, so it
+        counts as all that a slot may be given: nothing is put behind it."""
+        if not lane.ahead:
+            return 0.0  # its slot is closed
+        return self.run_us if lane.run_us is None else lane.run_us
 
     def want(self, slot: Slot, now: float) -> SlotWant | None:
         """What a slot with a warm worker may be given now; None: nothing.

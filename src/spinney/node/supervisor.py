@@ -197,6 +197,7 @@ class Supervisor:
             self._crew,
             show=lambda fences: spawn(self._mark_started(fences)),
             recall=lambda slot: self._desk.recall([slot]),
+            take_back=lambda worker: self._desk.take_back(worker),
             long_s=settings.lookahead_s,
         )
 

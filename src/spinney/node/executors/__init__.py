@@ -42,7 +42,7 @@ jobs travel in one message.
 A worker sends ``done`` at once when an attempt took longer than a millisecond or its list is done,
 else together: a list of small jobs travels, runs and is recorded as a list. What it keeps back when
 a long attempt follows quick ones is fetched by a signal (``handover.NUDGE``), and so is what a
-recall wants back.
+recall wants back. What stands behind an attempt and is not handed back is taken back (``standing``).
 
 **Output** (``marks``, and ``spinney.node.output`` on the other side). ``output: true`` says that the
 attempt may have written to stdout or stderr, and that a mark was set behind it: the supervisor

@@ -30,6 +30,7 @@ from spinney.node.executors import proctree
 from spinney.node.executors.handover import NUDGE, Handover
 from spinney.node.executors.link import Link
 from spinney.node.executors.page import CELL_CANCEL, CELL_RECALL, MANY_LINES, Page, Running
+from spinney.node.executors.standing import Standing
 from spinney.node.executors.wire import WireError
 
 log = logging.getLogger(__name__)
@@ -147,6 +148,7 @@ class Child:
         self._python, self._env, self._launch = python, dict(env or {}), launch
         self._events, self._known, self._lock_fd = events, known, lock_fd
         self._lists = 0
+        self._standing = Standing()
         self._done_rows = 0
         self._done_rows_seen = 0
         self._timer: asyncio.TimerHandle | None = None
@@ -199,11 +201,22 @@ class Child:
         """Ask for everything back that was sent so far and has not begun; ``back`` will tell.
 
         A worker deep in user code answers as soon as its interpreter looks at signals: at once,
-        unless it is inside a long call of C code.
+        unless it is inside a long call of C code. What it has not read yet it hands back only after the
+        attempt that runs. So look at ``stands_behind``, too.
         """
         if self.alive:
             self.page.cells[CELL_RECALL] = self._lists
             self._signal(NUDGE)
+
+    def stands_behind(self) -> int:
+        """The attempt behind which nothing of what was sent begins any more, since it was recalled, whether the
+        worker says so or not: it can be taken back. 0: there is none, or it is not known yet (ask again later)."""
+        return 0 if self.many or not self.alive else self._standing.behind(self.page, self._lists)
+
+    def take_back(self, fences: Sequence[int]) -> None:
+        """These are taken back from behind that attempt: the worker's own word on them is not told any more."""
+        self._standing.take(fences)
+        self.returned += len(fences)
 
     def request_cancel(self, fence: int) -> None:
         """Have ``job.cancelled`` turn true for this attempt (and cancel its task if it is async)."""
@@ -293,8 +306,9 @@ class Child:
             case {"ask": number, "fence": fence, "verb": verb, "args": args}:
                 self._events.ask(self, number, fence, verb, args)
             case {"back": fences}:
-                self.returned += len(fences)
-                self._events.back(self, fences)
+                back = self._standing.news(fences)
+                self.returned += len(back)
+                self._events.back(self, back)
             case {"output": [fence, stream, text]}:
                 self._events.output(self, fence, stream, text)
             case {"hello": hello}:

@@ -153,7 +153,7 @@ class Many:
             value = runner(given.params, Job(given, attempt.port, self._stages.types))
             detail = rows.of_value(given.stage, value)
         except BaseException as error:  # noqa: BLE001 - whatever it was, it is that attempt's end
-            detail = rows.of_exception(given.stage, error)
+            detail = rows.of_exception(given.stage, error, self._stages.veil(given.type, given.params))
         if os.getpid() != pid:
             os._exit(1)  # user code forked, and the child came back to where only the worker may be
         self._finish(attempt, synced(detail, self._root, given.job_id, attempt.started_us))
@@ -174,7 +174,7 @@ class Many:
             else:
                 detail = rows.of_error(error, message="the stage cancelled its own task; return or raise Fail instead")
         except BaseException as error:  # noqa: BLE001 - as above
-            detail = rows.of_exception(given.stage, error)
+            detail = rows.of_exception(given.stage, error, self._stages.veil(given.type, given.params))
         if has_folder(self._root, given.job_id):
             detail = await self._loop.run_in_executor(
                 self._pool, synced, detail, self._root, given.job_id, attempt.started_us

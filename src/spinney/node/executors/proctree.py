@@ -37,14 +37,14 @@ def become_subreaper() -> None:
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
 
 
-def die_with_parent(parent: int) -> None:
-    """Have the kernel KILL this process once the thread that started it is gone.
+def die_with_parent(parent: int, by: signal.Signals = signal.SIGKILL) -> None:
+    """Have the kernel send this process a signal once the thread that started it is gone.
 
-    Ends the process at once when ``parent`` (a pid) is gone already. Raises OSError.
+    Sends it at once when ``parent`` (a pid) is gone already. Raises OSError.
     """
-    _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    _prctl(_PR_SET_PDEATHSIG, by)
     if os.getppid() != parent:
-        os.kill(os.getpid(), signal.SIGKILL)
+        os.kill(os.getpid(), by)
 
 
 def identify(pid: int) -> Proc | None:

@@ -16,6 +16,7 @@ from spinney.model.signals import Defer, Fail, Finish, Signal, Warn
 from spinney.node.executors import proctree
 from spinney.node.executors.ending import Terminated
 from spinney.node.executors.wire import pack
+from spinney.params.masking import OPEN, Veil
 from spinney.params.values import to_text
 from spinney.scheduling.verdict import DEFER_MOST_S
 
@@ -79,16 +80,23 @@ def of_value(stage: str, value: Any, outcome: Outcome = Outcome.OK) -> Detail | 
     return {"outcome": outcome, "result": text}
 
 
-def of_exception(stage: str, error: BaseException) -> Detail:
-    """For a stage that raised. Raises nothing itself, whatever the stage's exception is made of."""
+def of_exception(stage: str, error: BaseException, veil: Veil = OPEN) -> Detail:
+    """For a stage that raised, without what ``veil`` hides. Raises nothing itself, whatever the stage's exception is
+    made of."""
     try:
-        return _packable(_of_signal(stage, error) if isinstance(error, Signal) else of_error(error))
+        found = _of_signal(stage, error) if isinstance(error, Signal) else of_error(error)
+        return _packable(found if veil is OPEN else _veiled(found, veil))
     except (BadResult, TypeError, ValueError) as wrong:
         return _of_wrong(stage, wrong)
     except Terminated:
         raise
     except BaseException:  # noqa: BLE001 - a user's exception may do anything when it is asked what it says
         return _untold(stage)
+
+
+def _veiled(found: Detail, veil: Veil) -> Detail:
+    """Here and not only where it is shown: a message becomes a failure's cause, a hold's reason, a line of a mail."""
+    return found | {key: veil.text(found[key]) for key in ("message", "error") if isinstance(found.get(key), str)}
 
 
 def of_error(error: BaseException, *, retryable: bool = True, message: str | None = None) -> Detail:

@@ -141,7 +141,7 @@ class Serial:
                 value = runner(params, job)
                 detail = None if value is None else rows.of_value(stage, value)
             except BaseException as error:  # noqa: BLE001 - whatever it was, it is that attempt's end
-                detail = self._caught(stage, error)
+                detail = self._caught(given, error)
             if self._forked:
                 self._leave_fork(None)
             self._flush()
@@ -162,14 +162,14 @@ class Serial:
 
     # --- after an attempt -----------------------------------------------------------------
 
-    def _caught(self, stage: str, error: BaseException) -> rows.Detail:
+    def _caught(self, given: Assignment, error: BaseException) -> rows.Detail:
         if self._forked:
             self._leave_fork(error)
         if isinstance(error, Terminated):
             # Its output goes out before it, so that the pump finds it under this attempt.
             self._flush()
             raise error
-        return rows.of_exception(stage, error)
+        return rows.of_exception(given.stage, error, self._stages.veil(given.type, given.params))
 
     def _note_fork(self) -> None:
         self._forked = True

@@ -5,11 +5,14 @@ import inspect
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, NoReturn
 
+import orjson
+
 from spinney.job import Job
 from spinney.jobtype import JobType
 from spinney.model.errors import SpinneyError
 from spinney.model.signals import Hold
 from spinney.node.executors.program import ProgramRunner
+from spinney.params.masking import OPEN, Veil, secretive
 
 Runner = Callable[[str, Job], Any]
 """Called with the parameters as JSON text and the handle; returns the stage's value or raises."""
@@ -23,6 +26,8 @@ class Stages:
         self.types = types
         self._pass_fds = pass_fds
         self._found: dict[tuple[str, str], Runner] = {}
+        self._secretive: dict[str, Mapping[str, Any] | None] = {}
+        """Schemas of types with secrets; None: it has none."""
 
     def runner(self, type_: str, stage: str) -> Runner:
         """What runs that stage; a coroutine function when the stage is one."""
@@ -30,6 +35,15 @@ class Stages:
         if found is None:
             found = self._found[(type_, stage)] = self._make(type_, stage)
         return found
+
+    def veil(self, type_: str, params: str) -> Veil:
+        """What hides the secrets of a job in what is told of it. Raises nothing."""
+        if type_ not in self._secretive:
+            kind = self.types.get(type_)
+            schema = {} if kind is None else kind.spec.schema
+            self._secretive[type_] = schema if secretive(schema) else None
+        found = self._secretive[type_]
+        return OPEN if found is None else Veil.over(found, orjson.loads(params))
 
     def blocking(self, type_: str, stage: str) -> Runner:
         """The same for a worker without an event loop: a coroutine gets one for itself."""
