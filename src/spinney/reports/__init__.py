@@ -23,6 +23,9 @@ Secrets come from the environment of the nodes, by names in the settings; no par
 ``outbox`` what an application calls · ``settings`` where to, and how long · ``mailing``, ``webhooks`` the stages, and
 what becomes of their jobs · ``smtp``, ``calling`` one conversation · ``message``, ``addresses``, ``attaching`` what a
 mail consists of · ``signing`` how receivers know that it is us · ``retrying`` when again · ``showing`` foreign text.
+
+Beside it, and no jobs: ``telling`` one delivery of a webhook that an operator made (docs/webhooks.md), ``doors`` where
+such requests may go.
 """
 
 from spinney.reports.outbox import Outbox

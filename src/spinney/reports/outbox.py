@@ -12,6 +12,7 @@ from spinney.app import Spinney
 from spinney.job import Job
 from spinney.jobtype import JobType
 from spinney.model.types import Backoff
+from spinney.model.webhooks import require_url
 from spinney.reports import mailing, webhooks
 from spinney.reports.addresses import mailbox
 from spinney.reports.attaching import Attachment
@@ -46,7 +47,7 @@ Line = Annotated[str, _checked(_line)]
 Mailbox = Annotated[str, _checked(mailbox)]
 Mailboxes = list[Mailbox]
 MessageId = Annotated[str, Field(pattern=r"^<[A-Za-z0-9!#$%&'*+/=?^_`{|}~.-]{1,120}@[A-Za-z0-9.-]{1,120}>$")]
-Url = Annotated[str, _checked(webhooks.require_url)]
+Url = Annotated[str, _checked(require_url)]
 SecretName = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_-]{0,60}$")]
 Delivery = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.:@-]{1,100}$")]
 

@@ -5,13 +5,13 @@ import random
 import uuid
 from collections.abc import Callable, Mapping
 from typing import Any, NoReturn
-from urllib.parse import urlsplit
 
 import orjson
 
 from spinney.job import Job
-from spinney.model.errors import BadParameters, UsageError
+from spinney.model.errors import UsageError
 from spinney.model.signals import Defer, Fail, Hold
+from spinney.model.webhooks import shown
 from spinney.reports import calling, retrying, signing
 from spinney.reports.calling import Answer, Transport, Unreachable
 from spinney.reports.settings import WebhookSettings
@@ -19,25 +19,10 @@ from spinney.reports.settings import WebhookSettings
 ENTRY = "webhook"
 """The entry of ``job.data``: ``delivery``, ``tries``, and of the last answer ``status`` and ``answer``."""
 GONE = 410
-URL_MAX = 2000
 
 Admit = Callable[[str], None]
 """Says whether a URL may be called: returns, or raises ValueError (never: the job fails) or OSError (nobody can tell
 now: it is tried again). Called before each try."""
-
-
-def require_url(url: str) -> None:
-    """Raise ValueError unless ``url`` may be one of a webhook; BadParameters when it holds a password: what says so
-    must not show it, as refusals of a value do."""
-    try:
-        parts = urlsplit(url)
-    except ValueError:
-        parts = urlsplit("")
-    if "@" in parts.netloc:
-        raise BadParameters("the URL of a webhook holds a user or password, which would be logged; leave them out")
-    lawful = parts.scheme in ("http", "https") and parts.hostname and url.isascii() and url.isprintable()
-    if not lawful or " " in url or len(url) > URL_MAX:
-        raise ValueError(f"a webhook goes to an absolute http or https URL of up to {URL_MAX} characters; mend it")
 
 
 def call(
@@ -71,15 +56,17 @@ def call(
     try:
         if admit is not None:
             admit(url)
-        answer = _posted(url, body, key, kept["delivery"], now, where, transport)
+        answer = posted(
+            url, body, key, kept["delivery"], now, timeout_s=where.timeout_s, transport=transport
+        )
     except ValueError as error:
-        raise Fail(f"{_shown(url)} may not be called: {error}", retryable=False) from None
+        raise Fail(f"{shown(url)} may not be called: {error}", retryable=False) from None
     except (OSError, Unreachable) as error:
-        _again(job, kept, where, f"{_shown(url)} did not answer: {error}", None)
+        _again(job, kept, where, f"{shown(url)} did not answer: {error}", None)
     job.data[ENTRY] = kept = kept | {"status": answer.status, "answer": answer.said}
     if 200 <= answer.status < 300:
         return kept
-    told = f"{_shown(url)} answered {answer.status}{': ' if answer.said else ''}{answer.said}"
+    told = f"{shown(url)} answered {answer.status}{': ' if answer.said else ''}{answer.said}"
     if answer.status == GONE:
         _afresh(job, kept)
         raise Fail(f"{told}; it wants no more of these, so take it out of the settings", retryable=False)
@@ -88,22 +75,24 @@ def call(
     return _again(job, kept, where, told, retrying.retry_after_s(answer.retry_after, now))
 
 
-def _posted(
+def posted(
     url: str,
     body: Mapping[str, Any],
     key: str,
     delivery: str,
     now: float,
-    settings: WebhookSettings,
+    *,
+    timeout_s: float,
     transport: Transport | None,
 ) -> Answer:
+    """Send it, signed with ``key``. Raises Unreachable when there was no answer, ValueError where it may not go."""
     text = orjson.dumps(body, option=orjson.OPT_SORT_KEYS)
     headers = {
         signing.DELIVERY: delivery,
         signing.TIMESTAMP: str(int(now)),
         signing.SIGNATURE: signing.sign(key, text, int(now)),
     }
-    return calling.post(url, text, headers, timeout_s=settings.timeout_s, transport=transport)
+    return calling.post(url, text, headers, timeout_s=timeout_s, transport=transport)
 
 
 def _again(
@@ -121,9 +110,3 @@ def _again(
 def _afresh(job: Job, kept: dict[str, Any]) -> None:
     """Whoever retries the job gives it all its tries again, under the same delivery."""
     job.data[ENTRY] = kept | {"tries": 0}
-
-
-def _shown(url: str) -> str:
-    """Without its query, in which there may be a token."""
-    parts = urlsplit(url)
-    return f"{parts.scheme}://{parts.netloc}{parts.path}"[:200]

@@ -1,0 +1,118 @@
+"""A call of the API as a value: the request, and what its answer means. Nothing is sent here."""
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import IO, TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar, overload
+from urllib.parse import quote
+
+from pydantic import TypeAdapter
+
+if TYPE_CHECKING:
+    from spinney.client.clients import AsyncClient, Client
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call(Generic[T]):
+    """One request."""
+
+    method: str
+    path: str
+    """Below ``/api/v1``, parts quoted."""
+    meaning: Callable[[bytes], T]
+    """What the body of the answer means."""
+    query: tuple[tuple[str, str], ...] = ()
+    json: Any = None
+    content: bytes | IO[bytes] | Iterable[bytes] | None = None
+    files: tuple[tuple[str, "Part"], ...] = ()
+    """Of a form: name and part."""
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def repeatable(self) -> bool:
+        """Whether sending it twice does nothing twice: it only reads, or the server knows it again."""
+        return self.method == "GET" or IDEMPOTENCY in self.headers
+
+
+Part = tuple[str | None, bytes | IO[bytes], str]
+"""File name, content, media type."""
+IDEMPOTENCY = "Idempotency-Key"
+
+
+def path(text: str, *parts: object) -> str:
+    """``/jobs/{}/tree`` with each part in its place, quoted."""
+    return text.format(*(quote(str(part), safe="") for part in parts))
+
+
+def said(**given: Any) -> dict[str, Any]:
+    """A body of JSON: what is None is left out."""
+    return {name.rstrip("_"): value for name, value in given.items() if value is not None}
+
+
+def get(where: str, answer: Any, **query: Any) -> "Call[Any]":
+    """A call that reads; its answer is JSON of this type."""
+    return Call(method="GET", path=where, meaning=answer_of(answer), query=words(**query))
+
+
+def do(method: str, where: str, answer: Any = None, json: Any = None, **query: Any) -> "Call[Any]":
+    """A call that does something; ``answer`` None: its answer says nothing."""
+    meaning = nothing if answer is None else answer_of(answer)
+    return Call(method=method, path=where, meaning=meaning, query=words(**query), json=json)
+
+
+def answer_of(type_: Any) -> Callable[[bytes], Any]:
+    """The meaning of an answer that is JSON of this type. What a newer server says beside is passed over."""
+    return _adapter(type_).validate_json
+
+
+def nothing(_: bytes) -> None:
+    """The meaning of an answer that says nothing."""
+
+
+@lru_cache(maxsize=256)
+def _adapter(type_: Any) -> "TypeAdapter[Any]":
+    return TypeAdapter(type_)
+
+
+def words(**given: Any) -> tuple[tuple[str, str], ...]:
+    """A query: what is None is left out, lists are repeated, flags are words."""
+    found: list[tuple[str, str]] = []
+    for name, value in given.items():
+        values = value if isinstance(value, list | tuple | set | frozenset) else (value,)
+        found += [(name.rstrip("_"), _word(v)) for v in values if v is not None]
+    return tuple(found)
+
+
+def _word(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+class verb(Generic[P, T]):
+    """A verb of both clients, from the function that makes its call: waited for in the one, awaited in the other."""
+
+    def __init__(self, make: Callable[Concatenate[None, P], Call[T]]) -> None:
+        self._make = make
+        self.__doc__ = make.__doc__
+
+    @overload
+    def __get__(self, client: "Client", owner: type | None = None) -> Callable[P, T]: ...
+    @overload
+    def __get__(self, client: "AsyncClient", owner: type | None = None) -> Callable[P, Awaitable[T]]: ...
+    @overload
+    def __get__(self, client: None, owner: type | None = None) -> "verb[P, T]": ...
+    def __get__(self, client: "_Sends | None", owner: type | None = None) -> Any:
+        if client is None:
+            return self
+
+        def bound(*args: P.args, **kwargs: P.kwargs) -> Any:
+            return client.send(self._make(None, *args, **kwargs))
+
+        bound.__doc__ = self.__doc__
+        return bound
+
+
+class _Sends(Protocol):
+    def send(self, call: Call[Any]) -> Any: ...

@@ -1,0 +1,282 @@
+"""The two clients: they send calls, and read streams."""
+
+import asyncio
+import ssl
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from typing import Any, Self, TypeVar
+
+import httpx
+import orjson
+
+from spinney.client.answers import Page
+from spinney.client.calls import Call, path
+from spinney.client.refusals import ServerAway, refusal
+from spinney.client.streaming import Event, Lines
+from spinney.client.verbs import Verbs
+from spinney.client.verbs.jobs import file_path
+from spinney.model.errors import UsageError
+
+T = TypeVar("T")
+
+PREFIX = "/api/v1"
+TIMEOUT_S = 60.0
+STREAM_S = 45.0
+"""A stream on which nothing comes for so long is dead: the server sends something every 15 s."""
+AGAIN_S = 1.0
+UNIX = "unix:"
+_NDJSON = "application/x-ndjson"
+_SILENT_S = httpx.Timeout(TIMEOUT_S, read=None)
+"""Where nothing may come for long though the server lives: steps of a verb that waits for jobs, followed output."""
+
+
+class _Place:
+    """Where the server is."""
+
+    def __init__(self, url: str, token: str | None) -> None:
+        self.socket = url.removeprefix(UNIX) if url.startswith(UNIX) else None
+        if self.socket is None and not url.startswith(("http://", "https://")):
+            raise UsageError(f"{url!r} is no server; write https://spinney.example.org, or unix:/path/of/server.sock")
+        self.base = "http://localhost" if self.socket is not None else url.rstrip("/")
+        self.headers = {"Authorization": f"Bearer {token}"} if token else {}
+        self.shown = url
+        # Reading all certificates of this host takes longer than a request; without https nothing needs them.
+        self.verify = True if self.base.startswith("https://") else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+
+    def away(self, error: Exception) -> ServerAway:
+        return ServerAway(f"the server at {self.shown} does not answer ({error}); see that it runs, and its address")
+
+
+def _request(call: Call[Any]) -> dict[str, Any]:
+    headers = dict(call.headers)
+    content = call.content
+    if call.json is not None:
+        content, headers["Content-Type"] = orjson.dumps(call.json), "application/json"
+    return {"method": call.method, "url": f"{PREFIX}{call.path}", "params": call.query or None, "content": content,
+            "files": call.files or None, "headers": headers}  # fmt: skip
+
+
+def _following(call: Call[Any]) -> dict[str, Any]:
+    asked = _request(call)
+    return asked | {"headers": asked["headers"] | {"Accept": _NDJSON}, "timeout": _SILENT_S}
+
+
+def _line(text: str) -> Any:
+    """The value of a line. Raises what a line that tells of a problem says."""
+    found = orjson.loads(text)
+    if isinstance(found, dict) and "problem" in found:
+        raise refusal(int(found["problem"].get("status", 0)), orjson.dumps(found["problem"]))
+    return found
+
+
+def _output(job: int, fence: int, stream: str, start: int, *, follow: bool) -> dict[str, Any]:
+    asked: dict[str, Any] = {"path": path("/jobs/{}/attempts/{}/{}", job, fence, stream)}
+    if follow:
+        return asked | {"query": {"follow": "true", "start": str(start)}, "limits": _SILENT_S}
+    return asked | {"headers": _from(start)}
+
+
+def _from(start: int) -> dict[str, str]:
+    return {"Range": f"bytes={start}-"} if start else {}
+
+
+def _meant(call: Call[T], status: int, content: bytes) -> T:
+    if not 200 <= status < 300:
+        raise refusal(status, content)
+    return call.meaning(content)
+
+
+class Client(Verbs):
+    """Waits for each answer. ``with`` closes its connections; safe in several threads."""
+
+    def __init__(self, url: str, *, token: str | None = None, timeout_s: float = TIMEOUT_S) -> None:
+        """``url``: of the server, or ``unix:`` and the path of its socket. ``token``: as ``spinney token make``
+        printed it; over the socket none is needed. Raises UsageError."""
+        self._place = _Place(url, token)
+        here, verify = self._place.socket, self._place.verify
+        self._http = httpx.Client(
+            base_url=self._place.base, headers=self._place.headers, timeout=timeout_s, verify=verify,
+            trust_env=here is None, transport=None if here is None else httpx.HTTPTransport(uds=here, verify=verify),
+        )  # fmt: skip
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the connections."""
+        self._http.close()
+
+    def send(self, call: Call[T]) -> T:
+        """What the answer of a call means. Raises what the server refused it with; ServerAway."""
+        try:
+            answer = self._http.request(**_request(call))
+        except httpx.TransportError as error:
+            raise self._place.away(error) from error
+        return _meant(call, answer.status_code, answer.content)
+
+    def each(self, page: Callable[..., Page[T]], *args: Any, **given: Any) -> Iterator[T]:
+        """All of a list, page by page: ``spinney.each(spinney.jobs, state=["failed"])``."""
+        while True:
+            found = page(*args, **given)
+            yield from found.items
+            if found.next is None:
+                return
+            given["after"] = found.next
+
+    def download(self, job: int, file: str, *, start: int = 0) -> Iterator[bytes]:
+        """What a file in a job's folder has from there on, in pieces."""
+        return self._content(f"/jobs/{job}/files/{file_path(file)}", headers=_from(start))
+
+    def output(
+        self, job: int, fence: int, stream: str = "stdout", *, start: int = 0, follow: bool = False
+    ) -> Iterator[bytes]:
+        """What an attempt wrote to stdout or stderr from that byte on; ``follow``: until it has ended."""
+        return self._content(**_output(job, fence, stream, start, follow=follow))
+
+    def follow(self, call: Call[Any]) -> Iterator[Any]:
+        """The lines of an answer that comes step by step; the last has ``report``."""
+        try:
+            with self._http.stream(**_following(call)) as answer:
+                if not answer.is_success:
+                    raise refusal(answer.status_code, answer.read())
+                for line in answer.iter_lines():
+                    yield _line(line)
+        except httpx.TransportError as error:
+            raise self._place.away(error) from error
+
+    def _content(
+        self, path: str, *, headers: Mapping[str, str] | None = None, query: Mapping[str, str] | None = None,
+        limits: httpx.Timeout | float = TIMEOUT_S,
+    ) -> Iterator[bytes]:  # fmt: skip
+        try:
+            with self._http.stream(
+                "GET", f"{PREFIX}{path}", headers=headers, params=query, timeout=limits
+            ) as answer:
+                if answer.status_code == httpx.codes.REQUESTED_RANGE_NOT_SATISFIABLE:
+                    return
+                if not answer.is_success:
+                    raise refusal(answer.status_code, answer.read())
+                yield from answer.iter_bytes()
+        except httpx.TransportError as error:
+            raise self._place.away(error) from error
+
+    def watch(self, *topics: str, last: str | None = None) -> Iterator[Event]:
+        """States of these topics as they change, for ever; a stream that is cut off goes on behind its last event."""
+        while True:
+            lines = Lines()
+            headers = {"Last-Event-ID": last} if last else {}
+            try:
+                with self._http.stream(
+                    "GET", f"{PREFIX}/events", params=[("topic", t) for t in topics], headers=headers, timeout=STREAM_S
+                ) as answer:
+                    if not answer.is_success:
+                        raise refusal(answer.status_code, answer.read())
+                    for line in answer.iter_lines():
+                        for event in lines.feed(line):
+                            last = event.id
+                            yield event
+            except httpx.TransportError:
+                pass  # it comes back, or asking says that it does not
+            time.sleep(AGAIN_S)
+
+
+class AsyncClient(Verbs):
+    """Each verb is awaited. ``async with`` closes its connections."""
+
+    def __init__(self, url: str, *, token: str | None = None, timeout_s: float = TIMEOUT_S) -> None:
+        """As ``Client``."""
+        self._place = _Place(url, token)
+        here, verify = self._place.socket, self._place.verify
+        transport = None if here is None else httpx.AsyncHTTPTransport(uds=here, verify=verify)
+        self._http = httpx.AsyncClient(
+            base_url=self._place.base, headers=self._place.headers, timeout=timeout_s, verify=verify,
+            trust_env=here is None, transport=transport,
+        )  # fmt: skip
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Let go of the connections."""
+        await self._http.aclose()
+
+    async def send(self, call: Call[T]) -> T:
+        """What the answer of a call means. Raises what the server refused it with; ServerAway."""
+        try:
+            answer = await self._http.request(**_request(call))
+        except httpx.TransportError as error:
+            raise self._place.away(error) from error
+        return _meant(call, answer.status_code, answer.content)
+
+    async def each(self, page: Callable[..., Awaitable[Page[T]]], *args: Any, **given: Any) -> AsyncIterator[T]:
+        """As ``Client.each``."""
+        while True:
+            found = await page(*args, **given)
+            for item in found.items:
+                yield item
+            if found.next is None:
+                return
+            given["after"] = found.next
+
+    def download(self, job: int, file: str, *, start: int = 0) -> AsyncIterator[bytes]:
+        """As ``Client.download``."""
+        return self._content(f"/jobs/{job}/files/{file_path(file)}", headers=_from(start))
+
+    def output(
+        self, job: int, fence: int, stream: str = "stdout", *, start: int = 0, follow: bool = False
+    ) -> AsyncIterator[bytes]:
+        """As ``Client.output``."""
+        return self._content(**_output(job, fence, stream, start, follow=follow))
+
+    async def follow(self, call: Call[Any]) -> AsyncIterator[Any]:
+        """As ``Client.follow``."""
+        try:
+            async with self._http.stream(**_following(call)) as answer:
+                if not answer.is_success:
+                    raise refusal(answer.status_code, await answer.aread())
+                async for line in answer.aiter_lines():
+                    yield _line(line)
+        except httpx.TransportError as error:
+            raise self._place.away(error) from error
+
+    async def _content(
+        self, path: str, *, headers: Mapping[str, str] | None = None, query: Mapping[str, str] | None = None,
+        limits: httpx.Timeout | float = TIMEOUT_S,
+    ) -> AsyncIterator[bytes]:  # fmt: skip
+        try:
+            async with self._http.stream(
+                "GET", f"{PREFIX}{path}", headers=headers, params=query, timeout=limits
+            ) as answer:
+                if answer.status_code == httpx.codes.REQUESTED_RANGE_NOT_SATISFIABLE:
+                    return
+                if not answer.is_success:
+                    raise refusal(answer.status_code, await answer.aread())
+                async for piece in answer.aiter_bytes():
+                    yield piece
+        except httpx.TransportError as error:
+            raise self._place.away(error) from error
+
+    async def watch(self, *topics: str, last: str | None = None) -> AsyncIterator[Event]:
+        """As ``Client.watch``."""
+        while True:
+            lines = Lines()
+            headers = {"Last-Event-ID": last} if last else {}
+            try:
+                async with self._http.stream(
+                    "GET", f"{PREFIX}/events", params=[("topic", t) for t in topics], headers=headers, timeout=STREAM_S
+                ) as answer:
+                    if not answer.is_success:
+                        raise refusal(answer.status_code, await answer.aread())
+                    async for line in answer.aiter_lines():
+                        for event in lines.feed(line):
+                            last = event.id
+                            yield event
+            except httpx.TransportError:
+                pass  # as above
+            await asyncio.sleep(AGAIN_S)

@@ -1,0 +1,42 @@
+"""Server-sent events, read line by line (WHATWG HTML, section 9.2.6)."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """A topic's new state."""
+
+    topic: str
+    data: Any
+    """A JSON value."""
+    id: str
+    """What a stream that was cut off goes on behind."""
+
+
+class Lines:
+    """Makes events of the lines of one stream."""
+
+    def __init__(self) -> None:
+        self._topic, self._id = "", ""
+        self._data: list[str] = []
+
+    def feed(self, line: str) -> Iterator[Event]:
+        """The event that this line ends, if it ends one."""
+        if not line:
+            if self._data:
+                yield Event(topic=self._topic, data=orjson.loads("\n".join(self._data)), id=self._id)
+            self._topic, self._data = "", []
+            return
+        name, _, value = line.partition(":")
+        value = value.removeprefix(" ")
+        if name == "data":
+            self._data.append(value)
+        elif name == "event":
+            self._topic = value
+        elif name == "id":
+            self._id = value

@@ -1,0 +1,19 @@
+"""The verbs of both clients: each is the request that it makes, and names its parameters as the API does.
+
+A name that Python has for itself bears an underscore behind it (``type_``); filters are written as they are.
+"""
+
+from spinney.client.verbs.accounts import AccountVerbs
+from spinney.client.verbs.doing import DoingVerbs
+from spinney.client.verbs.external import ExternalVerbs
+from spinney.client.verbs.jobs import JobVerbs
+from spinney.client.verbs.operating import OperatingVerbs
+from spinney.client.verbs.schedules import ScheduleVerbs
+from spinney.client.verbs.submitting import SubmittingVerbs
+from spinney.client.verbs.webhooks import WebhookVerbs
+
+
+class Verbs(
+    SubmittingVerbs, DoingVerbs, JobVerbs, OperatingVerbs, ScheduleVerbs, WebhookVerbs, ExternalVerbs, AccountVerbs
+):
+    """What a client can ask. Raises what ``spinney.control`` raises for the same, and ServerAway."""

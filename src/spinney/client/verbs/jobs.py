@@ -1,0 +1,135 @@
+"""Jobs to look at, their files, batches, failures, figures."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import IO, Any, Unpack
+
+from spinney.client.answers import BatchDetails, BatchShown, FailureShown, Files, JobShown, Object, Page, Put
+from spinney.client.calls import Call, answer_of, get, path, verb
+from spinney.client.verbs.which import Batches, Which
+from spinney.model.holds import Hold
+from spinney.model.jobs import Attempt
+from spinney.model.operators import Explanation, FailureGroups, Stats
+from spinney.model.types import TypeSpec
+
+
+class JobVerbs:
+    """Reading of jobs."""
+
+    @verb
+    def jobs(
+        self: None, *, newest: bool = True, after: int = 0, limit: int = 100, **which: Unpack[Which]
+    ) -> Call[Page[JobShown]]:
+        """A page of jobs that fit, the newest first."""
+        return get("/jobs", Page[JobShown], newest=newest, after=after, limit=limit, **which)
+
+    @verb
+    def count(self: None, **which: Unpack[Which]) -> Call[Mapping[str, int]]:
+        """How many jobs that fit stand in each state, exactly."""
+        return get("/jobs/count", Mapping[str, int], **which)
+
+    @verb
+    def job(self: None, job: int) -> Call[JobShown]:
+        """One job. Raises NoSuchJob."""
+        return get(path("/jobs/{}", job), JobShown)
+
+    @verb
+    def tree(self: None, job: int, *, limit: int = 1_000) -> Call[Page[JobShown]]:
+        """A job and all below it, depth first."""
+        return get(path("/jobs/{}/tree", job), Page[JobShown], limit=limit)
+
+    @verb
+    def children(self: None, job: int, *, after: int = 0, limit: int = 100) -> Call[Page[JobShown]]:
+        """A page of its direct subjobs that count."""
+        return get(path("/jobs/{}/children", job), Page[JobShown], after=after, limit=limit)
+
+    @verb
+    def attempts(self: None, job: int) -> Call[Page[Attempt]]:
+        """Its history, oldest first."""
+        return get(path("/jobs/{}/attempts", job), Page[Attempt])
+
+    @verb
+    def data(self: None, job: int) -> Call[Mapping[str, Any]]:
+        """What it keeps, by name."""
+        return get(path("/jobs/{}/data", job), Mapping[str, Any])
+
+    @verb
+    def results(self: None, job: int) -> Call[Mapping[str, Any]]:
+        """The values of the stages that have passed, by stage."""
+        return get(path("/jobs/{}/results", job), Mapping[str, Any])
+
+    @verb
+    def explain(self: None, job: int) -> Call[Explanation]:
+        """Why a job is not running, in one sentence."""
+        return get(path("/jobs/{}/explain", job), Explanation)
+
+    @verb
+    def holds_on(self: None, job: int) -> Call[Page[Hold]]:
+        """The holds that cover it, oldest first."""
+        return get(path("/jobs/{}/holds", job), Page[Hold])
+
+    # --- files ------------------------------------------------------------------------------
+
+    @verb
+    def files(self: None, job: int) -> Call[Files]:
+        """All below its folder, by path; ``download`` and ``output`` of the clients give what is in them."""
+        return get(path("/jobs/{}/files", job), Files)
+
+    @verb
+    def upload(self: None, job: int, file: str, content: bytes | IO[bytes] | Iterable[bytes]) -> Call[Put]:
+        """Put a file into its folder; not while it is at work. An AsyncClient takes bytes alone."""
+        return Call(
+            method="PUT", path=f"/jobs/{job}/files/{file_path(file)}", meaning=answer_of(Put), content=content,
+            headers={"Content-Type": "application/octet-stream"},
+        )  # fmt: skip
+
+    # --- batches, failures, figures -----------------------------------------------------------
+
+    @verb
+    def batches(
+        self: None, *, after: int = 0, limit: int = 100, **which: Unpack[Batches]
+    ) -> Call[Page[BatchShown]]:
+        """A page of jobs at the top that have others below them, the newest first; it may be short."""
+        return get("/batches", Page[BatchShown], after=after, limit=limit, **which)
+
+    @verb
+    def batch(self: None, job: int) -> Call[BatchDetails]:
+        """How far a batch is, and its failures by cause."""
+        return get(path("/batches/{}", job), BatchDetails)
+
+    @verb
+    def objects(
+        self: None, job: int, *, state: Sequence[str] | None = None, direct: bool = True, after: int = 0,
+        limit: int = 1_000,
+    ) -> Call[Page[Object]]:  # fmt: skip
+        """A page of what is below a batch, in short, oldest first."""
+        return get(path("/batches/{}/objects", job), Page[Object], state=state, direct=direct, after=after, limit=limit)
+
+    @verb
+    def failures(self: None, *, type_: str | None = None, limit: int = 100) -> Call[FailureGroups]:
+        """Jobs that stand failed, in groups of the same cause, the largest first."""
+        return get("/failures", FailureGroups, type_=type_, limit=limit)
+
+    @verb
+    def failure(self: None, fingerprint: str) -> Call[FailureShown]:
+        """One cause; the first digits of its fingerprint are enough."""
+        return get(path("/failures/{}", fingerprint), FailureShown)
+
+    @verb
+    def stats(self: None, *, window_s: float = 60.0) -> Call[Stats]:
+        """Depths, rates, times and slots."""
+        return get("/stats", Stats, window_s=window_s)
+
+    @verb
+    def types(self: None) -> Call[Page[TypeSpec]]:
+        """Job types, by name."""
+        return get("/types", Page[TypeSpec])
+
+    @verb
+    def type(self: None, name: str) -> Call[TypeSpec]:
+        """A job type: its stages, its policy, the schema of its parameters."""
+        return get(path("/types/{}", name), TypeSpec)
+
+
+def file_path(text: str) -> str:
+    """A path in a job's folder, as an address writes it."""
+    return "/".join(path("{}", part) for part in text.split("/"))

@@ -1,0 +1,177 @@
+"""Queues, nodes, holds, locks, retention, the audit."""
+
+from collections.abc import Sequence
+from typing import TypedDict, Unpack
+
+from spinney.client.answers import Capacity, Freed, Head, Linked, Page, Proof, Unset
+from spinney.client.calls import Call, do, get, path, said, verb
+from spinney.control.retaining import Set
+from spinney.model.audits import Call as AuditCall
+from spinney.model.fleet import NodeStatus, Orders
+from spinney.model.holds import Hold
+from spinney.model.operators import CapacityInfo, Keeping, LockInfo, QueueInfo
+
+
+class QueueSettings(TypedDict, total=False):
+    """What is wanted otherwise; what is left out stays as it is."""
+
+    limit: int | None
+    """Occupied slots over the whole cluster; None: no limit."""
+    type: str | None
+    """The default job type; None: none."""
+    pin: Sequence[str]
+    unpin: Sequence[str]
+    bar: Sequence[str]
+    unbar: Sequence[str]
+    declared: Sequence[str]
+    """These fields go back to what applications declare."""
+
+
+class OperatingVerbs:
+    """What operators set, and what they did."""
+
+    # --- queues and nodes -------------------------------------------------------------------
+
+    @verb
+    def queues(self: None) -> Call[Page[QueueInfo]]:
+        """Queues, by name: how each is set, what stands in it, who serves it."""
+        return get("/queues", Page[QueueInfo])
+
+    @verb
+    def queue(self: None, name: str) -> Call[QueueInfo]:
+        """How a queue is set."""
+        return get(path("/queues/{}", name), QueueInfo)
+
+    @verb
+    def change_queue(
+        self: None, name: str, *, reason: str | None = None, **settings: Unpack[QueueSettings]
+    ) -> Call[QueueInfo]:
+        """Set a queue otherwise, at once, for all nodes."""
+        return do("PATCH", path("/queues/{}", name), QueueInfo, {**settings, **said(reason=reason)})
+
+    @verb
+    def create_queue(
+        self: None, name: str, *, limit: int | None = None, order: str = "default", sharing: str | None = None,
+        type_: str | None = None, pinned: Sequence[str] = (), barred: Sequence[str] = (), reason: str | None = None,
+    ) -> Call[QueueInfo]:  # fmt: skip
+        """Make a queue that no application declares."""
+        body = said(name=name, limit=limit, order=order, sharing=sharing, type_=type_, pinned=list(pinned),
+                    barred=list(barred), reason=reason)  # fmt: skip
+        return do("POST", "/queues", QueueInfo, body)
+
+    @verb
+    def delete_queue(self: None, name: str, *, reason: str | None = None) -> Call[None]:
+        """Take back all that is said of a queue in which nothing is left to do."""
+        return do("DELETE", path("/queues/{}", name), reason=reason)
+
+    @verb
+    def nodes(self: None) -> Call[Page[NodeStatus]]:
+        """Nodes that have not left, and what they do."""
+        return get("/nodes", Page[NodeStatus])
+
+    @verb
+    def drain_node(self: None, name: str, *, reason: str | None = None) -> Call[Orders]:
+        """Let a node take nothing new, until it is resumed."""
+        return do("POST", path("/nodes/{}/drain", name), Orders, said(reason=reason))
+
+    @verb
+    def resume_node(self: None, name: str, *, reason: str | None = None) -> Call[Orders]:
+        """Let a drained node go on."""
+        return do("POST", path("/nodes/{}/resume", name), Orders, said(reason=reason))
+
+    @verb
+    def set_slots(self: None, name: str, slots: int | None, *, reason: str | None = None) -> Call[Orders]:
+        """Say how many slots a node has; None: as it was started."""
+        return do("PUT", path("/nodes/{}/slots", name), Orders, {"slots": slots, **said(reason=reason)})
+
+    # --- holds and locks ----------------------------------------------------------------------
+
+    @verb
+    def holds(self: None) -> Call[Page[Hold]]:
+        """Holds in force, oldest first."""
+        return get("/holds", Page[Hold])
+
+    @verb
+    def lay_hold(
+        self: None, scope: str, name: str = "", *, reason: str, until: int | None = None
+    ) -> Call[Hold]:
+        """Stop a queue, type, collection, submitter, tree, job, or everything."""
+        return do("POST", "/holds", Hold, said(scope=scope, name=name, reason=reason, until=until))
+
+    @verb
+    def lift_hold(self: None, hold: int, *, reason: str | None = None) -> Call[Hold]:
+        """Let what no other hold covers go on."""
+        return do("DELETE", path("/holds/{}", hold), Hold, reason=reason)
+
+    @verb
+    def locks(self: None, *, after: str = "", limit: int = 100) -> Call[Page[LockInfo]]:
+        """A page of locks that are held or waited for, by name."""
+        return get("/locks", Page[LockInfo], after=after, limit=limit)
+
+    @verb
+    def lock(self: None, name: str) -> Call[Page[LockInfo]]:
+        """Who has a lock and how many wait for it."""
+        return get(path("/locks/{}", name), Page[LockInfo])
+
+    @verb
+    def free_lock(self: None, name: str, *, reason: str, job: int | None = None) -> Call[Freed]:
+        """Take a lock away from who has it, or from this job alone; make sure that the old owner is gone."""
+        return do("DELETE", path("/locks/{}", name), Freed, reason=reason, job=job)
+
+    @verb
+    def capacities(self: None) -> Call[Page[CapacityInfo]]:
+        """How much there is of locks: what operators set and applications declare."""
+        return get("/capacities", Page[CapacityInfo])
+
+    @verb
+    def set_capacity(self: None, name: str, capacity: int | None, *, reason: str | None = None) -> Call[Capacity]:
+        """Say how much there is of a lock, or of each of a family (``download:*``); None: take that back."""
+        return do("PUT", path("/capacities/{}", name), Capacity, {"capacity": capacity, **said(reason=reason)})
+
+    # --- retention ------------------------------------------------------------------------------
+
+    @verb
+    def retention(self: None) -> Call[Page[Keeping]]:
+        """How long settled jobs are kept."""
+        return get("/retention", Page[Keeping])
+
+    @verb
+    def set_retention(
+        self: None, type_: str, state: str, keep_s: float | None, *, reason: str | None = None
+    ) -> Call[Set]:
+        """Say how long; None: for ever."""
+        body = {"keep_s": keep_s, **said(reason=reason)}
+        return do("PUT", path("/retention/{}/{}", type_, state), Set, body)
+
+    @verb
+    def unset_retention(self: None, type_: str, state: str, *, reason: str | None = None) -> Call[Unset]:
+        """Take back what was set."""
+        return do("DELETE", path("/retention/{}/{}", type_, state), Unset, reason=reason)
+
+    # --- the audit ------------------------------------------------------------------------------
+
+    @verb
+    def audit(
+        self: None, *, verb: str | None = None, by: str | None = None, newest: bool = True, after: int = 0,
+        limit: int = 100,
+    ) -> Call[Page[AuditCall]]:  # fmt: skip
+        """A page of what was done, a line for each call of a verb."""
+        return get("/audit", Page[AuditCall], verb=verb, by=by, newest=newest, after=after, limit=limit)
+
+    @verb
+    def audit_entries(
+        self: None, *, verb: str | None = None, by: str | None = None, newest: bool = True, after: int = 0,
+        limit: int = 100,
+    ) -> Call[Page[Linked]]:  # fmt: skip
+        """The same, a line for each transaction, with the links of the chain."""
+        return get("/audit/entries", Page[Linked], verb=verb, by=by, newest=newest, after=after, limit=limit)
+
+    @verb
+    def audit_head(self: None) -> Call[Head]:
+        """To be kept elsewhere: ``verify_audit`` with it proves that nothing before was touched."""
+        return get("/audit/head", Head)
+
+    @verb
+    def verify_audit(self: None, *, head: str | None = None) -> Call[Proof]:
+        """Compute every link anew."""
+        return get("/audit/verify", Proof, head=head)

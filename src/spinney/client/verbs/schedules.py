@@ -1,0 +1,58 @@
+"""Jobs that are made again and again."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from spinney.client.answers import Made, Page
+from spinney.client.calls import Call, do, get, path, said, verb
+from spinney.model.schedules import Schedule, ScheduleRun
+
+
+class ScheduleVerbs:
+    """Schedules."""
+
+    @verb
+    def schedules(self: None) -> Call[Page[Schedule]]:
+        """Schedules, by name."""
+        return get("/schedules", Page[Schedule])
+
+    @verb
+    def schedule(self: None, name: str) -> Call[Schedule]:
+        """What it makes, and when next."""
+        return get(path("/schedules/{}", name), Schedule)
+
+    @verb
+    def put_schedule(
+        self: None, name: str, type_: str, *, cron: str | None = None, every_s: float | None = None, zone: str = "UTC",
+        params: Mapping[str, Any] | None = None, options: Mapping[str, Any] | None = None, overlap: str = "skip",
+        catch_up: str = "last", replace: bool = False,
+    ) -> Call[Schedule]:  # fmt: skip
+        """Make a schedule by ``cron`` or by ``every_s``, or replace one."""
+        body = said(type_=type_, cron=cron, every_s=every_s, zone=zone, params=params, options=options,
+                    overlap=overlap, catch_up=catch_up)  # fmt: skip
+        return do("PUT", path("/schedules/{}", name), Schedule, body, replace=replace)
+
+    @verb
+    def pause_schedule(self: None, name: str, *, paused: bool = True, reason: str | None = None) -> Call[Schedule]:
+        """Let it make no jobs, or go on."""
+        return do("PATCH", path("/schedules/{}", name), Schedule, said(paused=paused, reason=reason))
+
+    @verb
+    def drop_schedule(self: None, name: str, *, reason: str | None = None) -> Call[None]:
+        """Remove it; its jobs stay."""
+        return do("DELETE", path("/schedules/{}", name), reason=reason)
+
+    @verb
+    def run_schedule(self: None, name: str, *, reason: str | None = None) -> Call[Made]:
+        """Make one of its jobs now, apart from its times."""
+        return do("POST", path("/schedules/{}/run", name), Made, said(reason=reason))
+
+    @verb
+    def runs(self: None, name: str, *, limit: int = 20) -> Call[Page[ScheduleRun]]:
+        """Its latest times, newest first, and what became of each."""
+        return get(path("/schedules/{}/runs", name), Page[ScheduleRun], limit=limit)
+
+    @verb
+    def coming(self: None, name: str, *, count: int = 5) -> Call[Sequence[int]]:
+        """Its next times, in µs since 1970 UTC."""
+        return get(path("/schedules/{}/coming", name), Sequence[int], count=count)

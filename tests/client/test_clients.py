@@ -1,0 +1,183 @@
+"""The two clients, with a server and a node that are there."""
+
+import asyncio
+import io
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from cli.afar.conftest import Both, end
+from cli.shell import furnish
+from spinney.client import AsyncClient, Client
+from spinney.client.refusals import NoProblem, ServerAway, refusal
+from spinney.model.errors import BadParameters, Forbidden, NoSuch, NoSuchJob, Refused, UnknownType, UsageError
+from spinney.model.states import State
+
+PATIENCE_S = 60.0
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
+    found = Both(furnish(tmp_path_factory.mktemp("site")))
+    node = found.shell.start("node", "jobs:app", "--name", "n1", "--slots", "2")
+    server = found.serve()
+    yield found
+    end(server)
+    end(node)
+
+
+@pytest.fixture
+def client(site: Both) -> Iterator[Client]:
+    with Client(site.url) as found:
+        yield found
+
+
+def settled(client: Client, job: int) -> State:
+    """Watched until it has settled."""
+    for event in client.watch(f"job:{job}"):
+        if client.job(job).state in (State.COMPLETED, State.FAILED):
+            assert event.topic == f"job:{job}"
+            break
+    return client.job(job).state
+
+
+def test_a_job_is_submitted_watched_and_read(client: Client) -> None:
+    # when
+    made = client.submit("tell", {"text": "hello"}, priority=7, once="first")
+    again = client.submit("tell", {"text": "hello"}, priority=7, once="first")
+
+    # then
+    assert again == made
+    assert settled(client, made.id) is State.COMPLETED
+    shown = client.job(made.id)
+    assert (shown.priority, shown.params, shown.status) == (7, {"text": "hello"}, client.jobs(limit=1).items[0].status)
+    with pytest.raises(Refused):
+        client.retry(made.id)
+    assert shown.links["tree"].endswith(f"/jobs/{made.id}/tree")
+    (attempt,) = client.attempts(made.id).items
+    assert b"".join(client.output(made.id, attempt.fence)) == b"hello\n"
+    assert b"".join(client.output(made.id, attempt.fence, start=3)) == b"lo\n"
+    assert b"".join(client.output(made.id, attempt.fence, start=99)) == b""
+    assert b"".join(client.output(made.id, attempt.fence, "stderr", follow=True)) == b"to stderr\n"
+
+
+def test_files_go_there_and_come_back(client: Client) -> None:
+    # given: a job that waits, so that it may be given files
+    made = client.submit_with_files(
+        "double", {"n": 1}, {"in/ä b.txt": b"one", "large": io.BytesIO(b"x" * 300_000)}, at="2040-01-01T00:00:00Z"
+    )
+
+    # when
+    put = client.upload(made.id, "in/more#1", iter([b"t", b"wo"]))
+
+    # then
+    assert (put.path, put.size) == ("in/more#1", 3)
+    assert {file.path: file.size for file in client.files(made.id).items} == {
+        "in/more#1": 3, "in/ä b.txt": 3, "large": 300_000,
+    }  # fmt: skip
+    assert b"".join(client.download(made.id, "in/ä b.txt")) == b"one"
+    assert b"".join(client.download(made.id, "large", start=299_990)) == b"x" * 10
+
+
+def test_all_of_a_list_is_gone_through(client: Client) -> None:
+    # given
+    made = client.submit_many(({"n": n} for n in range(25)), type_="double")
+
+    # when
+    found = [job.id for job in client.each(client.jobs, type="double", newest=False, limit=4)]
+
+    # then
+    assert set(made.ids) <= set(found)
+    assert found == sorted(set(found))
+
+
+def test_many_are_looked_at_first_and_done_step_by_step(client: Client) -> None:
+    # given
+    client.submit_many(({"n": n} for n in range(5)), type_="double")
+    held = client.lay_hold("collection", "kept", reason="not yet")
+    made = client.submit_many([{"type": "double", "params": {"n": 1}, "collection": "kept"}] * 3)
+
+    # when
+    planned = client.plan("cancel", which={"collection": "kept"})
+    report = client.carry_out("cancel", which={"collection": "kept"}, expect=planned.jobs, reason="of no use")
+
+    # then
+    assert (made.held, planned.jobs, report.touched, report.refused) == (3, 3, 3, {})
+    assert client.lift_hold(held.id).id == held.id
+    with pytest.raises(Refused):
+        client.carry_out("rerun", ids=list(made.ids), expect=2)
+
+
+@pytest.mark.parametrize(
+    ("words", "kind"),
+    [
+        (("job", 99_999), NoSuchJob), (("user", "nobody"), NoSuch), (("type", "dobule"), NoSuch),
+        (("submit", "dobule", {}), UnknownType), (("submit", "double", {}), BadParameters),
+    ],
+)  # fmt: skip
+def test_what_is_refused_is_raised_as_control_raises_it(client: Client, words: tuple[object, ...], kind: type) -> None:
+    name, *args = words
+    with pytest.raises(kind):
+        getattr(client, str(name))(*args)
+
+
+def test_a_token_that_is_none_is_forbidden(site: Both) -> None:
+    with Client(site.url, token="spn_nothing") as stranger, pytest.raises(Forbidden):
+        stranger.me()
+
+
+def test_the_same_is_awaited(site: Both) -> None:
+    async def work() -> tuple[list[int], bytes, bool]:
+        async with AsyncClient(site.url) as client:
+            made = await client.submit("tell", {"text": "later"})
+            async with asyncio.timeout(PATIENCE_S):
+                async for _ in client.watch(f"job:{made.id}"):
+                    if (await client.job(made.id)).state is State.COMPLETED:
+                        break
+            (attempt,) = (await client.attempts(made.id)).items
+            output = b"".join([piece async for piece in client.output(made.id, attempt.fence)])
+            ids = [job.id async for job in client.each(client.jobs, type="tell", limit=1)]
+            try:
+                await client.job(99_999)
+            except NoSuchJob:
+                return ids, output, True
+            return ids, output, False
+
+    # when
+    ids, output, refused = asyncio.run(work())
+
+    # then
+    assert (output, refused) == (b"later\n", True)
+    assert ids
+
+
+def test_a_client_serves_several_threads(client: Client) -> None:
+    # given
+    names: list[str] = []
+
+    def ask() -> None:
+        names.append(client.me().name)
+
+    threads = [threading.Thread(target=ask) for _ in range(4)]
+
+    # when
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    # then
+    assert len(names) == 4
+    assert len(set(names)) == 1
+
+
+def test_what_is_no_server_of_spinneys_is_told(tmp_path: Path) -> None:
+    # when, then
+    with Client(f"unix:{tmp_path / 'nothing'}") as client, pytest.raises(ServerAway, match="does not answer"):
+        client.me()
+    with pytest.raises(UsageError, match="https://"):
+        Client("spinney.example.org")
+    assert isinstance(refusal(502, b"<html>Bad gateway"), NoProblem)
+    assert "Bad gateway" in str(refusal(502, b"<html>Bad gateway"))

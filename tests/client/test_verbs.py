@@ -1,0 +1,201 @@
+"""The verbs are those of the server: each operation of its OpenAPI document has one, and says the same."""
+
+import inspect
+import re
+import typing
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, is_dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from spinney.client import Client, calls
+from spinney.client.calls import Call, verb
+from spinney.client.verbs import Verbs
+from spinney.client.verbs.doing import Canary
+from spinney.model.access import Rights, Role
+from spinney.server.api import openapi
+from spinney.server.application import Parts, make
+from spinney.server.identity import Identify
+from spinney.server.settings import ServerSettings
+from spinney.stores.sql import open_store
+
+PREFIX = "/api/v1"
+EXCEPT = {
+    ("GET", "/events"): "a stream: Client.watch",
+    ("GET", "/jobs/{job}/files/{path}"): "a stream: Client.download",
+    ("GET", "/jobs/{job}/attempts/{fence}/{stream}"): "a stream: Client.output",
+}
+UNSAID_BODY: Mapping[str, set[str]] = {"plan": {"canary"}, "carry_out": {"dry_run"}}
+"""By verb: what another verb of the same operation says."""
+GIVEN: Mapping[str, Mapping[str, Any]] = {
+    "submit_with_files": {"files": {"a/b.txt": b"x"}},
+    "submit_many": {"jobs": [{}]},
+    "upload": {"file": "a/b.txt", "content": b"x"},
+    "join": {"lanes": [("talk", "listen")]},
+    "spawn": {"jobs": [{}]},
+}
+"""Arguments that their annotations do not tell."""
+
+
+@dataclass(frozen=True)
+class Operation:
+    """One of the document, and the verbs whose calls are of it."""
+
+    method: str
+    path: str
+    said: Mapping[str, Any]
+    verbs: list[str]
+
+
+@pytest.fixture(scope="module")
+def document() -> Mapping[str, Any]:
+    parts = Parts(
+        settings=ServerSettings(), open_store=lambda: open_store("sqlite://"), folders=Path("/nowhere"), run_dir=None,
+        identity=Identify,
+    )  # fmt: skip
+    return openapi.document(make(parts), PREFIX)
+
+
+@pytest.fixture(scope="module")
+def operations(document: Mapping[str, Any]) -> list[Operation]:
+    found = [
+        Operation(method=method.upper(), path=path.removeprefix(PREFIX), said=said, verbs=[])
+        for path, methods in document["paths"].items()
+        for method, said in methods.items()
+    ]
+    for name, call in made().items():
+        # An address that several patterns fit is that of the plainest.
+        fitting = [each for each in found if _fits(call, each.method, each.path)]
+        min(fitting, key=lambda each: each.path.count("{")).verbs.append(name)
+    return found
+
+
+@cache
+def made() -> Mapping[str, Call[Any]]:
+    """By name, the call that each verb makes when everything is said."""
+    found: dict[str, Call[Any]] = {}
+    for name, member in inspect.getmembers_static(Verbs):
+        if isinstance(member, verb):
+            found[name] = member._make(None, **_arguments(name, member._make))
+    return found
+
+
+def _arguments(name: str, function: Any) -> dict[str, Any]:
+    hints = typing.get_type_hints(function)
+    given: dict[str, Any] = {}
+    for parameter in list(inspect.signature(function).parameters.values())[1:]:
+        hint = hints[parameter.name]
+        if parameter.kind is inspect.Parameter.VAR_KEYWORD:
+            words = typing.get_args(hint)[0]
+            given |= {key: _value(each) for key, each in typing.get_type_hints(words).items()}
+        else:
+            given[parameter.name] = _value(hint)
+    return {**given, **GIVEN.get(name, {})}
+
+
+def _value(hint: Any) -> Any:
+    told = [part for part in (typing.get_args(hint) or (hint,)) if part is not type(None)]
+    if typing.get_origin(hint) not in (typing.Union, type(int | None)):
+        told = [hint]
+    values = {int: 7, str: "x", float: 1.5, bool: True, Rights: Rights(role=Role.VIEWER), Canary: Canary(first=1)}
+    first = told[0]
+    if first in values:
+        return values[first]
+    origin = typing.get_origin(first) or first
+    if typing.is_typeddict(first):
+        return {"type": "x"}
+    return {"a": 1} if isinstance(origin, type) and issubclass(origin, Mapping) else [1]
+
+
+def _fits(call: Call[Any], method: str, path: str) -> bool:
+    pattern = re.sub(r"\\{path\\}", ".+", re.escape(path))
+    return call.method == method and re.fullmatch(re.sub(r"\\{[a-z_]+\\}", "[^/]+", pattern), call.path) is not None
+
+
+def test_every_operation_has_a_verb(operations: list[Operation]) -> None:
+    assert {(each.method, each.path) for each in operations if not each.verbs} == set(EXCEPT)
+    assert sum(len(each.verbs) for each in operations) == len(made()) > 90
+
+
+def test_parameters_are_those_of_the_operation(operations: list[Operation]) -> None:
+    for each in operations:
+        known = {p["name"] for p in each.said.get("parameters", ()) if p["in"] == "query"}
+        for name in each.verbs:
+            assert {key for key, _ in made()[name].query} == known, name
+
+
+def test_bodies_are_those_of_the_operation(document: Mapping[str, Any], operations: list[Operation]) -> None:
+    checked = 0
+    for each in operations:
+        schema = each.said.get("requestBody", {}).get("content", {}).get("application/json", {}).get("schema")
+        for name in each.verbs:
+            call = made()[name]
+            if schema is None or call.files or call.content is not None:
+                continue
+            known = set(_resolved(document, schema)["properties"])
+            assert set(call.json or {}) == known - UNSAID_BODY.get(name, set()), name
+            checked += 1
+    assert checked > 30
+
+
+def test_answers_are_those_of_the_operation(document: Mapping[str, Any], operations: list[Operation]) -> None:
+    """Of the client's dataclasses the fields are those that the server says."""
+    answers, checked = _answers(), 0
+    for each in operations:
+        schema = _answer_schema(document, each.said)
+        for name in each.verbs:
+            if schema is None or "properties" not in schema or not is_dataclass(answers[name]):
+                continue
+            own = {field.name for field in fields(answers[name])}
+            assert own <= set(schema["properties"]), name
+            checked += 1
+    assert checked > 60
+
+
+def test_a_client_has_them_with_their_words() -> None:
+    with Client("http://127.0.0.1:1") as client:
+        assert client.explain.__doc__ == "Why a job is not running, in one sentence."
+        assert callable(client.jobs)
+    assert calls.path("/users/{}", "a/b c") == "/users/a%2Fb%20c"
+
+
+def _answers() -> Mapping[str, Any]:
+    """By verb, the class of its answer."""
+    found: dict[str, Any] = {}
+    for name, member in inspect.getmembers_static(Verbs):
+        if isinstance(member, verb):
+            (answer,) = typing.get_args(typing.get_type_hints(member._make)["return"])
+            found[name] = typing.get_origin(answer) or answer
+    return found
+
+
+def _answer_schema(document: Mapping[str, Any], operation: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    for status, response in operation["responses"].items():
+        content = response.get("content", {}).get("application/json")
+        if status.startswith("2") and content is not None:
+            return _resolved(document, content["schema"])
+    return None
+
+
+def _resolved(document: Mapping[str, Any], schema: Mapping[str, Any]) -> Mapping[str, Any]:
+    if "anyOf" in schema:
+        parts = [_resolved(document, each) for each in schema["anyOf"] if each.get("type") != "null"]
+        return {"properties": {k: v for part in parts for k, v in part.get("properties", {}).items()}}
+    reference = schema.get("$ref")
+    if reference is None:
+        return schema
+    return _resolved(document, document["components"]["schemas"][reference.rpartition("/")[2]])
+
+
+def test_the_document_names_every_verb() -> None:
+    # given
+    text = (Path(__file__).parents[2] / "docs" / "client.md").read_text()
+
+    # when
+    told = {name for row in re.findall(r"^\| .* \| (.*) \|$", text, flags=re.M) for name in re.findall(r"`(\w+)`", row)}
+
+    # then
+    assert told == set(made()) | {"download", "output", "follow"}
