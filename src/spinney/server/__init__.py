@@ -1,0 +1,17 @@
+"""The HTTP face of a store: a documented API and live pages, over TCP and a Unix socket.
+
+A server keeps nothing of its own: whatever it shows is read from the store, whatever it is asked to do goes through
+``spinney.control`` in the name and with the rights of who asks. So several may serve one store, one may be killed at
+any instruction, and none needs anybody's code: parameters are checked against the types that nodes registered.
+
+The way of a request, outermost first:
+
+``serving`` accepts connections (and knows who is at the other end of a Unix socket) · ``guarding`` refuses a foreign
+Host, bounds bodies and their time, and adds the headers that protect pages · ``tracing`` and ``metrics`` measure ·
+``identity`` tells who asks, by token, session, peer or proxy · ``api`` and ``ui`` turn the request into one call of
+``control`` · ``asking`` runs that call in a thread that has a store of its own (``stores``) · ``problems`` turns what
+was refused into an answer, and ``auditing`` writes refusals down.
+
+Beside requests: ``events`` looks at the store for all who watch, once for each thing that is watched · ``delivering``
+calls webhooks · ``watching`` takes back the work of external parties that have gone.
+"""

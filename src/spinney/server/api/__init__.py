@@ -1,0 +1,44 @@
+"""``/api/v1``: one module a group of routes, each one call of ``control``.
+
+Lists are pages: ``{"items": […], "next": …}``, where ``next`` is what ``after`` of the next page has to be, or null.
+Times are microseconds since 1970 UTC, in fields that end in ``_us``, as in ``--json`` of the command line.
+"""
+
+from fastapi import FastAPI
+
+from spinney.server.api import (
+    about,
+    accounts,
+    audit,
+    batches,
+    bulk,
+    external,
+    failures,
+    files,
+    holds,
+    jobs,
+    locks,
+    nodes,
+    openapi,
+    queues,
+    schedules,
+    submitting,
+    verbs,
+    webhooks,
+)
+from spinney.server.api.parsing import PREFIX
+from spinney.server.files import spool
+
+PARTS = (
+    submitting.router, bulk.router, jobs.router, verbs.router, files.router, batches.router, failures.router,
+    queues.router, nodes.router, holds.router, locks.router, schedules.router, about.stats, about.types,
+    about.retention, webhooks.router, external.router, accounts.router, about.me, audit.router,
+)  # fmt: skip
+
+
+def add_to(app: FastAPI) -> None:
+    """All routes that there are, and what they need beside."""
+    app.state.beside.append(spool.clearing(app.state.folders))
+    for part in PARTS:
+        app.router.routes.extend(part.routes)
+    openapi.add_to(app, PREFIX)

@@ -1,0 +1,254 @@
+"""External stages: a party that is no node joins, claims, keeps alive and settles (docs/external.md)."""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, Literal, TypeVar
+
+from fastapi import Path, Request
+from pydantic import Field
+
+from spinney.client.answers import Born, Left, Length, PartyShown, Printed, Taken
+from spinney.control.external import SPAWN_MAX, External
+from spinney.model.external import CLAIM_MAX, LEASE_S, SLOTS_MAX, Claimed, Party, Settlement, Standing
+from spinney.model.outcomes import Outcome
+from spinney.server import printed
+from spinney.server.api.parsing import routes
+from spinney.server.api.shapes import All, Asking, Fence, JobId, Text, Word
+from spinney.server.asking import Asked, Hands
+from spinney.server.problems import documented
+
+T = TypeVar("T")
+
+router = routes("external", "/external")
+PROBLEMS = documented(404, 408, 409, 413, 415)
+FENCE_MAX = 2**62
+_LANES_MAX = 1_000
+_MESSAGE_MAX = 20_000
+_PRINT_MAX = 2**18
+
+Key = Annotated[
+    str, Path(alias="party", min_length=1, max_length=50, description="`party` of its joining.", examples=["12-1"])
+]
+Seen = Annotated[
+    int,
+    Field(ge=0, le=FENCE_MAX, examples=[0, 4711],
+          description="The highest fence of which the party has ever heard; 0 when it has joined just now."),
+]  # fmt: skip
+_Fence = Annotated[int, Field(ge=1, le=FENCE_MAX)]
+Long = Annotated[str, Field(max_length=_MESSAGE_MAX)]
+
+
+class Lane(Asking):
+    """A stage that a party runs."""
+
+    type: Word = Field(description="The job type.", examples=["talk"])
+    stage: Word = Field(description="Its external stage.", examples=["listen"])
+
+
+class Joining(Asking):
+    """A party that comes."""
+
+    name: Word = Field(
+        description="Under which it is listed; one that comes again under it takes over from itself.",
+        examples=["ear-1"],
+    )
+    lanes: list[Lane] = Field(min_length=1, max_length=_LANES_MAX, description="What it runs.")
+    slots: int = Field(1, ge=1, le=SLOTS_MAX, description="How many attempts it runs at once.")
+    lease_s: float = Field(
+        60.0, ge=LEASE_S[0], le=LEASE_S[1],
+        description="Seconds for which it may be silent before its attempts are taken back.",
+    )  # fmt: skip
+
+
+class Claiming(Asking):
+    """A party that wants work."""
+
+    seen: Seen
+    limit: int = Field(1, ge=1, le=CLAIM_MAX, description="How many attempts at most.")
+
+
+class Living(Asking):
+    """A sign of life."""
+
+    seen: Seen
+    fences: list[_Fence] = Field(max_length=SLOTS_MAX, description="All attempts on which the party works now.")
+
+
+class Ending(Asking):
+    """What became of an attempt."""
+
+    outcome: Literal[
+        "ok", "warning", "not_applicable", "finish", "error", "defer", "hold", "cancelled", "returned", "locked"
+    ] = Field(description="`returned`: handed back, not begun. `locked`: `lock` was not to be had.")
+    result: Any = Field(None, description="The value of the stage, up to 64 kB of JSON, for what has passed.")
+    message: Long | None = Field(None, description="A line for people.", examples=["no sound"])
+    error: Mapping[Literal["type", "message", "traceback"], str] | None = Field(None, description="For `error`.")
+    retryable: bool = Field(True, description="For `error`: whether another attempt has a point.")
+    code: int | None = Field(None, ge=1, le=2**31 - 1, description="A status code of the party's own.")
+    delay_s: float | None = Field(None, ge=0, description="For `defer`: seconds until the stage is tried again.")
+    lane: bool = Field(False, description="For `defer`: all jobs of the stage sleep so long, and one probes then.")
+    lock: Word | None = Field(None, description="For `locked`.")
+
+    def settlement(self) -> Settlement:
+        """Raises UsageError, BadParameters for parts that do not go together."""
+        given = self.model_dump()
+        return Settlement(**{**given, "outcome": Outcome(self.outcome)})
+
+
+class Progress(Asking):
+    """How far an attempt is."""
+
+    fraction: float = Field(ge=0, le=1, examples=[0.25])
+    message: Text | None = Field(None, examples=["12 of 48 minutes"])
+
+
+class Printing(Asking):
+    """What an attempt prints."""
+
+    stream: Literal["stdout", "stderr"] = "stdout"
+    text: str = Field(max_length=_PRINT_MAX, description="The next piece, with its line feeds.", examples=["begun\n"])
+
+
+class Entry(Asking):
+    """An entry of a job's data."""
+
+    name: Word = Field(examples=["words"])
+    value: Any = Field(description="Any JSON, up to 64 kB; null removes the entry.", examples=[17])
+    of: Literal["job", "parent", "root"] = Field("job", description="Whose data.")
+
+
+class Children(Asking):
+    """Subjobs to be made."""
+
+    jobs: list[dict[str, Any]] = Field(
+        min_length=1, max_length=SPAWN_MAX,
+        description="Each as a line of a submission: `type`, `params`, and any options (`key`, `queue`, `priority` …).",
+        examples=[[{"type": "part", "params": {"n": 1}}]],
+    )  # fmt: skip
+
+
+class Locking(Asking):
+    """A lock that an attempt wants."""
+
+    name: Word = Field(examples=["receiver:SG-1"])
+    until: Literal["attempt", "job"] = Field("attempt", description="How long it is kept.")
+    amount: int = Field(1, ge=1, le=2**31 - 1, description="How much of its capacity.")
+
+
+# --- coming and going -----------------------------------------------------------------------------
+
+
+@router.get("", summary="List parties")
+async def list_parties(hands: Asked) -> All[PartyShown]:
+    """Those that are there: all for an operator without limits, else your own."""
+    found = await _said(hands, lambda external: external.all())
+    return All(items=[_shown(party) for party in found])
+
+
+@router.post("", status_code=201, summary="Join as a party", responses=PROBLEMS)
+async def join(asked: Joining, hands: Asked) -> PartyShown:
+    """Come, to run external stages. Which job types' you may is among your rights (`external`), whatever your role. A
+    party of yours with this name that is there is taken over: what it had begun counts as interrupted, and goes back at
+    once."""
+    lanes = [(lane.type, lane.stage) for lane in asked.lanes]
+    return _shown(
+        await _said(
+            hands, lambda external: external.join(asked.name, lanes, slots=asked.slots, lease_s=asked.lease_s)
+        )
+    )
+
+
+@router.delete("/{party}", summary="Leave", responses=PROBLEMS)
+async def leave(party: Key, hands: Asked) -> Left:
+    """Go. What the party still has goes back, and no attempt is used up by it."""
+    return Left(jobs=await _said(hands, lambda external: external.leave(party)))
+
+
+# --- leases ---------------------------------------------------------------------------------------
+
+
+@router.post("/{party}/claim", summary="Claim attempts", responses=PROBLEMS)
+async def claim(party: Key, asked: Claiming, hands: Asked) -> Claimed:
+    """Attempts for the party's free slots, in the order and within the limits that hold for nodes. Ask once at a time:
+    what an earlier claim gave, and of which `seen` says that the party has not heard, goes back with this one."""
+    return await _said(hands, lambda external: external.claim(party, seen=asked.seen, limit=asked.limit))
+
+
+@router.post("/{party}/alive", summary="Give a sign of life", responses=PROBLEMS)
+async def alive(party: Key, asked: Living, hands: Asked) -> Standing:
+    """Say on what the party works, several times a lease period. The answer says what of it is to be cancelled, and
+    what it has lost. What it had heard of and does not name goes back."""
+    return await _said(hands, lambda external: external.alive(party, seen=asked.seen, fences=asked.fences))
+
+
+@router.post("/{party}/attempts/{job}/{fence}/settle", status_code=204, summary="Settle an attempt", responses=PROBLEMS)
+async def settle(party: Key, job: JobId, fence: Fence, asked: Ending, hands: Asked) -> None:
+    """Say what became of it. May be said again when the answer got lost. 409 when the attempt has lost its lease:
+    somebody else owns the job, and nothing was written."""
+    said = asked.settlement()
+    await _said(hands, lambda external: external.settle(party, job, fence, said))
+
+
+# --- while it runs --------------------------------------------------------------------------------
+
+
+@router.post("/{party}/attempts/{job}/{fence}/progress", status_code=204, summary="Show progress", responses=PROBLEMS)
+async def progress(party: Key, job: JobId, fence: Fence, asked: Progress, hands: Asked) -> None:
+    """For people, while the attempt runs."""
+    await _said(hands, lambda external: external.progress(party, job, fence, asked.fraction, asked.message))
+
+
+@router.post("/{party}/attempts/{job}/{fence}/output", summary="Keep output", responses=PROBLEMS)
+async def keep_output(
+    party: Key, job: JobId, fence: Fence, asked: Printing, request: Request, hands: Asked
+) -> Printed:
+    """Append to what the attempt has printed, to be read as that of any other. Send it before you settle."""
+    given = await _said(hands, lambda external: external.attempt(party, job, fence))
+    attempt, data = f"{given.stage}.{given.fence}", asked.text.encode()
+    root = request.app.state.folders
+    return Printed(kept_bytes=await asyncio.to_thread(printed.keep, root, job, attempt, asked.stream, data))
+
+
+@router.put("/{party}/attempts/{job}/{fence}/data", status_code=204, summary="Keep data", responses=PROBLEMS)
+async def put_data(party: Key, job: JobId, fence: Fence, asked: Entry, hands: Asked) -> None:
+    """Set an entry of the job's data, its parent's or its root's. It stays, whatever becomes of the attempt."""
+    await _said(hands, lambda external: external.put_data(party, job, fence, asked.name, asked.value, of=asked.of))
+
+
+@router.post("/{party}/attempts/{job}/{fence}/data", summary="Append to data", responses=PROBLEMS)
+async def append_data(party: Key, job: JobId, fence: Fence, asked: Entry, hands: Asked) -> Length:
+    """Append to the list of that name, which is made when missing. Many may do so at once."""
+    return Length(
+        length=await _said(
+            hands, lambda external: external.append_data(party, job, fence, asked.name, asked.value, of=asked.of)
+        )
+    )
+
+
+@router.post("/{party}/attempts/{job}/{fence}/spawn", status_code=201, summary="Make subjobs", responses=PROBLEMS)
+async def spawn(party: Key, job: JobId, fence: Fence, asked: Children, hands: Asked) -> Born:
+    """They are there when the attempt has passed, and never when it has not; those with a key are there at once."""
+    ids = await _said(hands, lambda external: external.spawn(party, job, fence, asked.jobs), long=len(asked.jobs) > 100)
+    return Born(ids=list(ids))
+
+
+@router.post("/{party}/attempts/{job}/{fence}/lock", summary="Take a lock", responses=PROBLEMS)
+async def take_lock(party: Key, job: JobId, fence: Fence, asked: Locking, hands: Asked) -> Taken:
+    """Never waits. An attempt that cannot go on without it is settled as `locked`, and starts again once it is free."""
+    return Taken(
+        taken=await _said(
+            hands,
+            lambda external: external.take_lock(party, job, fence, asked.name, until=asked.until, amount=asked.amount),
+        )
+    )
+
+
+async def _said(hands: Hands, call: Callable[[External], T], *, long: bool = False) -> T:
+    return await hands.run(lambda control: call(control.external), long=long)
+
+
+def _shown(party: Party) -> PartyShown:
+    return PartyShown(
+        party=party.key, name=party.name, owner=party.owner, slots=party.slots, lease_s=party.lease_s,
+        alive_every_s=party.lease_s / 3, lanes=[{"type": type_, "stage": stage} for type_, stage in party.lanes],
+    )  # fmt: skip

@@ -1,0 +1,155 @@
+"""Files in a job's folder, and what its attempts wrote."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import partial
+from typing import Annotated, Any
+
+from fastapi import Path, Query, Request
+from starlette.responses import Response, StreamingResponse
+
+from spinney.client.answers import File, Put
+from spinney.control import Control
+from spinney.control.uploading import Uploads
+from spinney.model.errors import NoSuch
+from spinney.model.jobs import Attempt
+from spinney.node import folders
+from spinney.params.masking import Veil
+from spinney.server.api.parsing import routes
+from spinney.server.api.shapes import Fence, JobId
+from spinney.server.asking import Asked, Hands, perhaps
+from spinney.server.bodies import LargeBody
+from spinney.server.files import putting, spool
+from spinney.server.files.answers import BINARY, TEXT, answer
+from spinney.server.files.content import listed, opened
+from spinney.server.files.following import counted, follow, require_room
+from spinney.server.problems import documented
+
+router = routes("files")
+_BYTES = {"schema": {"type": "string", "format": "binary"}}
+_PARTIAL: dict[int | str, dict[str, Any]] = {
+    200: {"description": "The file.", "content": {BINARY: _BYTES}},
+    206: {"description": "The part that `Range` asks for.", "content": {BINARY: _BYTES}},
+    304: {"description": "It is as `If-None-Match` has it."},
+}
+_OUTPUT: dict[int | str, dict[str, Any]] = {
+    200: {"description": "The output.", "content": {"text/plain": _BYTES}},
+    206: {"description": "The part that `Range` asks for.", "content": {"text/plain": _BYTES}},
+    304: {"description": "It is as `If-None-Match` has it."},
+}
+FilePath = Annotated[str, Path(description="Its path in the job's folder.", examples=["scans/page-1.tif"])]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Files:
+    """The files of a job."""
+
+    items: Sequence[File]
+    more: bool
+    """There are more than can be listed."""
+    next: None = None
+
+
+class Stream(StrEnum):
+    """Where an attempt wrote to."""
+
+    STDOUT = "stdout"
+    STDERR = "stderr"
+
+
+@router.get("/jobs/{job}/files", summary="List the files of a job", responses=documented(404, 409))
+async def list_files(job: JobId, hands: Asked, request: Request) -> Files:
+    """All below its folder, by path; output and the like are in `.spinney`."""
+    found, whole = await listed(hands, request.app.state.folders, job)
+    return Files(items=[File(path=name, kind=e.kind, size=e.size) for name, e in found], more=not whole)
+
+
+@router.get(
+    "/jobs/{job}/files/{path:path}", summary="Download a file of a job", response_class=Response,
+    responses=documented(404, 409, 416) | _PARTIAL,
+)  # fmt: skip
+async def download(job: JobId, path: FilePath, hands: Asked, request: Request) -> Response:
+    """The file, or a part of it (`Range: bytes=…`, one range). Links are not followed."""
+    content = await opened(hands, request.app.state.folders, job, path)
+    return await answer(request, content, media_type=BINARY, name=path.rpartition("/")[2])
+
+
+@router.put(
+    "/jobs/{job}/files/{path:path}", summary="Upload a file into a job's folder", status_code=201,
+    responses=documented(404, 408, 409, 413), dependencies=[LargeBody],
+    openapi_extra={"requestBody": {"required": True, "content": {BINARY: _BYTES}}},
+)  # fmt: skip
+async def upload(job: JobId, path: FilePath, hands: Asked, request: Request) -> Put:
+    """The body is the file. For operators, and for who submitted the job; not while the job is at work. What is there
+    of that name is replaced, once the whole file has come."""
+    root = request.app.state.folders
+    path = spool.checked(path)
+
+    def require(control: Control) -> None:
+        control.part(Uploads).require_may_put(job)
+        putting.require_here(control.store, root, job)
+
+    await hands.run(require)
+    size = 0
+    with spool.upload(root) as files:
+        with files.writing(path) as file:
+            async for piece in request.stream():
+                size += len(piece)
+                await asyncio.to_thread(file.write, piece)
+        await hands.run(require)  # it may have begun meanwhile
+        await asyncio.to_thread(putting.put, root, job, files.files)
+    return Put(path=path, size=size)
+
+
+@router.get(
+    "/jobs/{job}/attempts/{fence}/{stream}", summary="Read the output of an attempt", response_class=Response,
+    responses=documented(404, 409, 416) | _OUTPUT,
+)  # fmt: skip
+async def read_output(
+    job: JobId,
+    fence: Fence,
+    stream: Stream,
+    hands: Asked,
+    request: Request,
+    follow_: Annotated[
+        bool, Query(alias="follow", description="Go on until the attempt has ended.")
+    ] = False,
+    start: Annotated[int, Query(ge=0, le=2**62, description="With `follow`: from this byte on.")] = 0,
+) -> Response:
+    """What the attempt wrote to stdout or stderr, as text; also while it runs. Secret parameters are masked."""
+    attempt, veil = await hands.run(lambda control: (_attempt(control, job, fence), control.look.veil(job)))
+    path = f"{folders.OWN}/{attempt.stage}.{fence}.{stream}"
+    if follow_:
+        require_room(request.app)
+        return StreamingResponse(_tail(hands, request, attempt, path, start, veil), media_type=TEXT)
+    try:
+        content = await opened(hands, request.app.state.folders, job, path)
+    except NoSuch:
+        return Response(media_type=TEXT)  # files are made at the first byte
+    return await answer(request, content, media_type=TEXT, name=None)
+
+
+async def _tail(
+    hands: Hands, request: Request, attempt: Attempt, path: str, start: int, veil: Veil
+) -> AsyncIterator[bytes]:
+    job, fence = attempt.job_id, attempt.fence
+
+    async def ended() -> bool:
+        again = await perhaps(request)
+        if again is None or again.asker.rights != hands.asker.rights:
+            return True  # who asks may no more, or something else
+        return (await hands.run(lambda control: _attempt(control, job, fence))).ended_us is not None
+
+    with counted(request.app):
+        open_ = partial(opened, hands, request.app.state.folders, job, path)
+        async for piece in follow(open_, ended, start=start, veil=veil):
+            yield piece
+
+
+def _attempt(control: Control, job_id: int, fence: int) -> Attempt:
+    found = next((a for a in control.look.attempts(job_id) if a.fence == fence), None)
+    if found is None:
+        raise NoSuch(f"job {job_id} has no attempt {fence}; its history lists them")
+    return found

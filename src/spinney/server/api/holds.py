@@ -1,0 +1,62 @@
+"""Holds: stops with a reason."""
+
+from typing import Annotated
+
+from fastapi import Path, Query
+from pydantic import Field
+from starlette.background import BackgroundTask
+
+from spinney.model.holds import Hold, Scope
+from spinney.server.api.parsing import routes, told
+from spinney.server.api.shapes import All, Asking, Moment, Word
+from spinney.server.asking import Asked, Hands
+from spinney.server.problems import documented
+
+router = routes("holds")
+HoldId = Annotated[int, Path(alias="hold", ge=1, le=2**62, description="Its number.")]
+
+
+class HoldAsked(Asking):
+    """What is to be held, and why."""
+
+    scope: Annotated[Scope, Field(strict=False)] = Field(examples=["queue"])
+    name: Annotated[str, Field(max_length=500, pattern=r"^[^\x00-\x1f\x7f]*$")] = Field(
+        default="",
+        description="Of the queue, type, collection or submitter; a job's number for `tree` and `job`; else empty.",
+        examples=["slow"],
+    )  # fmt: skip
+    reason: Word = Field(description="Why; shown to everybody.", examples=["the receiver is being repaired"])
+    until: Moment | None = Field(default=None, description="It ends by itself at this time.")
+
+
+@router.get("/holds", summary="List holds")
+async def list_holds(hands: Asked) -> All[Hold]:
+    """Those in force, oldest first."""
+    return await hands.run(lambda control: All(items=control.look.holds()))
+
+
+@router.post("/holds", summary="Lay a hold", status_code=201, responses=documented(404, 409, 415))
+async def lay_hold(asked: HoldAsked, hands: Asked) -> Hold:
+    """When this answers nothing that it covers is claimed any more; that jobs stand as `held` follows."""
+    done = await hands.run(
+        lambda control: control.holds.lay(asked.scope, asked.name, reason=asked.reason, until_us=asked.until)
+    )
+    return _swept(hands, done, 201)
+
+
+@router.delete("/holds/{hold}", summary="Release a hold", responses=documented(404, 409))
+async def lift_hold(
+    hold: HoldId, hands: Asked, reason: Annotated[Word | None, Query(description="Why; kept in the audit.")] = None
+) -> Hold:
+    """What no other hold covers goes on."""
+    done = await hands.run(lambda control: control.holds.lift(hold, reason=reason))
+    return _swept(hands, done, 200)
+
+
+def _swept(hands: Hands, hold: Hold, status: int) -> Hold:
+    """The hold; what it covers follows after the answer, unless a node is quicker."""
+
+    async def sweep() -> None:
+        await hands.run(lambda control: control.holds.sweep(), long=True)
+
+    return told(hold, status, background=BackgroundTask(sweep))

@@ -1,0 +1,41 @@
+"""The OpenAPI document of the API: of what is under its prefix alone, with the problems described once and an
+example of everything."""
+
+from typing import Any
+
+from fastapi import FastAPI
+from fastapi.openapi.utils import get_openapi
+from fastapi.routing import APIRoute
+
+from spinney.server.api import examples
+from spinney.server.asking import Asked
+from spinney.server.problems import Problem, documented
+
+_OF_BODIES = {str(status): documented(status)[status] for status in (408, 413, 415)}
+"""What may be wrong with any body: it comes too slowly, is too long, or is nothing that is understood."""
+
+
+def add_to(app: FastAPI, prefix: str) -> None:
+    """``openapi.json`` below the prefix."""
+
+    @app.get(f"{prefix}/openapi.json", include_in_schema=False)
+    async def openapi(hands: Asked) -> dict[str, Any]:
+        return document(app, prefix)
+
+
+def document(app: FastAPI, prefix: str) -> dict[str, Any]:
+    """The document, made once."""
+    if app.openapi_schema is None:
+        routes = [r for r in app.routes if isinstance(r, APIRoute) and r.path.startswith(prefix)]
+        made = get_openapi(
+            title=app.title, version=app.version, summary=app.summary, routes=routes,
+            servers=[{"url": "/", "description": "This server"}],
+        )  # fmt: skip
+        schemas = made.setdefault("components", {}).setdefault("schemas", {})
+        schemas["Problem"] = Problem.model_json_schema(ref_template="#/components/schemas/{model}")
+        for operation in (found for item in made["paths"].values() for found in item.values()):
+            if "requestBody" in operation:
+                operation["responses"] = _OF_BODIES | operation["responses"]
+            examples.add_to(operation, schemas)
+        app.openapi_schema = made
+    return app.openapi_schema

@@ -1,0 +1,78 @@
+"""The application put together: what each request passes, and what runs beside."""
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+
+from fastapi import FastAPI
+
+from spinney.server import api, auditing, guarding, heads, health, measuring, metrics, problems, ui
+from spinney.server.asking import Identity, now_us
+from spinney.server.delivering import Deliverer
+from spinney.server.events import routes as events
+from spinney.server.settings import ServerSettings
+from spinney.server.stores import Stores
+from spinney.server.watching import Watching
+from spinney.stores.contract import Store
+from spinney.waking import wake_all
+
+
+@dataclass(frozen=True, kw_only=True)
+class Parts:
+    """What an application works with."""
+
+    settings: ServerSettings
+    open_store: Callable[[], Store]
+    folders: Path
+    """The folder root."""
+    run_dir: str | None
+    """Where nodes of this host listen for nudges."""
+    identity: Callable[[Stores, ServerSettings], Identity]
+
+
+def make(parts: Parts) -> FastAPI:
+    """The application; it opens nothing before it is started."""
+    stores = Stores(parts.open_store, threads=parts.settings.threads)
+    app = FastAPI(
+        title="Spinney",
+        version=version("spinney"),
+        summary="Durable batch processing for long pipelines on machines of your own",
+        openapi_url=None,
+        docs_url=None,  # they would load scripts from other hosts
+        redoc_url=None,
+        redirect_slashes=False,  # an address with one more is another, and not there
+        lifespan=_lifespan(stores),
+    )
+    app.state.settings, app.state.stores, app.state.run_dir = parts.settings, stores, parts.run_dir
+    app.state.folders = parts.folders
+    app.state.identity = parts.identity(stores, parts.settings)
+    app.state.beside = []  # pieces that live as long as the application, in the order in which they start
+    app.state.beside += [
+        Watching(stores, now_us=now_us, nudge=lambda store: wake_all(store, parts.run_dir)),
+        Deliverer(stores, private=parts.settings.webhook_private),
+    ]
+    auditing.add_to(app)
+    problems.add_to(app)
+    health.add_to(app)
+    events.add_to(app)
+    metrics.add_to(app)
+    api.add_to(app)
+    ui.add_to(app)
+    heads.add_to(app)
+    guarding.add_to(app, parts.settings)
+    measuring.add_to(app, parts.settings)
+    return app
+
+
+def _lifespan(stores: Stores) -> Callable[[FastAPI], AbstractAsyncContextManager[None]]:
+    @asynccontextmanager
+    async def running(app: FastAPI) -> AsyncIterator[None]:
+        async with AsyncExitStack() as stack:
+            await stack.enter_async_context(stores)
+            for beside in app.state.beside:
+                await stack.enter_async_context(beside)
+            yield
+
+    return running

@@ -1,0 +1,102 @@
+"""What comes of a request's body: counted and timed, so that no memory, disk or connection is anybody's to fill.
+
+A route whose body goes to disk as it comes may take more than others: it says so by ``dependencies=[LargeBody]`` and
+reads ``request.stream()`` (FastAPI reads JSON and forms that it declares before it looks at what a route depends on).
+"""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any
+
+from fastapi import Depends, Request
+
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+
+KEY = "spinney.body"
+"""Where the scope of a request has its Body."""
+PACE_BYTES_S = 1_000
+"""What comes more slowly than this on the average, beyond the first patience, is cut off: else one byte now and then
+would keep a connection for ever."""
+
+SMALL_BYTES = 65_536
+PLAIN = "identity"
+"""The only coding of bodies: what is unpacked here might be a thousand times as long."""
+
+
+class Unfit(Exception):
+    """A body that is not taken: the status and the sentence of the answer."""
+
+    def __init__(self, status: int, sentence: str) -> None:
+        super().__init__(sentence)
+        self.status, self.sentence = status, sentence
+
+
+class Body:
+    """A body on its way. ``receive`` is ASGI's, and raises Unfit."""
+
+    def __init__(
+        self, receive: Receive, *, announced: int | None, most: int, patience_s: float, coding: str = PLAIN
+    ) -> None:
+        """``coding``: what Content-Encoding says."""
+        self.most = most
+        """In bytes. May be raised until the first is read."""
+        self.failed: Unfit | None = None
+        self._receive, self._announced, self._patience_s = receive, announced, patience_s
+        self._coding = coding
+        self._taken, self._waited_s = 0, 0.0
+        self._whole = False
+
+    async def receive(self) -> Message:
+        if self._whole:
+            return await self._receive()  # only that the other has gone can still be told
+        if self._coding.lower() != PLAIN:
+            raise self._unfit(415, f"the body is coded as {self._coding!r:.100}; send it as it is")
+        if self._announced is not None and self._announced > self.most:
+            raise self._unfit(413, self._too_large())  # before "100 Continue" is said
+        begun = time.monotonic()
+        try:
+            async with asyncio.timeout(self._left_s()):
+                message = await self._receive()
+        except TimeoutError:
+            raise self._unfit(408, "the body comes too slowly; send it faster, or in smaller parts") from None
+        self._waited_s += time.monotonic() - begun
+        self._taken += len(message.get("body", b""))
+        self._whole = not message.get("more_body", False)
+        if self._taken > self.most:
+            raise self._unfit(413, self._too_large())
+        return message
+
+    def _left_s(self) -> float:
+        return min(self._patience_s, self._patience_s + self._taken / PACE_BYTES_S - self._waited_s)
+
+    def _too_large(self) -> str:
+        return f"the body is longer than {self.most:,} bytes; send less at a time, or have [server] allow more"
+
+    def _unfit(self, status: int, sentence: str) -> Unfit:
+        self.failed = Unfit(status, sentence)
+        return self.failed
+
+
+def raise_bound(request: Request) -> None:
+    """Let this body be as long as uploads may: for a route that reads some of its bodies to disk."""
+    body: Body = request.scope[KEY]
+    body.most = max(body.most, request.app.state.settings.upload_max_bytes)
+
+
+async def _large(request: Request) -> None:
+    raise_bound(request)
+
+
+LargeBody = Depends(_large)
+"""Of a route that writes its body to disk as it comes: up to ``upload_max_bytes``."""
+
+
+async def _small(request: Request) -> None:
+    body: Body = request.scope[KEY]
+    body.most = SMALL_BYTES
+
+
+SmallBody = Depends(_small)
+"""Of a form that anybody may send."""

@@ -1,0 +1,171 @@
+"""One connection: whose it is, how long and how large the head of a request may be, how slow its other end, and how
+many there may be.
+
+What has not the form of HTTP is refused by the parser (llhttp, strict: a length given twice, or beside chunks, is a
+way to smuggle a second request past a proxy). What comes behind the chunks of a body (trailers) is not looked at:
+uvicorn would put it among the headers that a proxy has checked.
+"""
+
+import asyncio
+import socket
+import struct
+from typing import Any
+
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+
+from spinney.server.problems import AGAIN_S, of_status, problem
+
+HEAD_S = 10.0
+"""So long a connection may take to send the head of a request."""
+REST_S = 5.0
+"""So long what is left of a body may still come when the answer has been given."""
+READ_S = 60.0
+"""So long a client may take nothing of an answer."""
+ADDRESS_MAX_BYTES = 16_384
+HEAD_MAX_BYTES = 65_536
+HEADERS_MAX = 100
+_PEERCRED = struct.Struct("3i")
+
+
+class Connection(HttpToolsProtocol):
+    """uvicorn's, with the peer of a Unix socket and with these limits."""
+
+    head_s = HEAD_S
+    rest_s = REST_S
+    read_s = READ_S
+    _timer: asyncio.TimerHandle | None = None
+    _reader: asyncio.TimerHandle | None = None
+    _answering: RequestResponseCycle | None = None
+    _in_head = True
+    _whole = True
+    _head_bytes = 0
+    _fault = 400, "this is no HTTP/1.1; send a request that is"
+
+    def __init__(self, *args: Any, **more: Any) -> None:
+        super().__init__(*args, **more)
+        # uvicorn would answer in a form of its own.
+        self._most, self.limit_concurrency = self.limit_concurrency, None
+
+    # --- the connection -------------------------------------------------------------------
+
+    def connection_made(self, transport: Any) -> None:
+        super().connection_made(transport)
+        sock = transport.get_extra_info("socket")
+        if sock is not None and sock.family == socket.AF_UNIX:
+            pid, uid, _ = _PEERCRED.unpack(sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEERCRED.size))
+            self.client = (f"uid:{uid}", pid)
+        self._close_after(self.head_s)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._in_time()
+        self.resume_writing()
+        self.pipeline.clear()
+        if self._answering is not None and not self._answering.response_complete:
+            # uvicorn tells only the request that came last, and what others still say would be a fault.
+            self._answering.disconnected = True
+            self._answering.message_event.set()
+        super().connection_lost(exc)
+
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
+        self._answering = cycle
+        super()._start_asgi_task(cycle, app)
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        if not self._in_head or self.transport.is_closing():
+            return
+        self._head_bytes += len(data)
+        if self._head_bytes > HEAD_MAX_BYTES:
+            self._fault = _HEAD
+            self.send_400_response("")
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._reader = self._reader or self.loop.call_later(self.read_s, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        if self._reader is not None:
+            self._reader.cancel()
+            self._reader = None
+
+    # --- what the parser finds ------------------------------------------------------------
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        self._in_head, self._whole, self._head_bytes = True, False, 0
+        if self._timer is None:
+            self._close_after(self.head_s)
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        if self._in_head:
+            super().on_header(name, value)
+
+    def on_headers_complete(self) -> None:
+        self._in_time()
+        self._in_head = False
+        if len(self.url) > ADDRESS_MAX_BYTES:
+            self._refuse(*_ADDRESS)
+        if len(self.headers) > HEADERS_MAX or sum(map(_length, self.headers)) > HEAD_MAX_BYTES:
+            self._refuse(*_HEAD)
+        if self._most is not None and len(self.connections) > self._most:
+            self._refuse(*_FULL)
+        super().on_headers_complete()
+
+    def on_message_complete(self) -> None:
+        self._in_time()
+        self._whole = True
+        super().on_message_complete()
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        if not self._whole and not self._in_head and self.cycle.response_complete:
+            self._close_after(self.rest_s)
+
+    # --- refusing -------------------------------------------------------------------------
+
+    def send_400_response(self, msg: str) -> None:
+        """In the form of all refusals."""
+        status, sentence = self._fault
+        headers = {"Connection": "close", "X-Content-Type-Options": "nosniff"}
+        if status == _FULL[0]:
+            headers["Retry-After"] = str(AGAIN_S)
+            answer = problem(status, "busy", "No room now", sentence, headers=headers)
+        else:
+            answer = of_status(status, sentence, headers=headers)
+        head = [b"HTTP/1.1 %d Refused\r\n" % status, *(b"%b: %b\r\n" % header for header in answer.raw_headers)]
+        self.transport.write(b"".join([*head, b"\r\n", bytes(answer.body)]))
+        self.transport.close()
+
+    def _refuse(self, status: int, sentence: str) -> None:
+        """What is raised in the parser's calls ends in ``send_400_response``."""
+        self._fault = status, sentence
+        raise ValueError(sentence)
+
+    def _close_after(self, seconds: float) -> None:
+        self._in_time()
+        self._timer = self.loop.call_later(seconds, self._too_slow)
+
+    def _in_time(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _too_slow(self) -> None:
+        self._timer = None
+        if not self.transport.is_closing():
+            self.transport.close()
+
+
+_ADDRESS = 414, f"the address is longer than {ADDRESS_MAX_BYTES:,} bytes; send what is long in the body"
+_HEAD = 431, f"the head has more than {HEADERS_MAX} headers or {HEAD_MAX_BYTES:,} bytes; send fewer, or shorter ones"
+_FULL = 503, "as many connections are open as this server has room for; come again in a moment"
+
+
+def _length(header: tuple[bytes, bytes]) -> int:
+    return len(header[0]) + len(header[1]) + len(": \r\n")
+
+
+def with_limits(*, head_s: float = HEAD_S, rest_s: float = REST_S, read_s: float = READ_S) -> type[Connection]:
+    """The class of connections with other limits, for uvicorn, which makes them itself."""
+    return type("Connection", (Connection,), {"head_s": head_s, "rest_s": rest_s, "read_s": read_s})

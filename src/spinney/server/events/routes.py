@@ -1,0 +1,66 @@
+"""The addresses of event streams: one for programs, one for pages."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, FastAPI, Header, Query, Request
+from starlette.responses import Response
+
+from spinney.model.errors import UsageError
+from spinney.server.api.parsing import routes
+from spinney.server.asking import Asked, perhaps
+from spinney.server.events.feed import Feed
+from spinney.server.events.history import History
+from spinney.server.events.streaming import MEDIA_TYPE, stream
+from spinney.server.events.topics import TOPICS_MAX, topic
+from spinney.server.problems import TooMany
+
+api = routes("events")
+"""For programs."""
+page = APIRouter()
+"""For pages, which are not told of in the document of the API."""
+AGAIN_S = 10.0
+
+
+def add_to(app: FastAPI) -> None:
+    """The feed, for as long as the application lives, and its addresses."""
+    app.state.feed = Feed(app.state.stores)
+    app.state.history = History(app.state.stores)
+    app.state.beside += [app.state.feed, app.state.history]
+    app.router.routes.extend(api.routes)
+    app.include_router(page, include_in_schema=False)
+
+
+@page.get("/events", response_class=Response)
+@api.get(
+    "/events",
+    summary="Watch what changes",
+    response_class=Response,
+    responses={200: {"description": "Server-sent events, each a topic's new state.",
+                     "content": {MEDIA_TYPE: {"schema": {"type": "string"}}}}},
+)  # fmt: skip
+async def events(
+    request: Request,
+    hands: Asked,
+    topics: Annotated[
+        list[str],
+        Query(alias="topic", min_length=1, max_length=TOPICS_MAX, examples=["job:17", "overview"],
+              description="What to watch; may be repeated: `overview`, `batches`, `jobs`, `queues`, `nodes`, `holds`, "
+              "`locks`, `schedules`, `failures`, `job:17`, `tree:17`, `jobs:state=failed&type=fetch`."),
+    ],
+    last_event_id: Annotated[str | None, Header(description="Go on behind this event; browsers send it.")] = None,
+) -> Response:  # fmt: skip
+    """Server-sent events. Each is named after its topic and bears its new state as JSON, whole, so that between two
+    looks (a second, more for what takes long to look at) the last state counts. A stream that comes back with
+    `Last-Event-ID` is told the states that have changed since; one that a restarted server does not know, all."""
+    found = [topic(name) for name in dict.fromkeys(topics)]
+    if any(not name.isprintable() for name in topics):
+        raise UsageError("a topic has a character that cannot be printed; mend its name")
+    feed: Feed = request.app.state.feed
+    if feed.streams >= request.app.state.settings.streams_max:
+        raise TooMany("as many streams are open as this server has room for; close some, or come again later", AGAIN_S)
+
+    async def may() -> bool:
+        again = await perhaps(request)
+        return again is not None and again.asker.rights == hands.asker.rights
+
+    return stream(feed, feed.watch(found, hands, last=last_event_id), may)

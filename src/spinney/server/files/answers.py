@@ -1,0 +1,53 @@
+"""A file as an answer: whole or in part, never shown by a browser as a page of ours."""
+
+from collections.abc import Mapping
+from email.utils import quote
+from urllib.parse import quote as percent
+
+from fastapi import Request
+from starlette.responses import Response, StreamingResponse
+
+from spinney.server.files.content import Content, pieces_of
+from spinney.server.files.ranges import Unsatisfiable, asked, fits
+from spinney.server.problems import of_status
+
+BINARY = "application/octet-stream"
+TEXT = "text/plain; charset=utf-8"
+_SANDBOX = "default-src 'none'; sandbox"
+
+
+async def answer(request: Request, content: Content, *, media_type: str, name: str | None) -> Response:
+    """The file, or the part that the request asks for. ``name``: as what a browser keeps it; None: it shows it."""
+    size, etag = await content.seen()
+    headers = {"Accept-Ranges": "bytes", "Content-Security-Policy": _SANDBOX} | _kept_as(name)
+    if etag is not None:
+        headers["ETag"] = etag
+        if fits(request.headers.get("if-none-match"), etag):
+            return Response(status_code=304, headers=headers)
+    try:
+        wanted = asked(_range(request.headers, etag), size)
+    except Unsatisfiable:
+        return of_status(
+            416, f"the file has {size:,} bytes; ask for a part of these",
+            instance=request.url.path, headers={"Content-Range": f"bytes */{size}"},
+        )  # fmt: skip
+    part = range(size) if wanted is None else wanted
+    headers["Content-Length"] = str(len(part))
+    if wanted is not None:
+        headers["Content-Range"] = f"bytes {part.start}-{part.stop - 1}/{size}"
+    return StreamingResponse(
+        pieces_of(content, part), 200 if wanted is None else 206, headers=headers, media_type=media_type
+    )
+
+
+def _range(headers: Mapping[str, str], etag: str | None) -> str | None:
+    """What Range says, where If-Range lets it count."""
+    condition = headers.get("if-range")
+    return headers.get("range") if condition is None or (etag is not None and condition == etag) else None
+
+
+def _kept_as(name: str | None) -> dict[str, str]:
+    if name is None:
+        return {}
+    plain = quote("".join(c if c.isascii() and c.isprintable() else "_" for c in name))
+    return {"Content-Disposition": f"attachment; filename=\"{plain}\"; filename*=UTF-8''{percent(name, safe='')}"}

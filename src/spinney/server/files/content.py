@@ -1,0 +1,149 @@
+"""What is in a job's folder, for who may see the job: read here, or through a node of the host where it is.
+
+What the engine keeps there itself (output, parameters) may have a secret in it: it is shown without.
+"""
+
+import asyncio
+import os
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import BinaryIO, Protocol
+
+from spinney.control import Control
+from spinney.model.errors import NoSuch, Refused
+from spinney.model.homes import Entry
+from spinney.node import folders, pieces
+from spinney.node.job_files import JobFiles, elsewhere, job_files
+from spinney.params.masking import OPEN, Veil
+from spinney.server.asking import Hands
+
+PIECE_BYTES = 2**18
+_PARAMETERS = ".params.json"
+"""Of the files in which programs are given their parameters."""
+LISTED_MAX = 10_000
+"""Names in one listing of a whole folder."""
+
+
+class Content(Protocol):
+    """A file, open."""
+
+    async def seen(self) -> tuple[int, str | None]:
+        """How long it is now, and a tag that changes with it (None: nobody can tell)."""
+
+    async def read(self, start: int, length: int) -> bytes:
+        """A piece; shorter than asked for where the file ends."""
+
+
+async def opened(hands: Hands, root: Path, job_id: int, path: str) -> Content:
+    """A file in a job's folder. Raises NoSuchJob, NoSuch, Refused."""
+    own = path.split("/")[0] == folders.OWN
+
+    def look(control: Control) -> tuple[bool, Veil]:
+        veil = control.look.veil(job_id)
+        return elsewhere(control.store, job_id, root) is None, veil if own else OPEN
+
+    here, veil = await hands.run(look)
+    if veil is not OPEN and path.endswith(_PARAMETERS):
+        raise Refused(f"{path!r} has the parameters of job {job_id}, and some are secret; its page shows the others")
+    if not here:
+        return _There(hands=hands, root=root, job_id=job_id, path=path, veil=veil)
+    fd = await asyncio.to_thread(pieces.open_file, root, job_id, path)
+    return _Here(file=os.fdopen(fd, "rb", buffering=0), veil=veil)
+
+
+async def pieces_of(content: Content, wanted: range) -> AsyncIterator[bytes]:
+    """The bytes of a part, a piece at a time."""
+    at = wanted.start
+    while at < wanted.stop:
+        piece = await content.read(at, min(PIECE_BYTES, wanted.stop - at))
+        if not piece:
+            return  # it became shorter meanwhile
+        at += len(piece)
+        yield piece
+
+
+async def listed(hands: Hands, root: Path, job_id: int) -> tuple[list[tuple[str, Entry]], bool]:
+    """All files below a job's folder by their paths, and whether that is all. Raises NoSuchJob, Refused."""
+
+    def look(control: Control) -> tuple[list[tuple[str, Entry]], bool]:
+        control.look.job(job_id)
+        folder = _files(control, root, job_id)
+        found: list[tuple[str, Entry]] = []
+        todo = [""]
+        while todo:
+            path = todo.pop()
+            for entry in folder.names(path, must=bool(path)):
+                name = f"{path}/{entry.name}" if path else entry.name
+                if entry.kind == "folder":
+                    todo.append(name)
+                elif len(found) == LISTED_MAX:
+                    return sorted(found), False
+                else:
+                    found.append((name, entry))
+        return sorted(found), True
+
+    return await hands.run(look, long=True)
+
+
+@dataclass(slots=True, kw_only=True)
+class _Here:
+    file: BinaryIO
+    """Closed when nobody has it any more."""
+    veil: Veil
+
+    async def seen(self) -> tuple[int, str | None]:
+        found = os.fstat(self.file.fileno())
+        return found.st_size, f'"{found.st_mtime_ns:x}-{found.st_size:x}"'
+
+    async def read(self, start: int, length: int) -> bytes:
+        return await asyncio.to_thread(self.veil.piece, self._read, start, length)
+
+    def _read(self, start: int, length: int) -> bytes:
+        return os.pread(self.file.fileno(), length, start)
+
+
+@dataclass(slots=True, kw_only=True)
+class _There:
+    hands: Hands
+    root: Path
+    job_id: int
+    path: str
+    veil: Veil
+
+    async def seen(self) -> tuple[int, str | None]:
+        above, _, name = self.path.rpartition("/")
+
+        def look(control: Control) -> int:
+            for entry in _files(control, self.root, self.job_id).names(above):
+                if entry.name == name and entry.kind == "file":
+                    return entry.size
+            raise NoSuch(
+                f"{self.path!r} in the folder of job {self.job_id} is not there; 'spinney files {self.job_id}' lists "
+                f"what there is"
+            )
+
+        return await self.hands.run(look, long=True), None
+
+    async def read(self, start: int, length: int) -> bytes:
+        def look(control: Control) -> bytes:
+            read = partial(_piece, _files(control, self.root, self.job_id), self.path)
+            return self.veil.piece(read, start, length)
+
+        return await self.hands.run(look, long=True)
+
+
+def _files(control: Control, root: Path, job_id: int) -> JobFiles:
+    return job_files(control.store, job_id, root, clock=control.clock, nudge=control.nudge)
+
+
+def _piece(files: JobFiles, path: str, start: int, length: int) -> bytes:
+    found = bytearray()
+    for piece in files.content(path, start=start):
+        found += piece
+        if len(found) >= length:
+            break
+    return bytes(found[:length])
+
+

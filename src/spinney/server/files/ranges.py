@@ -1,0 +1,35 @@
+"""Parts of a file, as a request asks for them (RFC 9110, section 14)."""
+
+import re
+
+_ONE = re.compile(r"bytes\s*=\s*(?:(\d{1,18})\s*-\s*(\d{1,18})?|-\s*(\d{1,18}))\s*", re.IGNORECASE)
+
+
+class Unsatisfiable(Exception):
+    """The file has no such part."""
+
+
+def asked(header: str | None, size: int) -> range | None:
+    """The bytes that one range asks for; None: all, also where it is no single range of bytes. Raises
+    Unsatisfiable."""
+    found = _ONE.fullmatch(header or "")
+    if found is None:
+        return None
+    first, last, suffix = found.groups()
+    if suffix is not None:
+        wanted = range(max(0, size - int(suffix)), size)
+    elif last is not None and int(last) < int(first):
+        return None
+    else:
+        wanted = range(int(first), size if last is None else min(size, int(last) + 1))
+    if not wanted:
+        raise Unsatisfiable
+    return wanted
+
+
+def fits(header: str | None, etag: str) -> bool:
+    """Whether one of the tags of If-None-Match is this one, weakly or not."""
+    if header is None:
+        return False
+    tags = [tag.strip().removeprefix("W/") for tag in header.split(",")]
+    return "*" in tags or etag in tags

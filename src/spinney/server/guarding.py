@@ -1,0 +1,143 @@
+"""What stands before every route: the Host is ours, the address means one thing, bodies are bounded, pages protected.
+
+The Host is checked on loopback, too: else any page in a browser on this machine could reach the server under a name
+of its own that leads here (DNS rebinding).
+
+Answers are kept by nobody (``no-store``) unless they say otherwise, as files do that bear a digest in their address.
+A fault of the server's own ends here: it is logged once, and its answer is as bare as all others.
+"""
+
+import re
+from collections.abc import Awaitable, Callable, MutableMapping
+from ipaddress import ip_address
+from typing import Any
+from urllib.parse import urlsplit
+
+from fastapi import FastAPI, Request
+from starlette.requests import ClientDisconnect
+
+from spinney.server import targets
+from spinney.server.bodies import KEY, PLAIN, Body, Message, Receive, Unfit
+from spinney.server.problems import of_error, of_status
+from spinney.server.settings import ServerSettings
+
+Scope = MutableMapping[str, Any]
+Send = Callable[[Message], Awaitable[None]]
+App = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+HEADERS = (
+    (
+        b"content-security-policy",
+        b"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; "
+        b"connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+    ),
+    (b"x-content-type-options", b"nosniff"),
+    (b"x-frame-options", b"DENY"),
+    (b"referrer-policy", b"same-origin"),
+    (b"cross-origin-opener-policy", b"same-origin"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+    (b"permissions-policy", b"camera=(), geolocation=(), microphone=()"),
+    (b"cache-control", b"no-store"),
+)
+"""Of every answer that has not one of its own."""
+ONLY_HTTPS = (b"strict-transport-security", b"max-age=31536000")
+_CLOSE = {"Connection": "close"}
+_NO_HOST = re.compile(r"[@/\\?#\s]")
+
+
+def add_to(app: FastAPI, settings: ServerSettings) -> None:
+    """Before all that is in ``app`` already."""
+    app.add_middleware(Guard, settings=settings)
+
+
+class Guard:
+    """ASGI, without the layers of BaseHTTPMiddleware: event streams pass as they are."""
+
+    def __init__(self, app: App, settings: ServerSettings) -> None:
+        self._app, self._settings = app, settings
+        self._headers = (*HEADERS, ONLY_HTTPS) if settings.https else HEADERS
+        self._hosts = {_name(host) for host in (settings.host, *settings.hosts)}
+        if settings.url is not None:
+            self._hosts.add(urlsplit(settings.url).hostname or "")
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        headers = dict(scope["headers"])
+        announced = headers.get(b"content-length", b"")
+        body = scope[KEY] = Body(
+            receive,
+            announced=int(announced) if announced.isdigit() else None,
+            most=self._settings.body_max_bytes,
+            patience_s=self._settings.body_patience_s,
+            coding=headers.get(b"content-encoding", PLAIN.encode()).decode("latin-1"),
+        )
+        begun = False
+
+        async def guarded(message: Message) -> None:
+            nonlocal begun
+            if message["type"] == "http.response.start":
+                if body.failed is not None and not begun:
+                    # What the route made of a body that was cut off is nobody's answer.
+                    raise body.failed
+                begun = True
+                there = {name.lower() for name, _ in message["headers"]}
+                message["headers"] = [*message["headers"], *((n, v) for n, v in self._headers if n not in there)]
+            await send(message)
+
+        refusal = self._refusal(scope)
+        if refusal is not None:
+            await refusal(scope, receive, guarded)
+            return
+        try:
+            await self._app(scope, body.receive, guarded)
+        except Unfit as unfit:
+            if begun:
+                return
+            body.failed = None
+            answer = of_status(unfit.status, unfit.sentence, instance=scope["path"], headers=_CLOSE)
+            await answer(scope, receive, guarded)
+        except ClientDisconnect:
+            pass  # in the middle of a body: nobody is there to be answered, and it is no fault
+        except Exception as error:
+            if begun:
+                raise  # who serves logs it, and closes the connection: the answer is cut off
+            # Here, and not outside of everything: there it would be logged a second time, and its answer unprotected.
+            told = scope["app"].exception_handlers.get(Exception)
+            answer = of_error(error, instance=scope["path"]) if told is None else await told(Request(scope), error)
+            await answer(scope, receive, guarded)
+
+    def _refusal(self, scope: Scope) -> App | None:
+        hosts = [value for name, value in scope["headers"] if name == b"host"]
+        if len(hosts) > 1:
+            return of_status(400, "the request has two Host headers; send one", headers=_CLOSE)
+        if not self._is_ours(hosts[0].decode("latin-1") if hosts else "", scope):
+            sentence = "this server does not answer for that host; use its own name, or add it to hosts of [server]"
+            return of_status(421, sentence, headers=_CLOSE)
+        fault = targets.fault(scope.get("raw_path") or b"", scope["query_string"])
+        return None if fault is None else of_status(400, fault)
+
+    def _is_ours(self, host: str, scope: Scope) -> bool:
+        client = scope.get("client")
+        if client is not None and str(client[0]).startswith("uid:"):
+            return True  # who can open the socket is no page in a browser
+        name = _name(host)
+        if name in self._hosts or name == "localhost":
+            return bool(name)
+        try:
+            found = ip_address(name)
+        except ValueError:
+            return False
+        server = scope.get("server")
+        return found.is_loopback or (server is not None and str(server[0]) == str(found))
+
+
+def _name(host: str) -> str:
+    """The name of a Host header, without the port and in small letters; empty: it is none."""
+    if _NO_HOST.search(host):
+        return ""
+    try:
+        return (urlsplit(f"//{host}").hostname or "").rstrip(".")
+    except ValueError:
+        return ""

@@ -1,0 +1,39 @@
+"""Whether the server lives, and whether it can answer: for whoever watches over processes and spreads requests."""
+
+import asyncio
+
+from fastapi import APIRouter, FastAPI, Request
+from pydantic import BaseModel
+from starlette.responses import JSONResponse
+
+from spinney.model.errors import SpinneyError
+
+router = APIRouter(tags=["health"])
+READY_S = 2.0
+"""An answer of the store that takes longer is none."""
+
+
+class Health(BaseModel):
+    """How it stands."""
+
+    status: str
+
+
+def add_to(app: FastAPI) -> None:
+    app.include_router(router)
+
+
+@router.get("/health", summary="Whether the process lives")
+async def health() -> Health:
+    """Asks nothing of the store: a store that is away is no reason to restart the server."""
+    return Health(status="alive")
+
+
+@router.get("/ready", summary="Whether the store answers", responses={503: {"description": "It does not."}})
+async def ready(request: Request) -> JSONResponse:
+    """200 when the store answers within two seconds."""
+    try:
+        await asyncio.wait_for(request.app.state.stores.run(lambda store: store.signature()), READY_S)
+    except (SpinneyError, TimeoutError):
+        return JSONResponse({"status": "the store does not answer"}, 503)
+    return JSONResponse({"status": "ready"})

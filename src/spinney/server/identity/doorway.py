@@ -1,0 +1,215 @@
+"""Coming in and going out, whatever page asks for it."""
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+
+from fastapi import Request
+
+from spinney.control.entering import Entering, Visit
+from spinney.control.refusals import Refusals
+from spinney.model.access import Rights
+from spinney.model.accounts import Link, user_name
+from spinney.model.errors import BadLogin, BadName, Forbidden, TooSoon
+from spinney.model.operators import Author
+from spinney.server.asking import Hands
+from spinney.server.auditing import shut_out
+from spinney.server.identity import forms
+from spinney.server.identity.identify import Identify
+from spinney.server.identity.oidc import Away, Person, Provider, provider
+from spinney.server.problems import TooMany
+from spinney.server.settings import Oidc, ServerSettings
+
+AT_ONCE = 2
+"""Passwords that are looked at at the same time: each takes 50 ms of a processor and 64 MiB."""
+QUEUED_MAX = 40
+AGENT_MAX = 200
+NAME_MAX = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entered:
+    """Somebody has come in."""
+
+    name: str
+    secret: str
+    """Of the session, for the cookie."""
+
+
+class Doorway:
+    """Of one application."""
+
+    def __init__(self, identity: Identify, settings: ServerSettings, refusals: Refusals) -> None:
+        self._identity, self._settings, self._refusals = identity, settings, refusals
+        self._turn = asyncio.Semaphore(AT_ONCE)
+        self._queued = 0
+        self._provider: Provider | None = None
+
+    # --- forms of who is not known yet ----------------------------------------------------
+
+    async def require_ours(self, request: Request, proof: str) -> None:
+        """Raise Forbidden (in the audit) unless a page of ours made this request."""
+        try:
+            await forms.require_ours(request, proof, self._settings)
+        except Forbidden as error:
+            await shut_out(request, str(error), address=self._identity.address(request))
+            raise
+
+    # --- passwords ------------------------------------------------------------------------
+
+    async def sign_in(self, request: Request, name: str, password: str) -> Entered:
+        """Raises BadLogin, TooSoon, TooMany."""
+        visit = self._visit(request)
+        said = name if name.isprintable() and len(name) <= NAME_MAX else ""  # nobody's; it takes as long
+        async with self._a_turn():
+            secret, session = await self._identity.entering(
+                lambda entering: entering.login(
+                    said, password, self._refusals, visit=visit, terms=self._identity.terms
+                )
+            )
+        return Entered(name=session.user, secret=secret)
+
+    async def sign_out(self, secret: str) -> None:
+        """End this session."""
+        await self._identity.entering(lambda entering: entering.logout(secret))
+        self._identity.forget()
+
+    async def stay_alone(self, request: Request, name: str) -> Entered:
+        """End all sessions of who asks, and begin a new one for this browser."""
+        visit = self._visit(request)
+
+        def done(entering: Entering) -> Entered:
+            entering.store.entering.end(name, replace(entering, by=name).author(), now_us=entering.clock())
+            return self._enter(entering, name, visit)
+
+        try:
+            return await self._identity.entering(done)
+        finally:
+            self._identity.forget()
+
+    async def change_password(self, request: Request, hands: Hands, before: str, after: str) -> Entered:
+        """One's own. It ends all sessions; begin a new one for this browser. Raises BadLogin, TooSoon (both in the
+        audit), UsageError, TooMany."""
+        visit, name = self._visit(request), hands.asker.name
+        try:
+            async with self._a_turn():
+                await hands.run(lambda control: control.accounts.change_password(before, after))
+        except (BadLogin, TooSoon) as error:
+            await shut_out(request, str(error), by=name, address=visit.address)
+            raise
+        self._identity.forget()
+        return await self._identity.entering(lambda entering: self._enter(entering, name, visit))
+
+    # --- links ----------------------------------------------------------------------------
+
+    async def link(self, request: Request, secret: str) -> Link:
+        """What it is good for. Raises BadLogin (in the audit)."""
+        try:
+            return await self._identity.entering(lambda entering: entering.link(secret))
+        except BadLogin as error:
+            await shut_out(request, str(error), address=self._identity.address(request))
+            raise
+
+    async def accept(self, request: Request, secret: str, name: str | None, password: str) -> Entered:
+        """Use a link up, and come in by it. Raises BadLogin, BadName, UsageError, TooMany."""
+        visit = self._visit(request)
+
+        def done(entering: Entering) -> Entered:
+            return self._enter(entering, entering.accept(secret, name, password).name, visit)
+
+        await self.link(request, secret)  # nothing is hashed for who has none
+        async with self._a_turn():
+            try:
+                return await self._identity.entering(done)
+            finally:
+                self._identity.forget()
+
+    # --- an identity provider -------------------------------------------------------------
+
+    async def leave(self, redirect_uri: str) -> tuple[str, Away]:
+        """Where to send the browser, and what it has to bring back."""
+        return await self._by_provider().leave(redirect_uri)
+
+    async def arrive(self, request: Request, query: Mapping[str, str], away: Away) -> Entered:
+        """Come in by the provider's word. Raises BadLogin, Forbidden (both in the audit), ProviderAway."""
+        visit, oidc = self._visit(request), self._oidc()
+
+        def done(entering: Entering) -> Entered:
+            _settle(entering, oidc, person)
+            return self._enter(entering, person.name, visit)
+
+        try:
+            person = await self._by_provider().arrive(query, away)
+            entered = await self._identity.entering(done)
+        except (BadLogin, Forbidden) as error:
+            await shut_out(request, str(error), address=visit.address, by_provider=oidc.issuer)
+            raise
+        self._identity.forget()
+        return entered
+
+    def _by_provider(self) -> Provider:
+        if self._provider is None:
+            self._provider = provider(self._oidc(), os.environ)
+        return self._provider
+
+    def _oidc(self) -> Oidc:
+        if self._settings.oidc is None:
+            raise BadLogin("no identity provider is set up here; sign in with a password")
+        return self._settings.oidc
+
+    # --- steps ----------------------------------------------------------------------------
+
+    def _enter(self, entering: Entering, name: str, visit: Visit) -> Entered:
+        secret, session = entering.login_known(name, visit=visit, terms=self._identity.terms)
+        return Entered(name=session.user, secret=secret)
+
+    def _visit(self, request: Request) -> Visit:
+        agent = request.headers.get("user-agent", "")
+        plain = "".join(c for c in agent if c.isprintable())[:AGENT_MAX]
+        return Visit(address=self._identity.address(request), agent=plain or None)
+
+    @asynccontextmanager
+    async def _a_turn(self) -> AsyncIterator[None]:
+        if self._queued >= QUEUED_MAX:
+            raise TooMany("many sign in at this moment; try again in a few seconds", 5)
+        self._queued += 1
+        try:
+            async with self._turn:
+                yield
+        finally:
+            self._queued -= 1
+
+
+def _settle(entering: Entering, oidc: Oidc, person: Person) -> None:
+    """The user that goes with a person: one that the store knows keeps the rights that it has there; one that came by
+    the provider has the role that the groups give, each time anew, within limits that an admin may have set."""
+    try:
+        name = user_name(person.name)
+    except BadName:
+        raise Forbidden(
+            f"the provider names {person.name[:60]!r}, which cannot be a user here; have name_claim of [server.oidc] "
+            f"name another claim"
+        ) from None
+    author = Author(by=f"oidc:{oidc.issuer}", call=entering.author().call)
+    roles = [oidc.roles[group] for group in person.groups if group in oidc.roles]
+    role = max(roles, key=lambda role: role.rank, default=None)
+    accounts, now_us = entering.store.accounts, entering.clock()
+    found = accounts.password(name)
+    if found is not None and found[0].disabled:
+        raise Forbidden(f"{name} is disabled; ask an admin, who can let that user in again")
+    if found is not None and found[0].by != author.by:
+        return
+    if role is None:
+        if found is not None:
+            entering.store.entering.end(name, author, now_us=now_us)
+        raise Forbidden(
+            f"{name} is in none of the groups that may come in here; ask an admin, who can make a user of that name "
+            f"or name a group in roles of [server.oidc]"
+        )
+    if found is None:
+        accounts.add(name, Rights(role=role), None, author, now_us=now_us)
+    elif found[0].rights.role is not role:
+        accounts.change(name, replace(found[0].rights, role=role), author, now_us=now_us)
+

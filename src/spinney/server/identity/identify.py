@@ -1,0 +1,153 @@
+"""``asking.Identity`` as the store, the configuration and the kernel say it."""
+
+import asyncio
+from collections.abc import Callable
+from typing import TypeVar
+
+from fastapi import Request
+
+from spinney.control.entering import Entering, Terms
+from spinney.control.refusals import NOBODY
+from spinney.model.access import Rights
+from spinney.model.accounts import Known, User, digest, token_id
+from spinney.model.errors import Forbidden
+from spinney.server.asking import SESSION_COOKIE, Asker, How, now_us
+from spinney.server.auditing import shut_out
+from spinney.server.identity import forms, peers, proxies
+from spinney.server.identity.cookies import Cookies
+from spinney.server.identity.remembering import Memory
+from spinney.server.problems import Unidentified
+from spinney.server.settings import ServerSettings
+from spinney.server.stores import Stores
+
+T = TypeVar("T")
+
+
+class Identify:
+    """See ``spinney.server.identity``."""
+
+    def __init__(self, stores: Stores, settings: ServerSettings) -> None:
+        self._stores, self._settings = stores, settings
+        self._known: Memory[Known | None] = Memory()
+        self._users: Memory[User | None] = Memory()
+        self._cookies: Cookies | None = None
+        self._once = asyncio.Lock()
+        self.terms = Terms()
+
+    async def who(self, request: Request) -> Asker | None:
+        """Raises Unidentified for a wrong token, Forbidden."""
+        refused: Forbidden | None = getattr(request.state, "refused", None)
+        if refused is not None:
+            raise refused  # who makes a page of it asks again
+        try:
+            asker = await self._asker(request)
+            if asker is not None and asker.csrf is not None and request.method not in forms.SAFE:
+                await forms.require_ours(request, asker.csrf, self._settings)
+        except Forbidden as error:
+            peer = peers.uid(request.client.host if request.client else None)
+            by = NOBODY if peer is None else peers.name(peer)
+            request.state.refused = error
+            await shut_out(request, str(error), by=by, address=self.address(request))
+            raise
+        return asker
+
+    def forget(self) -> None:
+        """Sessions, tokens or users were changed here: ask the store anew."""
+        self._known.forget()
+        self._users.forget()
+
+    def address(self, request: Request) -> str | None:
+        """Of who asks; None: over the Unix socket."""
+        return proxies.address(request, self._settings)
+
+    async def cookies(self) -> Cookies:
+        """With the key of this store."""
+        if self._cookies is None:
+            async with self._once:
+                key = await self.entering(lambda entering: entering.secret("session-key"))
+                self._cookies = Cookies(key=key, secure=self._settings.secure)
+        return self._cookies
+
+    async def entering(self, call: Callable[[Entering], T]) -> T:
+        """What ``call`` returns: of what is asked before it is known who asks."""
+        return await self._stores.run(
+            lambda store: call(Entering(store=store, clock=now_us, nudge=lambda: None, by=NOBODY))
+        )
+
+    # --- the ways, in their order ---------------------------------------------------------
+
+    async def _asker(self, request: Request) -> Asker | None:
+        token = _bearer(request)
+        if token is not None:
+            return await self._by_token(request, token)
+        peer = peers.uid(request.client.host if request.client else None)
+        if peer is not None:
+            return self._by_peer(request, peer)
+        return await self._by_session(request) or await self._by_proxy(request)
+
+    async def _by_token(self, request: Request, secret: str) -> Asker:
+        known = None
+        if token_id(secret) is not None:
+            known = await self._known.get(
+                digest(secret), lambda: self.entering(lambda entering: entering.known_by_token(secret))
+            )
+        if known is None or known.token is None or not known.token.good(now_us()):
+            await shut_out(request, "wrong token", token=token_id(secret), address=self.address(request))
+            raise Unidentified("this token is unknown, expired or revoked; make another with 'spinney token make NAME'")
+        return Asker(name=known.name, rights=known.rights, how=How.TOKEN, ends_us=known.token.expires_us)
+
+    def _by_peer(self, request: Request, number: int) -> Asker:
+        rights = peers.rights(number, self._settings.peers)
+        if proxies.passed_on(request):
+            raise Forbidden(
+                f"a proxy that runs as {peers.name(number).removeprefix(peers.PREFIX)} passes this on over the Unix "
+                f"socket, where all its visitors would be that user; let it come over TCP, and set trusted_proxies"
+            )
+        return Asker(name=peers.name(number), rights=rights, how=How.PEER)
+
+    async def _by_session(self, request: Request) -> Asker | None:
+        if not any(name.endswith(SESSION_COOKIE) for name in request.cookies):
+            return None
+        cookies = await self.cookies()
+        secret = cookies.session(request.cookies)
+        if secret is None:
+            return None
+        whose = digest(secret)
+        known = await self._known.get(
+            whose, lambda: self.entering(lambda entering: entering.known_by_session(secret))
+        )
+        if known is None or known.session is None:
+            return None
+        return Asker(
+            name=known.name, rights=known.rights, how=How.SESSION, csrf=cookies.proof("session", whose),
+            session=known.session.id,
+        )  # fmt: skip
+
+    async def _by_proxy(self, request: Request) -> Asker | None:
+        name = proxies.user(request, self._settings)
+        if name is None:
+            return None
+        user = await self._users.get(name, lambda: self._user(name))
+        rights = self._proxied(name, user)
+        return Asker(name=name, rights=rights, how=How.PROXY, csrf=(await self.cookies()).proof("proxy", name))
+
+    def _proxied(self, name: str, user: User | None) -> Rights:
+        if user is not None and user.disabled:
+            raise Forbidden(f"{name} is disabled; ask an admin, who can let that user in again")
+        if user is not None:
+            return user.rights
+        if self._settings.trusted_role is None:
+            raise Forbidden(
+                f"{name} is no user here; ask an admin, who can make one with 'spinney user add {name} --no-password'"
+            )
+        return Rights(role=self._settings.trusted_role)
+
+    async def _user(self, name: str) -> User | None:
+        found = await self._stores.run(lambda store: store.accounts.password(name))
+        return None if found is None else found[0]
+
+
+def _bearer(request: Request) -> str | None:
+    """The token that is borne; other schemes are for somebody before us."""
+    scheme, _, value = request.headers.get("authorization", "").partition(" ")
+    return value.strip() if scheme.lower() == "bearer" else None

@@ -1,0 +1,43 @@
+"""Who is at the other end of the Unix socket: the kernel says so."""
+
+import os
+import pwd
+from collections.abc import Mapping
+
+from spinney.model.access import Rights, Role
+from spinney.model.errors import Forbidden
+
+PREFIX = "socket:"
+"""How the name begins in which a peer acts."""
+
+
+def uid(client: str | None) -> int | None:
+    """The user id that ``connections`` has put in place of an address; None: it is a TCP connection's."""
+    if client is None or not client.startswith("uid:"):
+        return None
+    return int(client.removeprefix("uid:"))
+
+
+def name(number: int) -> str:
+    """In what name a peer acts."""
+    return PREFIX + _user(number)
+
+
+def rights(number: int, roles: Mapping[str, Role]) -> Rights:
+    """What it may. Raises Forbidden for who is not to be served."""
+    if number == os.geteuid():
+        return Rights(role=Role.ADMIN, external=("*",))
+    role = roles.get(_user(number), roles.get(str(number)))
+    if role is None:
+        raise Forbidden(
+            f"the user {_user(number)} of this machine may not ask here; use a token, or have peers of [server] say "
+            f"what that user may"
+        )
+    return Rights(role=role)
+
+
+def _user(number: int) -> str:
+    try:
+        return pwd.getpwuid(number).pw_name
+    except KeyError:
+        return str(number)

@@ -1,0 +1,235 @@
+"""Refusals as ``application/problem+json`` (RFC 9457): a sentence, and what to do next.
+
+The type of a problem is a tag URI that says the same to programs whatever the sentence is in; ``next`` is the part of
+the sentence that says what would help. Nothing of what went wrong inside is told but that it did: the log has it,
+under the number that the answer bears.
+"""
+
+import logging
+import math
+import secrets
+from collections.abc import Mapping
+from typing import Any
+
+import orjson
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from pydantic import BaseModel, Field
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+from starlette.routing import Match
+
+from spinney.model.errors import (
+    BadLogin,
+    BadParameters,
+    Cycle,
+    DuplicateKey,
+    FateUnknown,
+    Forbidden,
+    NoSuch,
+    NoSuchJob,
+    Refused,
+    SpinneyError,
+    StaleFence,
+    StoreAway,
+    TooSoon,
+    UnknownType,
+    UnlawfulTransition,
+    UsageError,
+)
+
+log = logging.getLogger(__name__)
+
+MEDIA_TYPE = "application/problem+json"
+AGAIN_S = 2
+"""When to ask again where the store is away."""
+
+
+class Problem(BaseModel):
+    """Why a request was refused (RFC 9457)."""
+
+    type: str = Field(examples=["urn:spinney:problem:no-such-job"], description="What kind of problem, for programs.")
+    title: str = Field(examples=["No such job"])
+    status: int = Field(examples=[404])
+    detail: str = Field(examples=["there is no job 17; 'spinney list' shows those there are"])
+    next: str | None = Field(None, examples=["'spinney list' shows those there are"], description="What would help.")
+    instance: str | None = Field(None, examples=["/api/v1/jobs/17"])
+    errors: list[dict[str, Any]] | None = Field(None, description="Where, when several parts of the request are wrong.")
+
+
+class Unidentified(Exception):
+    """Nobody is known to ask."""
+
+    def __init__(self, sentence: str = "sign in, or give a token: Authorization: Bearer spn_…") -> None:
+        super().__init__(sentence)
+
+
+class TooMany(SpinneyError):
+    """Asked too often; wait as long as told."""
+
+    def __init__(self, sentence: str, after_s: float) -> None:
+        super().__init__(sentence)
+        self.after_s = after_s
+
+
+_KINDS: tuple[tuple[type[Exception], int, str, str], ...] = (
+    (Unidentified, 401, "unidentified", "Who asks is not known"),
+    (BadLogin, 401, "unidentified", "Who asks is not known"),
+    (Forbidden, 403, "forbidden", "Not allowed"),
+    (NoSuchJob, 404, "no-such-job", "No such job"),
+    (NoSuch, 404, "not-found", "Not found"),
+    (TooSoon, 429, "too-many", "Asked too often"),
+    (TooMany, 429, "too-many", "Asked too often"),
+    (StaleFence, 409, "stale-fence", "The lease is lost"),
+    (DuplicateKey, 409, "duplicate-key", "The key is taken"),
+    (UnlawfulTransition, 409, "unlawful-transition", "Its state does not allow that"),
+    (Refused, 409, "refused", "Not possible now"),
+    (UnknownType, 422, "unknown-type", "Unknown job type"),
+    (BadParameters, 422, "bad-parameters", "The parameters do not fit"),
+    (Cycle, 422, "cycle", "Jobs would wait for each other"),
+    (UsageError, 422, "usage", "It cannot be meant"),
+    (FateUnknown, 503, "fate-unknown", "It may have been done or not"),
+    (StoreAway, 503, "store-away", "The store does not answer now"),
+)
+"""The first that fits counts."""
+
+_BY_STATUS: Mapping[int, tuple[str, str]] = {
+    400: ("malformed", "Malformed request"),
+    401: ("unidentified", "Who asks is not known"),
+    403: ("forbidden", "Not allowed"),
+    404: ("not-found", "Not found"),
+    405: ("method", "This method is not for this address"),
+    408: ("too-slow", "The request came too slowly"),
+    409: ("refused", "Not possible now"),
+    411: ("length-required", "The length is missing"),
+    413: ("too-large", "The body is too large"),
+    414: ("long-address", "The address is too long"),
+    415: ("media-type", "This content type is not understood"),
+    416: ("range", "The range cannot be given"),
+    421: ("host", "This server does not answer for that host"),
+    422: ("invalid", "The request does not fit"),
+    429: ("too-many", "Asked too often"),
+    431: ("long-head", "The head of the request is too long"),
+    500: ("fault", "A fault of the server's own"),
+    503: ("store-away", "The store does not answer now"),
+}
+
+
+def documented(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """For ``responses=`` of a route: these problems, beside those that every route has (401, 403, 422, 503)."""
+    return {
+        status: {
+            "description": _BY_STATUS[status][1],
+            "content": {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}},
+        }
+        for status in sorted({400, 401, 403, 422, 429, 503, *statuses})
+    }
+
+
+def kind(error: Exception) -> tuple[int, str, str] | None:
+    """Status, word and title of what was refused; None: it is a fault."""
+    return next(((status, word, title) for type_, status, word, title in _KINDS if isinstance(error, type_)), None)
+
+
+def problem(
+    status: int, word: str, title: str, detail: str, *, instance: str | None = None,
+    errors: list[dict[str, Any]] | None = None, headers: Mapping[str, str] | None = None,
+) -> Response:  # fmt: skip
+    """The answer."""
+    found = Problem(
+        type=f"urn:spinney:problem:{word}", title=title, status=status, detail=detail, next=_next(detail),
+        instance=instance, errors=errors,
+    )  # fmt: skip
+    content = orjson.dumps(found.model_dump(exclude_none=True))
+    return Response(content, status, headers=dict(headers or {}), media_type=MEDIA_TYPE)
+
+
+def of_status(status: int, detail: str, *, instance: str | None = None, **more: Any) -> Response:
+    """The answer for what the frame around the routes refuses."""
+    word, title = _BY_STATUS.get(status, ("refused", "Refused"))
+    return problem(status, word, title, detail, instance=instance, **more)
+
+
+def of_error(error: Exception, *, instance: str | None = None) -> Response:
+    """The answer for what was raised."""
+    found = kind(error)
+    if found is None:
+        return _fault(error, instance)
+    status, word, title = found
+    return problem(status, word, title, str(error), instance=instance, headers=_headers(status, error))
+
+
+def add_to(app: FastAPI) -> None:
+    """Answer with problems, whatever raised them."""
+
+    async def refused(request: Request, error: Exception) -> Response:
+        return of_error(error, instance=request.url.path)
+
+    async def http(request: Request, error: Exception) -> Response:
+        assert isinstance(error, HTTPException)
+        plain = _BY_STATUS.get(error.status_code, ("", "Refused"))[1]
+        detail = error.detail if isinstance(error.detail, str) else plain
+        headers = {"Allow": _allowed(request, error)} if error.status_code == 405 else error.headers
+        return of_status(error.status_code, _told(error.status_code, detail), instance=request.url.path,
+                         headers=headers)  # fmt: skip
+
+    async def invalid(request: Request, error: Exception) -> Response:
+        assert isinstance(error, RequestValidationError)
+        told = [{"where": _where(e["loc"]), "problem": e["msg"]} for e in error.errors()]
+        malformed = any(e["type"] == "json_invalid" for e in error.errors())
+        first = f"{told[0]['where']}: {told[0]['problem']}" if told else "the request does not fit"
+        if malformed:
+            return of_status(400, f"{first}; send valid JSON", instance=request.url.path)
+        detail = f"{first}; mend it, /api/v1/openapi.json says what fits"
+        return of_status(422, detail, instance=request.url.path, errors=told)
+
+    for type_, *_ in _KINDS:
+        app.add_exception_handler(type_, refused)
+    app.add_exception_handler(SpinneyError, refused)
+    app.add_exception_handler(Exception, refused)
+    app.add_exception_handler(HTTPException, http)
+    app.add_exception_handler(RequestValidationError, invalid)
+
+
+def _allowed(request: Request, error: HTTPException) -> str:
+    """The methods of all routes at this address; the framework tells those of the first."""
+    here = [route for route in request.app.routes if route.matches(dict(request.scope))[0] is not Match.NONE]
+    methods = {method for route in here for method in getattr(route, "methods", None) or ()}
+    methods.update(filter(None, (error.headers or {}).get("Allow", "").split(", ")))
+    return ", ".join(sorted(methods | {"HEAD"} if "GET" in methods else methods))
+
+
+def _fault(error: Exception, instance: str | None) -> Response:
+    number = secrets.token_hex(4)
+    log.error("fault %s at %s", number, instance, exc_info=error)
+    word, title = _BY_STATUS[500]
+    return problem(
+        500, word, title, f"a fault of the server's own; its log tells more under {number}, please report it",
+        instance=instance,
+    )  # fmt: skip
+
+
+def _headers(status: int, error: Exception) -> dict[str, str]:
+    if isinstance(error, TooMany | TooSoon):
+        after_s = error.after_s if isinstance(error, TooMany) else error.wait_s
+        return {"Retry-After": str(max(1, math.ceil(after_s)))}
+    if status == 503:
+        return {"Retry-After": str(AGAIN_S)}
+    return {"WWW-Authenticate": "Bearer"} if status == 401 else {}
+
+
+def _next(detail: str) -> str | None:
+    """What stands behind the last semicolon, where sentences of Spinney say what to do next."""
+    _, cut, found = detail.rpartition("; ")
+    return found if cut else None
+
+
+def _told(status: int, detail: str) -> str:
+    return {
+        404: "there is nothing at this address; /api/v1/openapi.json lists what there is",
+        405: "this method is not for this address; /api/v1/openapi.json lists those that are",
+    }.get(status, detail) if detail in ("Not Found", "Method Not Allowed") else detail  # fmt: skip
+
+
+def _where(loc: tuple[Any, ...]) -> str:
+    return ".".join(str(part) for part in loc)

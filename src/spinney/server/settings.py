@@ -1,0 +1,120 @@
+"""``[server]`` of ``spinney.toml``: where a server listens, whom it believes, and how much it takes."""
+
+from collections.abc import Mapping
+from ipaddress import ip_address, ip_network
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from spinney.config import FILE
+from spinney.model.access import Role
+from spinney.model.errors import UsageError
+
+TABLE = "server"
+PORT = 8620
+
+
+def _network(text: str) -> str:
+    ip_network(text)
+    return text
+
+
+class Oidc(BaseModel):
+    """Sign-in by an OpenID Connect provider (authorization code with PKCE)."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    issuer: str
+    """Its URL, below which ``/.well-known/openid-configuration`` is found."""
+    client_id: str
+    client_secret_variable: str = "SPINNEY_OIDC_SECRET"  # noqa: S105 - the name of it
+    """The environment variable that holds the client's secret; where it is empty there is none (a public client)."""
+    scopes: tuple[str, ...] = ("openid", "profile", "email")
+    name_claim: str = "preferred_username"
+    """Which claim is the user's name."""
+    groups_claim: str = "groups"
+    roles: Mapping[str, Role] = {}
+    """Group to role, for users that the store does not know; the highest counts."""
+    label: str = "Sign in with your organisation"
+
+
+class ServerSettings(BaseModel):
+    """Raises ValidationError (``read`` turns it into a UsageError) for what cannot be meant."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    host: str = "127.0.0.1"
+    port: Annotated[int, Field(ge=0, le=65535)] = PORT
+    """0: any that is free."""
+    socket: str | None = None
+    """The Unix socket; None: ``server.sock`` in the run-time directory, empty: none."""
+    url: str | None = None
+    """Under which address people reach it, when a proxy stands before it: ``https://spinney.example.org``."""
+    hosts: tuple[str, ...] = ()
+    """Names that the Host header may bear, beside those it listens on and that of ``url``."""
+    threads: Annotated[int, Field(ge=1, le=64)] = 4
+    """So many requests ask the store at once."""
+    body_max_bytes: Annotated[int, Field(ge=1024)] = 32 * 2**20
+    """Of JSON and JSON lines."""
+    upload_max_bytes: Annotated[int, Field(ge=1024)] = 10 * 2**30
+    """Of one uploaded file."""
+    body_patience_s: Annotated[float, Field(gt=0)] = 30.0
+    """So long nothing may come of a body or a head before the connection is closed."""
+    streams_max: Annotated[int, Field(ge=1)] = 1000
+    """Event streams at once."""
+    trusted_header: str | None = None
+    """A header in which a reverse proxy names the user that it has signed in."""
+    trusted_proxies: tuple[Annotated[str, AfterValidator(_network)], ...] = ("127.0.0.1/32", "::1/128")
+    """Whose word counts: for ``trusted_header``, and for X-Forwarded-For."""
+    trusted_role: Role | None = None
+    """What a user may whom the proxy names and the store does not know; None: such a one is refused."""
+    peers: Mapping[str, Role] = {}
+    """Who comes over the Unix socket: user name or number to role. The server's own user is admin."""
+    oidc: Oidc | None = None
+    secure_cookies: bool | None = None
+    """Cookies only over HTTPS; None: as ``url`` says."""
+    webhook_private: bool = False
+    """Webhooks may go to loopback and private addresses."""
+    metrics: Literal["open", "token"] = "token"
+    """Whether ``/metrics`` needs a token."""
+    otlp: str | None = None
+    """Where traces go: the URL of an OTLP/HTTP receiver."""
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
+
+    @model_validator(mode="after")
+    def _believes_somebody(self) -> Self:
+        if self.trusted_header is not None and "trusted_proxies" not in self.model_fields_set:
+            raise ValueError(
+                "trusted_header needs trusted_proxies: say whose word counts; with 127.0.0.1/32 every program on this "
+                "machine may name itself as it likes"
+            )
+        return self
+
+    @property
+    def https(self) -> bool:
+        """Whether people reach it over HTTPS."""
+        return self.url is not None and self.url.startswith("https://")
+
+    @property
+    def secure(self) -> bool:
+        """Whether cookies go over HTTPS only."""
+        return self.https if self.secure_cookies is None else self.secure_cookies
+
+    def trusts(self, address: str | None) -> bool:
+        """Whether what stands at this address is a proxy whose word counts."""
+        try:
+            found = ip_address(address or "")
+        except ValueError:
+            return False
+        return any(found in ip_network(network) for network in self.trusted_proxies)
+
+
+def read(table: Mapping[str, Any], directory: Path) -> ServerSettings:
+    """The settings of the table. Raises UsageError with the key for what cannot be meant."""
+    try:
+        return ServerSettings.model_validate(dict(table))
+    except ValidationError as error:
+        first = error.errors()[0]
+        key = ".".join(str(part) for part in first["loc"])
+        raise UsageError(f"{directory / FILE}: [{TABLE}] {key}: {first['msg']}; mend it there") from None

@@ -1,0 +1,80 @@
+"""The pages: made here, whole, readable without any script; htmx and event streams make them live.
+
+A page is a route that asks ``control`` once (``hands.run``), hands what it got to a template, and watches topics of
+``spinney.server.events``: when one has changed, the page's script asks for the parts that show it and lays them over
+what is there, so that focus, scroll and what is unfolded stay. A form is a POST that calls the verb and leads to a page
+that tells what became of it. So each page works without the script, too; only then nothing moves by itself.
+
+``rendering`` templates and the frame · ``words`` numbers and times for people · ``charts`` small pictures ·
+``refusing`` errors as pages · ``static_files`` what the browser loads · the others a page or a few each.
+"""
+
+from fastapi import APIRouter, FastAPI
+
+from spinney.server.ui import (
+    account,
+    api_page,
+    audit,
+    batch,
+    batches,
+    failures,
+    holds,
+    job,
+    jobs,
+    locks,
+    nodes,
+    overview,
+    queues,
+    refusing,
+    rendering,
+    schedules,
+    signing_in,
+    static_files,
+    submit,
+    tokens,
+    users,
+    webhooks,
+    welcoming,
+)
+from spinney.server.ui.coalescing import Coalesced
+from spinney.server.ui.running import Runs
+from spinney.server.ui.sharing import Shared
+
+
+def add_to(app: FastAPI) -> None:
+    """All pages. To be called behind what answers for errors."""
+    rendering.add_to(app)
+    app.state.shared = Shared()
+    app.state.coalesced = Coalesced()
+    app.state.runs = Runs()
+    app.state.beside.append(app.state.runs)
+    app.include_router(static_files.router)
+    for part in routers():
+        app.include_router(part, include_in_schema=False)
+    refusing.add_to(app)
+
+
+def routers() -> list[APIRouter]:
+    """The pages' routes."""
+    return [
+        overview.router,
+        jobs.router,
+        job.router,
+        batches.router,
+        batch.router,
+        failures.router,
+        submit.router,
+        schedules.router,
+        queues.router,
+        nodes.router,
+        holds.router,
+        locks.router,
+        audit.router,
+        users.router,
+        tokens.router,
+        webhooks.router,
+        api_page.router,
+        signing_in.router,
+        welcoming.router,
+        account.router,
+    ]

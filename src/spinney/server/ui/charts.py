@@ -1,0 +1,59 @@
+"""Small pictures as numbers: what the templates write into SVG attributes."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+WIDTH, HEIGHT = 160, 36
+"""Of a sparkline, in the units of its viewBox."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spark:
+    """A line over time, with the area below it."""
+
+    line: str
+    """Points, as ``<polyline>`` wants them."""
+    area: str
+    last: float
+    highest: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """A piece of a bar."""
+
+    name: str
+    count: int
+    x: float
+    width: float
+
+
+def spark(values: Sequence[tuple[int, float]], *, from_us: int, until_us: int) -> Spark | None:
+    """Of moments with their values; None where there are fewer than two."""
+    inside = [(at_us, value) for at_us, value in values if from_us <= at_us <= until_us]
+    if len(inside) < 2 or until_us <= from_us:
+        return None
+    highest = max(value for _, value in inside)
+    scale = (HEIGHT - 3) / highest if highest > 0 else 0.0
+    points = [
+        ((at_us - from_us) / (until_us - from_us) * WIDTH, HEIGHT - 1 - value * scale) for at_us, value in inside
+    ]
+    line = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
+    area = f"{points[0][0]:.1f},{HEIGHT} {line} {points[-1][0]:.1f},{HEIGHT}"
+    return Spark(line=line, area=area, last=inside[-1][1], highest=highest)
+
+
+def bar(counts: Mapping[str, int], order: Iterable[str], *, width: float = 100.0, least: float = 1.0) -> list[Part]:
+    """The parts of a bar in this order; what there is at all is at least ``least`` wide."""
+    there = [(str(name), counts.get(name, 0)) for name in order if counts.get(name, 0) > 0]
+    total = sum(count for _, count in there)
+    if not total:
+        return []
+    wanted = [max(least, count / total * width) for _, count in there]
+    fit = width / sum(wanted)
+    parts: list[Part] = []
+    x = 0.0
+    for (name, count), wide in zip(there, wanted, strict=True):
+        parts.append(Part(name=name, count=count, x=round(x, 2), width=round(wide * fit, 2)))
+        x += wide * fit
+    return parts

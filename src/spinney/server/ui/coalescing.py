@@ -1,0 +1,46 @@
+"""What many ask for in the same moment, made once for all of them, and never older than the question.
+
+Pages ask again because something has changed. An answer that was begun before that may not show it, and if it was the
+last change nothing would ever put that right. So who asks while one is being made waits for the next, together with all
+others who ask meanwhile: however many they are, one is made after the other.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Hashable
+from typing import Any, TypeVar, cast
+
+T = TypeVar("T")
+
+
+class Coalesced:
+    """Answers by what was asked, and by who may see them: the key has to say both."""
+
+    def __init__(self) -> None:
+        self._made: dict[Hashable, asyncio.Task[Any]] = {}
+        self._next: dict[Hashable, asyncio.Task[Any]] = {}
+
+    async def get(self, key: Hashable, make: Callable[[], Awaitable[T]]) -> T:
+        """What ``make`` answers, begun after this was called. What it raises is raised to all who wait for it."""
+        found = self._next.get(key)
+        if found is None:
+            found = self._next[key] = asyncio.create_task(self._turn(key, make))
+            found.add_done_callback(_seen)
+        # A reader who goes away must not end the work that others wait for.
+        return cast(T, await asyncio.shield(found))
+
+    async def _turn(self, key: Hashable, make: Callable[[], Awaitable[Any]]) -> Any:
+        before = self._made.get(key)
+        if before is not None:
+            await asyncio.wait({before})
+        mine = self._made[key] = self._next.pop(key)
+        try:
+            return await make()
+        finally:
+            if self._made.get(key) is mine:
+                del self._made[key]
+
+
+def _seen(task: "asyncio.Task[Any]") -> None:
+    """Nobody may be left to hear what it raised."""
+    if not task.cancelled():
+        task.exception()

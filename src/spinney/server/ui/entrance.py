@@ -1,0 +1,97 @@
+"""What the pages have in common that people use before it is known who they are: their forms, and where they lead."""
+
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import urlsplit
+
+from fastapi import Request
+from starlette.exceptions import HTTPException
+from starlette.responses import RedirectResponse, Response
+
+from spinney.model.accounts import new_secret
+from spinney.model.errors import BadName, SpinneyError, UsageError
+from spinney.server.identity.cookies import Cookies
+from spinney.server.identity.doorway import Doorway, Entered
+from spinney.server.identity.identify import Identify
+from spinney.server.problems import of_error
+from spinney.server.ui.rendering import page
+
+HOME = "/"
+
+
+def identity(request: Request) -> Identify:
+    """That of this application. Raises HTTPException where it knows people by other means."""
+    found = request.app.state.identity
+    if not isinstance(found, Identify):
+        raise HTTPException(404)
+    return found
+
+
+def doorway(request: Request) -> Doorway:
+    """The one of this application."""
+    state = request.app.state
+    if not hasattr(state, "doorway"):
+        state.doorway = Doorway(identity(request), state.settings, state.refusals)
+    return state.doorway  # type: ignore[no-any-return]
+
+
+async def fields(request: Request) -> Mapping[str, str]:
+    """What was written into the form."""
+    return {name: value for name, value in (await request.form()).items() if isinstance(value, str)}
+
+
+async def guest_page(request: Request, template: str, *, status: int = 200, **context: Any) -> Response:
+    """A page with a form of somebody who is not known yet."""
+    cookies = await identity(request).cookies()
+    number = cookies.guest(request.cookies) or new_secret()
+    answer = page(
+        request, None, template, status=status, guest={"csrf": cookies.proof("guest", number)},
+        **{"error": "", "wrong": {}, **context},
+    )  # fmt: skip
+    cookies.set_guest(answer, number)
+    answer.headers["Referrer-Policy"] = "no-referrer"
+    return answer
+
+
+async def require_guests(request: Request) -> None:
+    """Raise Forbidden unless such a page was sent."""
+    cookies = await identity(request).cookies()
+    number = cookies.guest(request.cookies)
+    # Without the cookie nothing can be the proof.
+    await doorway(request).require_ours(request, cookies.proof("guest", number or new_secret()))
+
+
+async def refused_page(request: Request, template: str, error: SpinneyError, **context: Any) -> Response:
+    """The form again, with what is wrong beside the field that it is about, else above all."""
+    plain = of_error(error)
+    sentence = str(error)[:1].upper() + str(error)[1:] + "."
+    wrong = {}
+    if isinstance(error, BadName):
+        wrong = {"name": sentence}
+    elif isinstance(error, UsageError):
+        wrong = {"password": sentence}
+    answer = await guest_page(
+        request, template, status=plain.status_code, error="" if wrong else sentence, wrong=wrong, **context
+    )
+    if "retry-after" in plain.headers:
+        answer.headers["Retry-After"] = plain.headers["retry-after"]
+    return answer
+
+
+def entered(cookies: Cookies, who: Entered, path: str) -> Response:
+    """On with a session."""
+    answer = RedirectResponse(path, 303)
+    cookies.set_session(answer, who.secret)
+    answer.headers["Referrer-Policy"] = "no-referrer"
+    return answer
+
+
+def local(path: str) -> str:
+    """Where to go on: a path of ours, whatever was asked for."""
+    if not path.startswith("/") or path.startswith(("//", "/\\")) or not path.isprintable() or "\\" in path:
+        return HOME
+    try:
+        parts = urlsplit(path)
+    except ValueError:
+        return HOME
+    return HOME if parts.scheme or parts.netloc or parts.path.startswith(("/sign-", "//")) else path

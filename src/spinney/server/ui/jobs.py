@@ -1,0 +1,256 @@
+"""Lists of jobs, and verbs on many."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from fastapi import APIRouter, Request
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+
+from spinney.control import Control
+from spinney.control.bulk import Plan, StageCount
+from spinney.control.naming import require_known
+from spinney.model.errors import Refused, SpinneyError, UsageError
+from spinney.model.jobs import JOB_ID_MAX, Filter, Job
+from spinney.model.operators import Verb
+from spinney.server.asking import Asked as AskedHands
+from spinney.server.asking import Hands, now_us
+from spinney.server.ui import verbs
+from spinney.server.ui.filtering import FINGERPRINT, Asked, asked
+from spinney.server.ui.rendering import page, part, redirect
+from spinney.server.ui.words import plural
+
+router = APIRouter()
+
+PAGE = 50
+SAMPLE = 10
+KNOWN_FOR_S = 10.0
+_BESIDE = ("after",)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """A page of a list."""
+
+    jobs: Sequence[Job]
+    next: int | None
+    hint: str | None
+    """Why nothing was found, where a name may be mistyped."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Known:
+    """Names that a filter may say."""
+
+    types: Sequence[str]
+    queues: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Planned:
+    """What a verb would do, and to whom."""
+
+    plan: Plan
+    stages: Sequence[StageCount]
+    sample: Sequence[Job]
+    queues: Sequence[str]
+    types: Mapping[str, Any]
+
+
+_NOTHING = Found(jobs=(), next=None, hint=None)
+
+
+@router.get("/jobs", summary="Jobs")
+async def jobs(request: Request, hands: AskedHands) -> Response:
+    """A list that its address filters."""
+    shown = await _shown(request, hands)
+    which: Asked = shown["which"]
+    topics = () if shown["after"] or which.errors else (which.topic,)
+    return page(request, hands.asker, "jobs.html", topics=topics, status=422 if which.errors else 200, **shown)
+
+
+@router.get("/jobs/now", summary="What the list of jobs shows now")
+async def jobs_now(request: Request, hands: AskedHands) -> Response:
+    """Its live part."""
+    return part(request, hands.asker, "jobs_now.html", **await _shown(request, hands))
+
+
+@router.get("/search", summary="Search for a job")
+async def search(request: Request, hands: AskedHands, q: str = "") -> Response:
+    """A number leads to the job, anything else to the jobs whose message holds it."""
+    text = q.strip()
+    plain = text.removeprefix("#")
+    if plain.isascii() and plain.isdigit() and len(plain) <= len(str(JOB_ID_MAX)) and int(plain) <= JOB_ID_MAX:
+        return redirect(f"/jobs/{int(plain)}")
+    query = asked([("message", text)], now_us()).query()
+    return redirect(f"/jobs?{query}" if query else "/jobs")
+
+
+@router.get("/jobs/verbs", summary="What a verb on many jobs would do")
+async def plan(request: Request, hands: AskedHands) -> Response:
+    """Asks before it is done, and says what would be done to how many."""
+    pairs = request.query_params.multi_items()
+    return await _asked_about(request, hands, pairs)
+
+
+@router.post("/jobs/verbs", summary="Do a verb to many jobs")
+async def do(request: Request, hands: AskedHands) -> Response:
+    """What was asked about before; where more fit by now than were shown, it is asked about again."""
+    form = await request.form()
+    pairs = [(name, value) for name, value in form.multi_items() if isinstance(value, str)]
+    said = dict(pairs)
+    order = verbs.order(said)
+    ids, which = _whom(pairs)
+
+    def call(control: Control) -> Plan:
+        return control.bulk.plan(order, None if ids else which.filter(control), ids)
+
+    try:
+        found = await hands.run(call)
+    except UsageError as error:
+        return await _asked_about(request, hands, pairs, refused=str(error))
+    expected = said.get("expect", "")
+    if expected.isdigit() and found.jobs > int(expected):
+        more = f"{found.jobs:,} jobs fit by now, not {int(expected):,} as were shown; look again, and confirm"
+        return await _asked_about(request, hands, pairs, refused=more)
+    back = f"/jobs?{which.query()}" if which.any else "/jobs"
+    run = await request.app.state.runs.begin(
+        found, hands.asker.name, back, lambda run: verbs.run_plan(request, hands, run)
+    )
+    if not run.done:
+        return redirect(f"/jobs/runs/{run.id}")
+    done, refused = verbs.told(order.verb, run.report)
+    return redirect(back, done=done, refused=f"{done}; {refused}" if refused else None)
+
+
+@router.get("/jobs/runs/{run_id}", summary="How far a verb on many jobs is")
+async def run(request: Request, hands: AskedHands, run_id: str) -> Response:
+    """The page that shows it, or its live part."""
+    found = request.app.state.runs.of(run_id, hands.asker.name)
+    if found is None:
+        raise HTTPException(404)
+    done, refused = verbs.told(found.plan.order.verb, found.report)
+    context = {"run": found, "done": done, "refused": refused}
+    if request.headers.get("hx-request") == "true":
+        return part(request, hands.asker, "run_now.html", **context)
+    return page(request, hands.asker, "run.html", **context)
+
+
+# --- the list ---------------------------------------------------------------------------------
+
+
+async def _shown(request: Request, hands: Hands) -> dict[str, Any]:
+    pairs = request.query_params.multi_items()
+    which = asked(pairs, now_us(), beside=_BESIDE)
+    after = _after(request.query_params.get("after", ""))
+    if which.errors:
+        found = _NOTHING
+    else:
+        try:
+            found = await hands.run(lambda control: _found(control, which, after))
+        except SpinneyError as error:
+            if not which.value("failure"):
+                raise
+            which = replace(which, errors={"failure": str(error)})
+            found = _NOTHING
+    query = which.query()
+    return {
+        "which": which, "found": found, "after": after, "counts": await _counts(request, hands, which),
+        "known": await _known(request, hands),
+        "verbs": verbs.usable(hands.asker), "now_path": f"/jobs/now?{request.query_params}",
+        "next": f"/jobs?{which.query(after=found.next)}" if found.next else None,
+        "first": (f"/jobs?{query}" if query else "/jobs") if after else None,
+    }  # fmt: skip
+
+
+def _found(control: Control, which: Asked, after: int) -> Found:
+    try:
+        fits = which.filter(control)
+    except Refused:
+        if len(which.value("failure")) != FINGERPRINT:
+            raise
+        # Whoever retries all that failed so comes back here, and so does each link to it that somebody kept.
+        return replace(_NOTHING, hint="no job stands failed with this any more")
+    jobs = control.look.jobs(fits, after=after, limit=PAGE + 1, newest=True)
+    hint = None
+    if not jobs and which.any:
+        try:
+            require_known(control.store, fits, labels=False, within=control.rights.within)
+        except SpinneyError as error:
+            hint = str(error)
+    return Found(
+        jobs=jobs[:PAGE],
+        next=jobs[PAGE - 1].id if len(jobs) > PAGE else None,
+        hint=hint,
+    )
+
+
+async def _known(request: Request, hands: Hands) -> Known:
+    def call(control: Control) -> Known:
+        return Known(types=sorted(control.look.types()), queues=[queue.queue for queue in control.look.queues()])
+
+    key = ("known", hands.asker.rights.within)
+    return await request.app.state.shared.get(key, lambda: hands.run(call), for_s=KNOWN_FOR_S)  # type: ignore[no-any-return]
+
+
+async def _counts(request: Request, hands: Hands, which: Asked) -> Mapping[str, int] | None:
+    """By state, whatever states are asked for; None where that would take long."""
+    if which.errors or not which.countable:
+        return None
+    every: Filter = replace(which.which, states=None)
+    key = ("counts", hands.asker.rights.within, every)
+    return await request.app.state.coalesced.get(  # type: ignore[no-any-return]
+        key,
+        lambda: hands.run(
+            lambda control: hands.stores.figures.get(which.topic, key, lambda: dict(control.look.counts(every)))
+        ),
+    )
+
+
+def _after(text: str) -> int:
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= len(str(JOB_ID_MAX)) else 0
+
+
+# --- verbs ------------------------------------------------------------------------------------
+
+
+async def _asked_about(
+    request: Request, hands: Hands, pairs: Sequence[tuple[str, str]], *, refused: str | None = None
+) -> Response:
+    said = dict(pairs)
+    what = verbs.verb(said.get("verb", ""))
+    ids, which = _whom(pairs)
+    if which.errors:
+        raise UsageError(next(iter(which.errors.values())))
+    try:
+        order = verbs.order(said)
+    except UsageError as error:
+        order, refused = verbs.order({"verb": what}), str(error)
+
+    def call(control: Control) -> Planned:
+        fits = None if ids else which.filter(control)
+        found = verbs.planned(control, order, fits, ids)
+        sample = Filter(ids=ids) if ids else found.which
+        return Planned(
+            plan=found,
+            stages=control.bulk.stages(found) if what in (Verb.RETRY, Verb.RERUN) else (),
+            sample=control.look.jobs(sample, limit=SAMPLE, newest=True) if sample is not None else (),
+            queues=[queue.queue for queue in control.look.queues()],
+            types=control.look.types(),
+        )
+
+    found = await hands.run(call, long=True)
+    count = f"{'more than ' if found.plan.more else ''}{plural(found.plan.jobs, 'job')}"
+    stages = sorted({stage.name for spec in found.types.values() for stage in spec.stages})
+    return page(
+        request, hands.asker, "verbs.html", status=422 if refused else 200, what=str(what), order=order, ids=ids,
+        which=which, found=found, count=count, said=said, refused=refused, stage_names=stages,
+        back=f"/jobs?{which.query()}" if which.any else "/jobs",
+    )  # fmt: skip
+
+
+def _whom(pairs: Sequence[tuple[str, str]]) -> tuple[tuple[int, ...], Asked]:
+    """Those that were chosen by their boxes, or else all that the filter fits."""
+    ids = verbs.numbers([value for name, value in pairs if name == "id"])
+    return ids, asked(pairs, now_us(), beside=(*verbs.FIELDS, *_BESIDE))

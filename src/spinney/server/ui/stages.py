@@ -1,0 +1,64 @@
+"""Where a job is in its stages: what the picture on its page is drawn from. Pure."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from spinney.model.jobs import Attempt, Job
+from spinney.model.outcomes import PASSED, Outcome
+from spinney.model.states import LEASED, SETTLED, State
+from spinney.model.types import TypeSpec
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One stage of a job."""
+
+    stage: str
+    standing: str
+    """A state or an outcome: ``ok``, ``running``, ``failed``, …; ``later`` for what has not been reached."""
+    attempts: int
+    last: Attempt | None
+    """The last attempt that counts, or else the last."""
+    again: bool = False
+    """It runs once more when the tree below regrew."""
+    gone: bool = False
+    """The job type has it no more."""
+
+
+def steps(job: Job, spec: TypeSpec | None, attempts: Sequence[Attempt]) -> list[Step]:
+    """The stages in their order; those that the type has no more first, as they were run."""
+    known = [] if spec is None else [stage.name for stage in spec.stages]
+    gone = [name for name in dict.fromkeys(a.stage for a in attempts) if name not in known]
+    again = set() if spec is None else {stage.name for stage in spec.stages if stage.again}
+    finished = any(a.outcome is Outcome.FINISH and not a.superseded for a in attempts)
+    return [
+        _step(name, job, [a for a in attempts if a.stage == name], again=name in again, gone=name in gone,
+              finished=finished)
+        for name in [*gone, *known]
+    ]  # fmt: skip
+
+
+def _step(name: str, job: Job, of: Sequence[Attempt], *, again: bool, gone: bool, finished: bool) -> Step:
+    counted = [a for a in of if not a.superseded]
+    told = counted or of
+    last = told[-1] if told else None
+    return Step(
+        stage=name, standing=_standing(name, job, counted, finished), attempts=len(counted), last=last, again=again,
+        gone=gone,
+    )  # fmt: skip
+
+
+def _standing(name: str, job: Job, counted: Sequence[Attempt], finished: bool) -> str:
+    passed = next((a.outcome for a in reversed(counted) if a.outcome in PASSED), None)
+    if job.stage == name and job.state not in SETTLED and (passed is None or job.state in LEASED):
+        return str(job.state)
+    if passed is not None:
+        return str(passed)
+    last = counted[-1].outcome if counted else None
+    if job.stage == name and job.state in (State.FAILED, State.ORPHANED, State.CANCELLED):
+        return str(job.state)
+    if last is not None:
+        return str(last)
+    if finished or job.state is State.COMPLETED:
+        return str(Outcome.NOT_APPLICABLE)
+    return "later"

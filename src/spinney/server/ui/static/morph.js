@@ -1,0 +1,77 @@
+// Lays new HTML over what is there instead of putting it in its place, so that focus, scroll, what is being typed and
+// what is unfolded stay. htmx calls it for hx-swap="morph". Elements with an id are told by it; others by their order.
+// What has data-keep is a part of its own, and changes only when it is itself what was asked for.
+(() => {
+  "use strict";
+
+  const KEPT = ["open", "hidden"]; // what the reader or the script has done to an element of these names:
+  const BY_READER = new Set(["DETAILS", "DIALOG"]);
+
+  function morph(old, made, whole = false) {
+    if (old.nodeType !== made.nodeType || old.nodeName !== made.nodeName) {
+      old.replaceWith(made);
+      return;
+    }
+    if (old.nodeType === Node.TEXT_NODE || old.nodeType === Node.COMMENT_NODE) {
+      if (old.data !== made.data) old.data = made.data;
+      return;
+    }
+    if ((old.hasAttribute("data-keep") && !whole) || old.isEqualNode(made)) return;
+    attributes(old, made);
+    if (old.nodeName === "INPUT" || old.nodeName === "TEXTAREA" || old.nodeName === "SELECT") return;
+    children(old, made);
+  }
+
+  function attributes(old, made) {
+    const kept = (name) => BY_READER.has(old.nodeName) && KEPT.includes(name);
+    for (const { name, value } of [...made.attributes]) {
+      if (!kept(name) && old.getAttribute(name) !== value) old.setAttribute(name, value);
+    }
+    for (const { name } of [...old.attributes]) {
+      if (!kept(name) && !made.hasAttribute(name)) old.removeAttribute(name);
+    }
+  }
+
+  function children(old, made) {
+    const named = new Map();
+    for (const child of old.children) if (child.id) named.set(child.id, child);
+    const wanted = new Set([...made.children].map((child) => child.id).filter(Boolean));
+    let at = old.firstChild;
+    for (const next of [...made.childNodes]) {
+      // What is known by a name that will come later, or not at all, is no partner for this one.
+      while (at && at.nodeType === Node.ELEMENT_NODE && at.id && !wanted.has(at.id)) {
+        const gone = at;
+        at = at.nextSibling;
+        gone.remove();
+      }
+      const same = next.id ? named.get(next.id) : null;
+      if (same) {
+        if (same === at) at = at.nextSibling;
+        else old.insertBefore(same, at);
+        morph(same, next);
+      } else if (at && !at.id && !next.id && at.nodeName === next.nodeName) {
+        const partner = at;
+        at = at.nextSibling;
+        morph(partner, next);
+      } else {
+        old.insertBefore(next, at);
+      }
+    }
+    while (at) {
+      const gone = at;
+      at = at.nextSibling;
+      gone.remove();
+    }
+  }
+
+  htmx.defineExtension("morph", {
+    isInlineSwap: (style) => style === "morph",
+    handleSwap: (style, target, fragment) => {
+      if (style !== "morph") return false;
+      const made = fragment.firstElementChild;
+      if (!made) return false;
+      morph(target, made, true);
+      return [target];
+    },
+  });
+})();

@@ -1,0 +1,132 @@
+"""Tokens: one's own, for everybody; and those of others and of machines, for admins."""
+
+from collections.abc import Mapping, Sequence
+
+from fastapi import APIRouter, Request
+from starlette.responses import Response
+
+from spinney.control import Control
+from spinney.model.access import Role
+from spinney.model.accounts import NewToken, Token
+from spinney.model.errors import NoSuch
+from spinney.server.asking import Asked, Hands
+from spinney.server.ui.given import TOLD, Form, Given, deed, sentence
+from spinney.server.ui.people import Told, limits_in_words, rights_if_said
+from spinney.server.ui.rendering import page
+
+router = APIRouter()
+
+TOKENS, OWN = "/tokens", "/account/tokens"
+
+
+@router.get(TOKENS, summary="Tokens")
+async def tokens(request: Request, hands: Asked) -> Response:
+    """All, of users and of machines."""
+    return await _all(request, hands)
+
+
+@router.get(OWN, summary="Your tokens")
+async def own(request: Request, hands: Asked) -> Response:
+    """Of who asks."""
+    return await _own(request, hands)
+
+
+@router.post(TOKENS, summary="Make a token")
+async def make(request: Request, hands: Asked, form: Form) -> Response:
+    """Of a machine, or in a user's name."""
+    try:
+        made = await hands.run(lambda control: _made(control, form, form.maybe("owner")))
+    except TOLD as error:
+        return await _all(request, hands, said=form.said, wrong=sentence(error), status=422)
+    return _told(request, hands, made, TOKENS)
+
+
+@router.post(OWN, summary="Make a token of your own")
+async def make_own(request: Request, hands: Asked, form: Form) -> Response:
+    """It acts in the name of who asks."""
+    try:
+        made = await hands.run(lambda control: _made(control, form, hands.asker.name))
+    except TOLD as error:
+        return await _own(request, hands, said=form.said, wrong=sentence(error), status=422)
+    return _told(request, hands, made, OWN)
+
+
+@router.post(f"{TOKENS}/{{token}}/revoke", summary="Revoke a token")
+async def revoke(hands: Asked, token: str, form: Form) -> Response:
+    """For good."""
+    return await _revoked(hands, token, form, TOKENS)
+
+
+@router.post(f"{OWN}/{{token}}/revoke", summary="Revoke a token of your own")
+async def revoke_own(hands: Asked, token: str, form: Form) -> Response:
+    """For good."""
+    return await _revoked(hands, token, form, OWN)
+
+
+# --- steps ------------------------------------------------------------------------------------
+
+
+async def _all(
+    request: Request, hands: Hands, *, said: Mapping[str, str] | None = None, wrong: str = "", status: int = 200
+) -> Response:
+    def read(control: Control) -> tuple[Sequence[Token], list[str]]:
+        control.require(Role.ADMIN, "manage tokens of others")
+        return control.accounts.tokens(), [user.name for user in control.accounts.users() if not user.disabled]
+
+    found, owners = await hands.run(read)
+    return _page(request, hands, found, owners=owners, own=False, path=TOKENS, said=said, wrong=wrong, status=status)
+
+
+async def _own(
+    request: Request, hands: Hands, *, said: Mapping[str, str] | None = None, wrong: str = "", status: int = 200
+) -> Response:
+    def read(control: Control) -> Sequence[Token] | None:
+        try:
+            control.accounts.user(hands.asker.name)
+        except NoSuch:
+            return None
+        return control.accounts.tokens(hands.asker.name)
+
+    found = await hands.run(read)
+    return _page(request, hands, found, owners=[], own=True, path=OWN, said=said, wrong=wrong, status=status)
+
+
+def _page(
+    request: Request, hands: Hands, found: Sequence[Token] | None, *, owners: Sequence[str], own: bool, path: str,
+    said: Mapping[str, str] | None, wrong: str, status: int,
+) -> Response:  # fmt: skip
+    most = hands.asker.rights
+    return page(
+        request, hands.asker, "tokens.html", status=status, owners=owners, own=own, path=path,
+        tokens=None if found is None else sorted(found, key=_order),
+        limits=limits_in_words, roles=[role for role in Role if most.permits(role)], said=said or {}, wrong=wrong,
+    )  # fmt: skip
+
+
+def _order(token: Token) -> tuple[bool, str, str]:
+    """Those that are good first."""
+    return token.revoked_us is not None, token.owner or "", token.name
+
+
+def _made(control: Control, form: Given, owner: str | None) -> NewToken:
+    rights = rights_if_said(form)
+    return control.accounts.make_token(
+        form.text("name"), owner=owner, rights=rights, expires_us=form.moment("expires"), reason=form.maybe("reason")
+    )
+
+
+def _told(request: Request, hands: Hands, made: NewToken, back: str) -> Response:
+    base = request.app.state.settings.url or f"{request.url.scheme}://{request.url.netloc}"
+    told = Told(
+        title=f"The token {made.token.name}", secret=made.secret, back=back, label="To the tokens",
+        about=f"It acts as {made.token.acts_as}. It is shown on this page alone, never again: keep it now.",
+        example=f"curl -H 'Authorization: Bearer {made.secret}' {base.rstrip('/')}/api/v1/me",
+    )  # fmt: skip
+    return page(request, hands.asker, "secret.html", secret=told)
+
+
+async def _revoked(hands: Hands, token: str, form: Given, back: str) -> Response:
+    return await deed(
+        hands, back, lambda control: control.accounts.revoke_token(token, reason=form.maybe("reason")),
+        lambda found: f"The token {found.name} is revoked",
+    )  # fmt: skip

@@ -1,0 +1,77 @@
+"""The text of a traceback as frames, so that a page can fold what nobody reads."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+_FRAME = re.compile(r'^  File "(?P<file>.*)", line (?P<line>\d+)(?:, in (?P<function>.*))?$')
+_HEAD = "Traceback (most recent call last):"
+_LIBRARY = ("/site-packages/", "/dist-packages/", "/lib/python3", "<frozen ")
+FRAMES_MAX = 300
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Frame:
+    """One call."""
+
+    file: str
+    line: int
+    function: str
+    code: str
+    """The lines of the source that are shown, with their marks."""
+    own: bool
+    """In no library: most likely where the mistake is."""
+    last: bool = False
+    """The innermost of its exception."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Piece:
+    """An exception with its frames, or the words that join two."""
+
+    frames: Sequence[Frame]
+    text: str
+    """What stands behind the frames."""
+
+
+def pieces(text: str) -> list[Piece]:
+    """A traceback in its order; text that is none, as one piece without frames."""
+    found: list[Piece] = []
+    lines = text.rstrip().split("\n")
+    at = 0
+    while at < len(lines):
+        frames, at = _frames(lines, at)
+        words: list[str] = []
+        while at < len(lines) and lines[at].strip() != _HEAD:
+            words.append(lines[at])
+            at += 1
+        said = "\n".join(words).strip("\n")
+        if frames or said:
+            found.append(Piece(frames=frames, text=said))
+    return found
+
+
+def _frames(lines: Sequence[str], at: int) -> tuple[list[Frame], int]:
+    if at < len(lines) and lines[at].strip() == _HEAD:
+        at += 1
+    frames: list[Frame] = []
+    while at < len(lines) and len(frames) < FRAMES_MAX and (head := _FRAME.match(lines[at])):
+        at += 1
+        code: list[str] = []
+        while at < len(lines) and lines[at].startswith("    "):
+            code.append(lines[at][4:])
+            at += 1
+        if at < len(lines) and lines[at].startswith("  [Previous line repeated"):
+            code.append(lines[at].strip())
+            at += 1
+        file = head["file"]
+        frames.append(Frame(
+            file=file, line=int(head["line"]), function=head["function"] or "", code="\n".join(code),
+            own=not any(part in file for part in _LIBRARY),
+        ))  # fmt: skip
+    if frames:
+        frames[-1] = Frame(
+            file=frames[-1].file, line=frames[-1].line, function=frames[-1].function, code=frames[-1].code,
+            own=frames[-1].own, last=True,
+        )  # fmt: skip
+    return frames, at

@@ -1,0 +1,77 @@
+"""One-time links: the first admin's, and those with which people set a password.
+
+The secret of a link stays in the address no longer than one request: it goes into a cookie of ten minutes, and the
+browser to the same page without it, so that neither a history nor a log nor the next page gets to know it.
+"""
+
+from fastapi import APIRouter, Request
+from starlette.responses import RedirectResponse, Response
+
+from spinney.model.accounts import Link
+from spinney.model.errors import BadLogin, SpinneyError, UsageError
+from spinney.server.bodies import SmallBody
+from spinney.server.identity.cookies import LINK_COOKIE
+from spinney.server.ui import entrance
+from spinney.server.ui.signing_in import PAGE as SIGN_IN_PAGE
+
+router = APIRouter()
+WELCOME = "/welcome"
+
+
+@router.get(WELCOME)
+async def show(request: Request, link: str | None = None) -> Response:
+    """The form that the link is for."""
+    cookies = await entrance.identity(request).cookies()
+    if link is not None:
+        answer = RedirectResponse(WELCOME, 303)
+        cookies.set_short(answer, LINK_COOKIE, link[:200])
+        answer.headers["Referrer-Policy"] = "no-referrer"
+        return answer
+    try:
+        found = await entrance.doorway(request).link(request, _secret(cookies.short(request.cookies, LINK_COOKIE)))
+    except BadLogin as error:
+        return await _over(request, error)
+    return await entrance.guest_page(request, _template(found), user=found.user, name="")
+
+
+@router.post(WELCOME, dependencies=[SmallBody])
+async def accept(request: Request) -> Response:
+    """Use the link up, and come in."""
+    cookies = await entrance.identity(request).cookies()
+    doorway = entrance.doorway(request)
+    given = await entrance.fields(request)
+    name, password = given.get("name", "").strip(), given.get("password", "")
+    try:
+        await entrance.require_guests(request)
+        secret = _secret(cookies.short(request.cookies, LINK_COOKIE))
+        found = await doorway.link(request, secret)
+    except SpinneyError as error:
+        return await _over(request, error)
+    try:
+        if password != given.get("again"):
+            raise UsageError("the two passwords differ; write the same one twice")
+        who = await doorway.accept(request, secret, name, password)
+    except BadLogin as error:  # another was quicker
+        return await _over(request, error)
+    except SpinneyError as error:
+        shown = name[:100] if name.isprintable() else ""
+        return await entrance.refused_page(request, _template(found), error, user=found.user, name=shown)
+    answer = entrance.entered(cookies, who, entrance.HOME)
+    cookies.clear(answer, LINK_COOKIE)
+    return answer
+
+
+def _secret(found: object) -> str:
+    if not isinstance(found, str):
+        raise BadLogin("open the link again: this page is good for ten minutes, in the browser that opened it")
+    return found
+
+
+def _template(link: Link) -> str:
+    return "first_admin.html" if link.user is None else "new_password.html"
+
+
+async def _over(request: Request, error: SpinneyError) -> Response:
+    return await entrance.refused_page(
+        request, SIGN_IN_PAGE, error, name="", next=entrance.HOME, nobody=False, provider=None, provider_path=""
+    )

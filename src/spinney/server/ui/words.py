@@ -1,0 +1,136 @@
+"""Numbers and times as people read them; the exact value stands beside, on hover."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+import orjson
+
+_UNITS = ((86_400, "day"), (3_600, "h"), (60, "min"), (1, "s"))
+_BYTES = ("bytes", "kB", "MB", "GB", "TB", "PB")
+_SHORT = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e4, "k"))
+
+
+def number(n: float | None) -> str:
+    """``1,204``; nothing for None."""
+    if n is None:
+        return ""
+    return f"{n:,}" if isinstance(n, int) else f"{n:,.1f}"
+
+
+def short(n: float) -> str:
+    """``1.2M``: at most four signs, where room is small; below ten thousand as it is."""
+    for size, unit in _SHORT:
+        if abs(n) >= size:
+            scaled = n / (1e3 if unit == "k" else size)
+            return f"{scaled:.1f}{unit}" if scaled < 100 else f"{scaled:,.0f}{unit}"
+    return f"{n:,.0f}"
+
+
+def rate(per_second: float) -> str:
+    """So many a second; where that is less than one, a minute."""
+    if per_second == 0:
+        return "0/s"
+    if per_second < 1:
+        return f"{per_second * 60:.2g}/min"
+    return f"{per_second:,.0f}/s" if per_second >= 10 else f"{per_second:.1f}/s"
+
+
+def lasting(seconds: float | None) -> str:
+    """``340 ms``, ``12 s``, ``3 min 20 s``, ``2 days 3 h``: the two largest parts."""
+    if seconds is None:
+        return ""
+    if seconds < 0:
+        return "0 s"
+    if seconds < 1:
+        return f"{seconds * 1000:.0f} ms"
+    if seconds < 10:
+        return f"{seconds:.1f} s"
+    return _parts(seconds)
+
+
+def _parts(seconds: float) -> str:
+    left = round(seconds)
+    said: list[str] = []
+    for size, unit in _UNITS:
+        count, rest = divmod(left, size)
+        if count and len(said) < 2:
+            said.append(f"{count} {unit}{'s' if unit == 'day' and count != 1 else ''}")
+            left = rest
+        elif said:
+            break
+    return " ".join(said) or "0 s"
+
+
+def ago(at_us: int, now_us: int) -> str:
+    """``3 min ago``, ``in 2 h``, ``just now``: the largest part; the page's script counts on in the same words."""
+    seconds = (now_us - at_us) / 1e6
+    if abs(seconds) < 5:
+        return "just now" if seconds >= 0 else "in a moment"
+    whole = int(abs(seconds))
+    for size, unit in _UNITS:
+        if whole >= size:
+            count = whole // size
+            said = f"{count} {unit}{'s' if unit == 'day' and count != 1 else ''}"
+            return f"{said} ago" if seconds > 0 else f"in {said}"
+    return "just now"
+
+
+def moment(at_us: int | None) -> str:
+    """``2026-11-21 20:14:03 UTC``; what no calendar shows, as it is stored."""
+    if at_us is None:
+        return ""
+    try:
+        return datetime.fromtimestamp(at_us / 1e6, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+    except (ValueError, OverflowError, OSError):
+        return f"{at_us} µs from 1970"
+
+
+def iso(at_us: int) -> str:
+    """For ``datetime=`` of a ``<time>``."""
+    try:
+        return datetime.fromtimestamp(at_us / 1e6, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    except (ValueError, OverflowError, OSError):
+        return ""
+
+
+def size(count: int) -> str:
+    """``340 bytes``, ``12.4 MB``."""
+    if count < 1000:
+        return f"{count} {'byte' if count == 1 else 'bytes'}"
+    scaled, unit = float(count), 0
+    while scaled >= 999.95 and unit < len(_BYTES) - 1:
+        scaled, unit = scaled / 1000, unit + 1
+    return f"{scaled:.1f} {_BYTES[unit]}"
+
+
+def percent(part: float | None) -> str:
+    """Of a fraction, 0 to 1. 100 % is said of the whole alone."""
+    if part is None:
+        return ""
+    return f"{min(99, int(part * 100)) if part < 1 else 100} %"
+
+
+def plural(n: int, one: str, many: str | None = None) -> str:
+    """``1 job``, ``1,204 jobs``."""
+    return f"{n:,} {one if n == 1 else many or one + 's'}"
+
+
+def json_text(value: Any, *, indent: bool = True) -> str:
+    """A JSON value as text."""
+    option = orjson.OPT_NON_STR_KEYS | (orjson.OPT_INDENT_2 if indent else 0)
+    return orjson.dumps(value, default=_plain, option=option).decode()
+
+
+def cut(text: str | None, most: int = 160) -> str:
+    """The beginning of a text, on one line."""
+    line = " ".join((text or "").split())
+    return line if len(line) <= most else line[: most - 1].rstrip() + "…"
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return dict(value)
+    if isinstance(value, tuple | set | frozenset):
+        return list(value)
+    return str(value)

@@ -1,0 +1,128 @@
+"""Pages in a real browser.
+
+``site``: a store with a node at work and a server before it, one for all of these tests (``browser.site``): each leaves
+behind what others do not trip over. ``page``: a page of a browser that is nobody's yet; what it says on its console,
+and what its security policy refuses, fails the test. ``new_page(...)`` makes more: small, dark, without scripts, under
+another name. ``violations(page)``: what axe finds; ``sound(paths)``: that it finds nothing, and that phones have room.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import pytest
+from axe_core_python.sync_playwright import Axe  # type: ignore[import-untyped]
+from playwright.sync_api import Browser, BrowserContext, Page, expect
+
+from browser import chromium
+from browser.site import Site
+from browser.site import site as served
+from longer import LONG
+
+PATIENCE_MS = 10_000
+WIDE, NARROW = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
+_RULES = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]}
+
+expect.set_options(timeout=PATIENCE_MS)
+NewPage = Callable[..., Page]
+Violations = Callable[[Page], list[str]]
+Sound = Callable[..., None]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if "browser" not in item.path.parts:
+            continue
+        item.add_marker(pytest.mark.xdist_group("browser"))  # one browser and one site for all of them
+        if chromium.program() is None:
+            item.add_marker(pytest.mark.skip(reason=chromium.MISSING))
+
+
+@pytest.fixture(scope="package")
+def browser() -> Iterator[Browser]:
+    """One for these tests: while playwright lives, its event loop runs in this thread, and no other test could run
+    one."""
+    with chromium.launched() as found:
+        yield found
+
+
+@pytest.fixture(scope="package")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    with served(tmp_path_factory.mktemp("site")) as found:
+        yield found
+
+
+@pytest.fixture
+def new_page(browser: Browser, site: Site) -> Iterator[NewPage]:
+    """``new_page(dark=True, small=True, scripts=False, asker="viewer", loud=True)``; ``loud``: it may complain."""
+    contexts: list[BrowserContext] = []
+    complaints: list[str] = []
+
+    def make(
+        *, dark: bool = False, small: bool = False, scripts: bool = True, asker: str | None = None, loud: bool = False
+    ) -> Page:
+        context = browser.new_context(
+            base_url=site.url, viewport=NARROW if small else WIDE, java_script_enabled=scripts,  # type: ignore[arg-type]
+            color_scheme="dark" if dark else "light", reduced_motion="reduce",
+        )  # fmt: skip
+        contexts.append(context)
+        if asker is not None:
+            context.add_cookies([{"name": "asker", "value": asker, "url": site.url}])
+        page = context.new_page()
+        page.set_default_timeout(PATIENCE_MS)
+        if not loud:
+            page.on("pageerror", lambda error: complaints.append(str(error)))
+            page.on("console", lambda said: complaints.append(said.text) if said.type == "error" else None)
+        return page
+
+    yield make
+    for context in contexts:
+        context.close()
+    assert not complaints, complaints
+
+
+@pytest.fixture
+def page(new_page: NewPage) -> Page:
+    return new_page()
+
+
+@pytest.fixture(scope="session")
+def axe() -> Axe:
+    return Axe()
+
+
+@pytest.fixture
+def violations(axe: Axe) -> Violations:
+    """What axe finds on a page: to be nothing."""
+
+    def look(page: Page) -> list[str]:
+        found: dict[str, Any] = axe.run(page, options=_RULES)
+        return [
+            f"{page.url}: {rule['id']} ({rule['impact']}): {node['target']} {node['failureSummary']}"
+            for rule in found["violations"]
+            for node in rule["nodes"][:3]
+        ]
+
+    return look
+
+
+@pytest.fixture
+def sound(new_page: NewPage, violations: Violations) -> Sound:
+    """``sound(paths, settle=…, loud=True)``: axe finds nothing, and nothing reaches out of a phone's screen to the
+    right; at length also in the dark and, for axe, on the phone. ``settle(page)`` waits until a page is whole."""
+
+    def check(paths: Sequence[str], *, settle: Callable[[Page], None] = lambda page: None, loud: bool = False) -> None:
+        found: list[str] = []
+        for dark in (False, True) if LONG else (False,):
+            page = new_page(dark=dark, loud=loud)
+            for path in paths:
+                page.set_viewport_size(WIDE)  # type: ignore[arg-type]
+                page.goto(path)
+                settle(page)
+                found += violations(page)
+                page.set_viewport_size(NARROW)  # type: ignore[arg-type]
+                wide = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+                found += [f"{page.url} is {wide} px too wide for a phone"] if wide > 0 else []
+                found += violations(page) if LONG else []
+        assert not found, "\n".join(found)
+
+    return check

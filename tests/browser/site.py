@@ -1,0 +1,123 @@
+"""A store with a node at work and a server before it, as a browser meets them."""
+
+import re
+import socket
+import subprocess
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from fastapi import Request
+
+from cli.shell import Shell, furnish
+from spinney.model.access import ALL_RIGHTS, Rights, Role
+from spinney.server.application import Parts, make
+from spinney.server.asking import Asker, How, Identity
+from spinney.server.serving import Server, listen_tcp, server
+from spinney.server.settings import ServerSettings
+from spinney.server.stores import Stores
+from spinney.stores.sql import open_store
+
+START_S = 20.0
+_COOKIE = "asker"
+
+
+class ByCookie:
+    """Identity made for tests: whoever the cookie ``asker`` names, with the role of that name; an admin without one.
+    Who signs in for real is tested where that is made (``test_signing_in``)."""
+
+    async def who(self, request: Request) -> Asker | None:
+        name = request.cookies.get(_COOKIE, "admin")
+        if name == "nobody":
+            return None
+        rights = ALL_RIGHTS if name == "admin" else Rights(role=Role(name))
+        return Asker(name=name, rights=rights, how=How.SESSION, csrf="the-form's-own")
+
+
+def by_cookie(stores: Stores, settings: ServerSettings) -> Identity:
+    return ByCookie()
+
+
+@dataclass
+class Site:
+    """A folder with a store; ``start`` and ``stop`` a server on it, at an address that stays."""
+
+    shell: Shell
+    identity: Callable[[Stores, ServerSettings], Identity] = by_cookie
+    port: int = 0
+    _server: Server | None = field(default=None, repr=False)
+    _thread: threading.Thread | None = field(default=None, repr=False)
+    _node: "subprocess.Popen[str] | None" = field(default=None, repr=False)
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def folder(self) -> Path:
+        return self.shell.folder
+
+    def start(self) -> None:
+        """Serve; returns when it answers."""
+        settings = ServerSettings(threads=3)
+        app = make(Parts(
+            settings=settings, open_store=lambda: open_store(f"sqlite:///{self.folder}/spinney.db"),
+            folders=self.folder / "spinney.folders", run_dir=str(self.folder / "spinney.db.run"),
+            identity=self.identity,
+        ))  # fmt: skip
+        listening: socket.socket = listen_tcp("127.0.0.1", self.port)
+        self.port = listening.getsockname()[1]
+        ready = threading.Event()
+        self._server = server(app, settings, told=ready.set)
+        self._thread = threading.Thread(target=self._server.run, args=([listening],), name="server", daemon=True)
+        self._thread.start()
+        assert ready.wait(START_S), "the server did not start"
+
+    def stop(self) -> None:
+        """End the server; the address is kept for the next."""
+        if self._server is not None and self._thread is not None:
+            self._server.should_exit = True
+            self._thread.join(START_S)
+            assert not self._thread.is_alive(), "the server did not end"
+        self._server = self._thread = None
+
+    def start_node(self, name: str = "oak", slots: int = 3) -> None:
+        self._node = self.shell.start("node", "jobs:app", "--name", name, "--slots", str(slots))
+
+    def close(self) -> None:
+        self.stop()
+        if self._node is not None:
+            self._node.terminate()
+            self._node.communicate(timeout=30)
+
+    # --- jobs -----------------------------------------------------------------------------
+
+    def submit(self, *words: str) -> int:
+        """As on the command line; the number of the first job."""
+        found = re.search(r"\d+", self.shell.ok("submit", *words))
+        assert found is not None
+        return int(found[0])
+
+    def ended(self, job: int) -> int:
+        """Wait until it has settled."""
+        self.shell.call("wait", str(job))
+        return job
+
+    def flag(self, name: str) -> Path:
+        """A file that is not there yet, for jobs that wait for it."""
+        return self.folder / f"{name}.flag"
+
+
+@contextmanager
+def site(folder: Path, *, node: bool = True) -> Iterator[Site]:
+    """With a server, and a node at work."""
+    found = Site(shell=furnish(folder))
+    try:
+        if node:
+            found.start_node()
+        found.start()
+        yield found
+    finally:
+        found.close()

@@ -1,0 +1,83 @@
+"""Submitting in a browser: the form, what is wrong in it, files, and the keyboard."""
+
+import re
+
+from playwright.sync_api import Page, expect
+
+from browser.conftest import NewPage, Sound, Violations
+from browser.site import Site
+
+
+def open_form(page: Page, type_: str) -> None:
+    page.goto("/submit")
+    page.get_by_role("link", name=re.compile(f"^{type_}")).click()
+    expect(page.get_by_role("heading", level=1)).to_have_text(f"Submit {type_}")
+
+
+def test_given_the_form_when_filled_in_then_it_leads_to_the_job_which_runs(page: Page) -> None:
+    open_form(page, "double")
+    page.get_by_label("n (required)").fill("21")
+    page.get_by_role("button", name="Submit the job").click()
+
+    expect(page).to_have_url(re.compile(r"/jobs/\d+$"))
+    expect(page.get_by_text(re.compile(r"job \d+ is submitted"))).to_be_visible()
+    expect(page.locator(".jobhead .state")).to_have_text("completed")
+
+
+def test_given_what_does_not_fit_when_sent_then_it_is_told_there_and_what_was_written_stays(
+    new_page: NewPage, violations: Violations
+) -> None:
+    page = new_page(loud=True)  # the browser says that the answer was 422
+    open_form(page, "double")
+    page.get_by_label("n (required)").fill("3")
+    page.get_by_label("name", exact=True).fill("kept")
+    page.get_by_label("Not before").fill("soon")
+    page.locator("#f-file").set_input_files({"name": "a.txt", "mimeType": "text/plain", "buffer": b"one"})
+    page.get_by_role("button", name="Submit the job").click()
+
+    at = page.get_by_label("Not before")
+    expect(at).to_have_attribute("aria-invalid", "true")
+    expect(at).to_have_accessible_description(re.compile("'soon' is no time"))
+    expect(at).to_be_focused()
+    expect(page.get_by_label("name", exact=True)).to_have_value("kept")
+    expect(page.locator("[data-chosen]")).to_contain_text("a.txt")
+    assert not violations(page)
+
+    at.fill("")
+    page.get_by_role("button", name="Submit the job").click()
+    expect(page).to_have_url(re.compile(r"/jobs/\d+$"))
+    expect(page.locator("#files")).to_contain_text("a.txt")
+
+
+def test_given_a_file_when_dropped_then_it_is_in_the_folder_of_the_job(page: Page, site: Site) -> None:
+    open_form(page, "until")
+    page.get_by_label("flag (required)").fill(str(site.flag("dropped")))
+    dropped = page.evaluate_handle(
+        "() => { const d = new DataTransfer(); d.items.add(new File(['x'.repeat(2000)], 'plate 7.tif')); return d; }"
+    )
+    page.locator("[data-drop]").dispatch_event("drop", {"dataTransfer": dropped})
+    expect(page.locator("[data-chosen] li")).to_have_text("plate 7.tif2.0 kB")
+    page.get_by_role("button", name="Submit the job").click()
+
+    expect(page.locator("#files")).to_contain_text("plate 7.tif")
+    job = int(page.url.rsplit("/", 1)[1])
+    site.flag("dropped").touch()
+    site.ended(job)
+
+
+def test_given_no_scripts_when_the_form_is_sent_then_it_works_as_well(new_page: NewPage) -> None:
+    page = new_page(scripts=False)
+    open_form(page, "double")
+    page.get_by_label("n (required)").fill("4")
+    page.get_by_label("Priority").fill("7")
+    page.get_by_label("Choose files").set_input_files({"name": "b.txt", "mimeType": "text/plain", "buffer": b"two"})
+    page.get_by_role("button", name="Submit the job").click()
+
+    expect(page).to_have_url(re.compile(r"/jobs/\d+$"))
+    expect(page.get_by_text(re.compile(r"job \d+ is submitted"))).to_be_visible()
+
+
+def test_given_any_page_here_when_axe_looks_then_it_finds_nothing_and_a_phone_has_room(
+    sound: Sound
+) -> None:
+    sound(("/submit", "/submit?q=nothing", "/submit?type=until"))

@@ -1,0 +1,77 @@
+"""Batches and failures over the API."""
+
+from ..conftest import World
+
+
+def batch(world: World, objects: int, failing: int = 0, **fields: object) -> tuple[int, list[int]]:
+    top = world.site.submit_one("batch", {}, **fields)
+    lease = world.site.claim_one()
+    children = world.site.spawn(lease, "one", n=objects)
+    world.site.pass_(lease)
+    for lease in world.site.claim(slots=objects // 2):
+        (world.site.fail if lease.job_id in children[:failing] else world.site.pass_)(lease)
+    return top, children
+
+
+def test_batches_are_listed_newest_first_and_single_jobs_are_none(world: World) -> None:
+    world.site.submit("one", n=3)
+    world.site.drain()
+    tops = [batch(world, 4)[0] for _ in range(3)]
+
+    first = world.client("viewer").get("/api/v1/batches", params={"limit": 2}).json()
+    second = world.client("viewer").get("/api/v1/batches", params={"limit": 2, "after": first["next"]}).json()
+
+    assert [b["job"]["id"] for b in first["items"] + second["items"]] == tops[::-1]
+    assert second["next"] is None
+
+
+def test_a_batch_tells_how_far_it_is(world: World) -> None:
+    top, _ = batch(world, 4)
+
+    shown = world.client("viewer").get(f"/api/v1/batches/{top}").json()
+
+    assert (shown["total"], shown["settled"], shown["progress"]) == (4, 2, 0.5)
+    assert shown["counts"] == {"completed": 2, "pending": 2}
+    assert shown["expected_us"] is not None
+
+
+def test_one_batch_has_its_failures_and_its_objects(world: World) -> None:
+    top, children = batch(world, 4, failing=1)
+    other, _ = batch(world, 4, failing=2)
+
+    shown = world.client("viewer").get(f"/api/v1/batches/{top}").json()
+    failed = world.client("viewer").get(f"/api/v1/batches/{top}/objects", params={"state": "failed"}).json()
+    page = world.client("viewer").get(f"/api/v1/batches/{top}/objects", params={"limit": 3}).json()
+
+    assert other != top
+    assert (shown["failures"]["jobs"], shown["failures"]["groups"][0]["jobs"]) == (1, 1)
+    assert [o["id"] for o in failed["items"]] == children[:1]
+    assert [o["id"] for o in page["items"]] == children[:3]
+    assert page["next"] == children[2]
+
+
+def test_a_subjob_is_no_batch(world: World) -> None:
+    _, children = batch(world, 2)
+
+    assert world.client("viewer").get(f"/api/v1/batches/{children[0]}").status_code == 404
+
+
+def test_batches_out_of_sight_are_not_there(world: World) -> None:
+    own, _ = batch(world, 2, collection="lab")
+    others, _ = batch(world, 2, collection="other")
+
+    listed = world.client("limited").get("/api/v1/batches").json()
+
+    assert [b["job"]["id"] for b in listed["items"]] == [own]
+    assert world.client("limited").get(f"/api/v1/batches/{others}").status_code == 404
+
+
+def test_a_cause_is_found_by_the_beginning_of_its_fingerprint(world: World) -> None:
+    batch(world, 4, failing=2)
+    (group,) = world.client("viewer").get("/api/v1/failures").json()["groups"]
+
+    found = world.client("viewer").get(f"/api/v1/failures/{group['fingerprint'][:6]}").json()
+
+    assert found["failure"] == group
+    assert len(found["newest"]) == 2
+    assert world.client("viewer").get("/api/v1/failures/ffffffffffffffff").status_code == 404

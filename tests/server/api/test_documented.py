@@ -1,0 +1,163 @@
+"""The OpenAPI document against the server, as each role: whatever is asked, nothing is answered but what is documented.
+
+Requests are made up by schemathesis, such as fit the document and such as do not. The short form asks every operation
+a little; SPINNEY_LONG=1 asks much.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import requests
+import schemathesis
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis.errors import Unsatisfiable
+from jsonschema import Draft202012Validator
+from schemathesis import Case, GenerationMode, openapi
+from schemathesis.checks import not_a_server_error
+from schemathesis.schemas import APIOperation
+from schemathesis.specs.openapi.checks import (
+    content_type_conformance,
+    response_headers_conformance,
+    response_schema_conformance,
+    status_code_conformance,
+)
+from starlette.testclient import TestClient
+
+from longer import LONG
+from spinney.server.api import PREFIX
+from spinney.server.api.openapi import document
+
+from ..conftest import World, world_at
+
+EXAMPLES = 100 if LONG else 1
+MODES = (GenerationMode.POSITIVE, GenerationMode.NEGATIVE)
+"""What fits the document, and what does not."""
+CHECKS = [
+    not_a_server_error, status_code_conformance, content_type_conformance, response_headers_conformance,
+    response_schema_conformance,
+]  # fmt: skip
+
+
+@schemathesis.serializer("application/x-ndjson")
+def lines(context: object, value: object) -> bytes:
+    return value if isinstance(value, bytes) else str(value).encode("utf-8", "replace")
+
+
+@pytest.fixture(scope="module")
+def furnished(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    """Something of everything, so that answers have something in them."""
+    with world_at(tmp_path_factory.mktemp("documented")) as world:
+        jobs = world.site.submit("one", n=5, collection="lab", submitter="submitter")
+        world.site.submit("double", {"n": 1, "pin": "open sesame"})
+        world.site.submit("locked", {"serno": "1"})
+        top = world.site.submit_one("batch", {})
+        leases = world.site.claim()
+        world.site.spawn(next(lease for lease in leases if lease.job_id == top), "one", n=3)
+        for lease in leases:
+            (world.site.fail if lease.job_id in jobs[:2] else world.site.pass_)(lease)
+        yield world
+
+
+def operations() -> Iterator[APIOperation]:
+    from fastapi import FastAPI
+
+    from spinney.server import api
+
+    app = FastAPI(title="Spinney", version="0")
+    app.state.beside, app.state.folders = [], Path()
+    api.add_to(app)
+    for found in openapi.from_dict(document(app, PREFIX)).get_all_operations():
+        yield found.ok()
+
+
+OPERATIONS = list(operations())
+
+
+@pytest.fixture(scope="module")
+def told(furnished: World) -> dict[str, Any]:
+    """The document."""
+    answer = furnished.client("viewer").get(f"{PREFIX}/openapi.json")
+    return dict(answer.json())
+
+
+def each(told: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    for path, item in told["paths"].items():
+        for method, operation in item.items():
+            yield f"{method} {path}", operation
+
+
+def fits(told: dict[str, Any], value: object, schema: dict[str, Any]) -> list[str]:
+    """What is wrong with it."""
+    whole = {**schema, "components": told["components"]}
+    return [f"{error.json_path}: {error.message}" for error in Draft202012Validator(whole).iter_errors(value)]
+
+
+@pytest.mark.parametrize("operation", OPERATIONS, ids=[o.label for o in OPERATIONS])
+def test_nothing_but_documented_answers(furnished: World, operation: APIOperation) -> None:
+    if LONG:
+        for role in ("viewer", "submitter", "operator", "limited", "admin"):
+            for mode in MODES:
+                ask_much(furnished.client(role), operation, mode)
+        return
+    # Who may most gets furthest; a role that may less is tried with what is answered most.
+    for role, mode in (("admin", MODES[0]), ("submitter" if safe(operation) else "limited", MODES[1])):
+        ask_much(furnished.client(role), operation, mode)
+
+
+def safe(operation: APIOperation) -> bool:
+    return operation.method == "get"
+
+
+def ask_much(client: TestClient, operation: APIOperation, mode: GenerationMode) -> None:
+    @settings(
+        max_examples=EXAMPLES, deadline=None, database=None, derandomize=not LONG, phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(case=operation.as_strategy(generation_mode=mode))
+    def ask(case: Case) -> None:
+        sent = case.as_transport_kwargs(base_url="http://localhost", headers=dict(client.headers))
+        made = requests.Request(**sent).prepare()
+        answer = client.request(str(made.method), str(made.url), content=made.body, headers=dict(made.headers))
+        case.validate_response(answer, checks=CHECKS)
+
+    try:
+        ask()
+    except Unsatisfiable:
+        assert mode is GenerationMode.NEGATIVE, operation.label  # whatever is sent there fits
+
+
+def test_every_operation_is_told(told: dict[str, Any]) -> None:
+    for name, operation in each(told):
+        assert operation["summary"], name
+        assert operation["description"], name
+        assert {"401", "403", "422"} <= set(operation["responses"]), name
+
+
+def test_every_body_and_every_answer_has_an_example_that_fits(told: dict[str, Any]) -> None:
+    for name, operation in each(told):
+        sent = operation.get("requestBody", {}).get("content", {})
+        answers = [answer.get("content", {}) for code, answer in operation["responses"].items() if code < "300"]
+        for content in (sent, *answers):
+            for kind, of in content.items():
+                if kind in ("application/json", "application/x-ndjson", "text/plain", "text/event-stream"):
+                    assert fits(told, of["example"], of["schema"]) == [], (name, kind)
+
+
+def test_every_parameter_has_an_example_a_default_or_a_choice(told: dict[str, Any]) -> None:
+    for name, operation in each(told):
+        for parameter in operation.get("parameters", ()):
+            schema = parameter["schema"]
+            if "$ref" in schema:
+                schema = told["components"]["schemas"][schema["$ref"].rpartition("/")[2]]
+            if "example" in parameter:
+                assert fits(told, parameter["example"], parameter["schema"]) == [], (name, parameter["name"])
+            else:
+                assert {"examples", "default", "enum"} & {*schema, *parameter}, (name, parameter["name"])
+
+
+def test_what_may_be_wrong_with_any_body_is_told_of_each(told: dict[str, Any]) -> None:
+    for name, operation in each(told):
+        if "requestBody" in operation:
+            assert {"400", "408", "413", "415", "422"} <= set(operation["responses"]), name

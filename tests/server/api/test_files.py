@@ -1,0 +1,179 @@
+"""Files of jobs: listed, read in parts, followed, uploaded; and nothing beyond their folders."""
+
+import os
+import threading
+from typing import Any
+
+import pytest
+
+from spinney.model.jobs import Lease
+from spinney.node.folders import OWN
+from spinney.server.files.ranges import Unsatisfiable, asked
+
+from ..conftest import World
+
+TEXT = b"0123456789" * 100
+
+
+@pytest.fixture
+def job(world: World) -> int:
+    found = world.submit("double", {"n": 1, "pin": "open sesame"}, submitter="submitter")
+    (world.folder(found) / "sub").mkdir()
+    (world.folder(found) / "sub" / "a b.txt").write_bytes(TEXT)
+    return found
+
+
+def running(world: World, job: int, output: bytes) -> Lease:
+    lease = world.site.run(job)
+    own = world.folder(job) / OWN
+    own.mkdir()
+    (own / f"{lease.stage}.{lease.fence}.stdout").write_bytes(output)
+    return lease
+
+
+def test_files_are_listed_and_read(world: World, job: int) -> None:
+    client = world.client("viewer")
+
+    listed = client.get(f"/api/v1/jobs/{job}/files").json()
+    answer = client.get(f"/api/v1/jobs/{job}/files/sub/a%20b.txt")
+
+    assert listed == {"items": [{"path": "sub/a b.txt", "kind": "file", "size": 1000}], "more": False, "next": None}
+    assert answer.content == TEXT
+    assert answer.headers["content-type"] == "application/octet-stream"
+    assert answer.headers["content-disposition"].startswith('attachment; filename="a b.txt"')
+    assert answer.headers["x-content-type-options"] == "nosniff"
+
+
+@pytest.mark.parametrize(
+    ("wanted", "status", "content"),
+    [
+        ("bytes=0-9", 206, TEXT[:10]),
+        ("bytes=995-", 206, TEXT[995:]),
+        ("bytes=-3", 206, TEXT[-3:]),
+        ("bytes=990-99999", 206, TEXT[990:]),
+        ("bytes=1000-", 416, None),
+        ("bytes=-0", 416, None),
+        ("bytes=5-2", 200, TEXT),
+        ("bytes=0-1,4-5", 200, TEXT),
+        ("lines=0-1", 200, TEXT),
+    ],
+)
+def test_parts_are_given_as_asked_for(world: World, job: int, wanted: str, status: int, content: bytes | None) -> None:
+    answer = world.client("viewer").get(f"/api/v1/jobs/{job}/files/sub/a b.txt", headers={"Range": wanted})
+
+    assert answer.status_code == status
+    if content is None:
+        assert answer.headers["content-range"] == "bytes */1000"
+    else:
+        assert answer.content == content
+        assert int(answer.headers["content-length"]) == len(content)
+
+
+def test_what_is_known_is_not_sent_again(world: World, job: int) -> None:
+    path = f"/api/v1/jobs/{job}/files/sub/a b.txt"
+    tag = world.client("viewer").get(path).headers["etag"]
+
+    assert world.client("viewer").get(path, headers={"If-None-Match": tag}).status_code == 304
+    changed = {"Range": "bytes=0-1", "If-Range": '"other"'}
+    assert world.client("viewer").get(path, headers=changed).status_code == 200
+    same = {"Range": "bytes=0-1", "If-Range": tag}
+    assert world.client("viewer").get(path, headers=same).status_code == 206
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["../../../../.spinney-token", "%2e%2e/%2e%2e", "sub%2f..%2fsub/a b.txt", "link", "sub", "pipe", "none", "a%00b"],
+)
+def test_paths_lead_nowhere_else(world: World, job: int, path: str) -> None:
+    folder = world.folder(job)
+    (folder / "link").symlink_to("/etc/passwd")
+    os.mkfifo(folder / "pipe")
+
+    for method in ("GET", "PUT"):
+        if method == "PUT" and path in ("link", "pipe", "none"):
+            continue
+        answer = world.client("operator").request(method, f"/api/v1/jobs/{job}/files/{path}", content=b"x")
+        assert answer.status_code in (400, 404, 405, 409, 422), (method, answer.text)
+        assert b"root:" not in answer.content
+
+
+def test_an_upload_replaces_a_link_and_does_not_follow_it(world: World, job: int, tmp_path: Any) -> None:
+    outside = tmp_path / "outside"
+    outside.write_text("safe")
+    (world.folder(job) / "link").symlink_to(outside)
+    (world.folder(job) / "away").symlink_to(tmp_path)
+
+    replaced = world.client("operator").put(f"/api/v1/jobs/{job}/files/link", content=b"new")
+    beyond = world.client("operator").put(f"/api/v1/jobs/{job}/files/away/x", content=b"new")
+
+    assert (replaced.status_code, beyond.status_code) == (201, 409)
+    assert outside.read_text() == "safe"
+    assert not (tmp_path / "x").exists()
+    assert (world.folder(job) / "link").read_bytes() == b"new"
+
+
+def test_uploads_are_for_operators_and_who_submitted_the_job(world: World, job: int) -> None:
+    others = world.submit("one", submitter="somebody")
+
+    mine = world.client("submitter").put(f"/api/v1/jobs/{job}/files/new/x.bin", content=TEXT)
+    not_mine = world.client("submitter").put(f"/api/v1/jobs/{others}/files/x.bin", content=TEXT)
+
+    assert mine.json() == {"path": "new/x.bin", "size": 1000}
+    assert (world.folder(job) / "new" / "x.bin").read_bytes() == TEXT
+    assert not_mine.status_code == 403
+
+
+def test_a_job_at_work_gets_no_files(world: World, job: int) -> None:
+    world.site.run(job)
+
+    assert world.client("operator").put(f"/api/v1/jobs/{job}/files/x", content=b"x").status_code == 409
+
+
+def test_output_is_read_in_parts_with_its_secrets_hidden(world: World, job: int) -> None:
+    lease = running(world, job, b"the word is open sesame, as always\n")
+    path = f"/api/v1/jobs/{job}/attempts/{lease.fence}"
+
+    whole = world.client("viewer").get(f"{path}/stdout")
+    part = world.client("viewer").get(f"{path}/stdout", headers={"Range": "bytes=14-20"})
+
+    assert whole.headers["content-type"].startswith("text/plain")
+    assert "sesame" not in whole.text
+    assert whole.text.startswith("the word is ")
+    assert b"en ses" not in part.content
+    assert world.client("viewer").get(f"{path}/stderr").text == ""
+    assert world.client("viewer").get(f"/api/v1/jobs/{job}/attempts/999/stdout").status_code == 404
+    raw = world.client("viewer").get(f"/api/v1/jobs/{job}/files/{OWN}/{lease.stage}.{lease.fence}.stdout")
+    assert "sesame" not in raw.text
+
+
+def test_the_parameters_of_a_program_are_not_to_be_had(world: World, job: int) -> None:
+    (world.folder(job) / OWN).mkdir()
+    (world.folder(job) / OWN / "double.params.json").write_text('{"pin": "abc"}')
+
+    answer = world.client("admin").get(f"/api/v1/jobs/{job}/files/{OWN}/double.params.json")
+
+    assert answer.status_code == 409
+    assert "abc" not in answer.text
+
+
+def test_output_is_followed_until_the_attempt_has_ended(world: World, job: int) -> None:
+    lease = running(world, job, b"first\n")
+    file = world.folder(job) / OWN / f"{lease.stage}.{lease.fence}.stdout"
+
+    def work() -> None:
+        with file.open("ab") as out:
+            out.write(b"last\n")
+        world.site.pass_(lease)
+
+    timer = threading.Timer(0.3, work)
+    timer.start()
+    answer = world.client("viewer").get(f"/api/v1/jobs/{job}/attempts/{lease.fence}/stdout", params={"follow": True})
+    timer.join()
+
+    assert answer.text == "first\nlast\n"
+
+
+def test_a_range_of_an_empty_file_cannot_be_given() -> None:
+    with pytest.raises(Unsatisfiable):
+        asked("bytes=0-", 0)
+    assert asked(None, 0) is None

@@ -1,0 +1,70 @@
+"""Jobs, looked at over the API."""
+
+import pytest
+
+from spinney.model.outcomes import Outcome
+
+from ..conftest import World
+
+
+def test_a_job_is_shown_with_its_numbers_and_the_verbs_that_are_allowed(world: World) -> None:
+    job = world.submit("one")
+
+    shown = world.client("operator").get(f"/api/v1/jobs/{job}").json()
+
+    assert (shown["id"], shown["state"], shown["status"]) == (job, "pending", {"disbatch": -2, "motus": 0})
+    assert "cancel" in shown["allowed"]
+    assert world.client("operator").get(shown["links"]["self"]).json()["id"] == job
+
+
+def test_what_failed_bears_its_fingerprint_and_what_was_killed_its_number(world: World) -> None:
+    broken, killed = world.site.submit("one", n=2)
+    leases = world.site.claim_by_job()
+    world.site.fail(leases[broken])
+    world.site.record(leases[killed], Outcome.TIMEOUT, retryable=False, message="its time was over")
+
+    found = {job["id"]: job for job in world.client("viewer").get("/api/v1/jobs").json()["items"]}
+
+    assert found[broken]["status"] == {"disbatch": 2, "motus": -1}
+    assert found[killed]["status"] == {"disbatch": -3, "motus": -1}
+    by_cause = world.client("viewer").get("/api/v1/jobs", params={"failure": found[broken]["fingerprint"][:8]}).json()
+    assert [job["id"] for job in by_cause["items"]] == [broken]
+
+
+def test_pages_have_every_job_once(world: World) -> None:
+    jobs = world.site.submit("one", n=7)
+    seen, after = [], 0
+
+    while after is not None:
+        page = world.client("viewer").get("/api/v1/jobs", params={"limit": 3, "after": after}).json()
+        seen += [job["id"] for job in page["items"]]
+        after = page["next"]
+
+    assert seen == sorted(jobs, reverse=True)
+
+
+def test_an_unknown_filter_is_refused_by_name(world: World) -> None:
+    answer = world.client("viewer").get("/api/v1/jobs", params={"stat": "failed"})
+
+    assert answer.status_code == 422
+    assert "'stat'" in answer.json()["detail"]
+    assert "state" in answer.json()["detail"]
+
+
+def test_secrets_are_masked(world: World) -> None:
+    job = world.submit("double", {"n": 1, "pin": "open sesame"})
+
+    assert "open sesame" not in world.client("admin").get(f"/api/v1/jobs/{job}").text
+    assert "open sesame" not in world.client("admin").get("/api/v1/jobs").text
+
+
+@pytest.mark.parametrize("what", ["", "/tree", "/children", "/attempts", "/data", "/results", "/explain", "/holds"])
+def test_what_is_out_of_sight_is_not_there(world: World, what: str) -> None:
+    hidden, own = world.submit("one", collection="other"), world.submit("one", collection="lab")
+
+    answer = world.client("limited").get(f"/api/v1/jobs/{hidden}{what}")
+    none = world.client("limited").get(f"/api/v1/jobs/{own + 1000}{what}")
+
+    assert answer.status_code == none.status_code == 404
+    assert answer.headers["content-type"] == "application/problem+json"
+    assert world.client("limited").get(f"/api/v1/jobs/{own}{what}").status_code == 200

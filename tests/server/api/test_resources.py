@@ -1,0 +1,165 @@
+"""Queues, nodes, holds, locks, schedules, users and the rest: set over the API, and in the store."""
+
+from typing import Any
+
+import pytest
+
+from ..conftest import World
+
+
+def test_a_queue_is_set_and_put_back(world: World) -> None:
+    client = world.client()
+
+    set_ = client.patch("/api/v1/queues/slow", json={"limit": 3, "pin": ["node-1"], "reason": "busy"}).json()
+    none = client.patch("/api/v1/queues/slow", json={"limit": None}).json()
+    back = client.patch("/api/v1/queues/slow", json={"declared": ["limit", "pinned"]}).json()
+
+    assert (set_["in_force"]["limit"], set_["in_force"]["pinned"]) == (3, ["node-1"])
+    assert none["in_force"]["limit"] is None
+    assert (back["in_force"]["limit"], back["in_force"]["pinned"]) == (1, [])
+    assert client.get("/api/v1/queues/slwo").status_code == 404
+
+
+def test_a_queue_is_made_and_deleted_when_it_is_empty(world: World) -> None:
+    client = world.client("admin")
+
+    made = client.post("/api/v1/queues", json={"name": "nightly", "limit": 2, "order": "fifo"})
+    again = client.post("/api/v1/queues", json={"name": "nightly"})
+    job = world.submit("one", queue="nightly")
+    taken = client.delete("/api/v1/queues/nightly")
+    client.post(f"/api/v1/jobs/{job}/move", json={"queue": "default"})
+    deleted = client.delete("/api/v1/queues/nightly")
+
+    assert (made.status_code, made.json()["in_force"]["limit"]) == (201, 2)
+    assert (again.status_code, taken.status_code, deleted.status_code) == (409, 409, 204)
+    assert client.get("/api/v1/queues/nightly").status_code == 404
+
+
+def test_a_node_is_drained_with_a_reason(world: World) -> None:
+    world.site.node("alpha")
+
+    world.client().post("/api/v1/nodes/alpha/drain", json={"reason": "a new disk"})
+
+    (node,) = world.client().get("/api/v1/nodes").json()["items"]
+    assert (node["state"], node["drained_reason"], node["drained_by"]) == ("drained", "a new disk", "operator")
+    assert world.client().post("/api/v1/nodes/beta/drain", json={}).status_code in (404, 409)
+
+
+def test_a_hold_is_laid_swept_and_lifted(world: World) -> None:
+    job = world.submit("one")
+
+    hold = world.client().post("/api/v1/holds", json={"scope": "type", "name": "one", "reason": "looking"}).json()
+    under = world.store.job(job).state
+    lifted = world.client().delete(f"/api/v1/holds/{hold['id']}", params={"reason": "done"})
+
+    assert under == "held"
+    assert lifted.json()["id"] == hold["id"]
+    assert world.store.job(job).state == "pending"
+    assert world.client().delete(f"/api/v1/holds/{hold['id']}").status_code == 404
+
+
+def test_locks_are_seen_freed_and_given_a_capacity(world: World) -> None:
+    world.submit("locked", {"serno": "SG-1"})
+    world.site.claim()
+
+    (seen,) = world.client().get("/api/v1/locks").json()["items"]
+    without = world.client().delete("/api/v1/locks/receiver:SG-1")
+    freed = world.client().delete("/api/v1/locks/receiver:SG-1", params={"reason": "it is gone"})
+    capacity = world.client().put("/api/v1/capacities/receiver:*", json={"capacity": 5})
+
+    assert seen["name"] == "receiver:SG-1"
+    assert without.status_code == 422
+    assert freed.json() == {"lost": 1}
+    assert capacity.json() == {"name": "receiver:*", "capacity": 5}
+
+
+def test_a_schedule_is_made_run_paused_and_dropped(world: World) -> None:
+    client = world.client()
+    asked = {"type": "double", "cron": "0 6 * * mon", "zone": "Europe/Berlin", "params": {"n": 1, "pin": "open sesame"}}
+
+    made = client.put("/api/v1/schedules/weekly", json=asked)
+    again = client.put("/api/v1/schedules/weekly", json=asked)
+    run = client.post("/api/v1/schedules/weekly/run")
+    paused = client.patch("/api/v1/schedules/weekly", json={"paused": True})
+
+    assert (made.status_code, again.status_code, run.status_code) == (200, 409, 201)
+    assert "sesame" not in made.text + client.get("/api/v1/schedules").text
+    assert paused.json()["paused"] is True
+    assert len(client.get("/api/v1/schedules/weekly/coming", params={"count": 3}).json()) == 3
+    assert client.delete("/api/v1/schedules/weekly").status_code == 204
+    for what in ("", "/runs", "/coming"):
+        assert client.get(f"/api/v1/schedules/weekly{what}").status_code == 404
+    assert client.put("/api/v1/schedules/x", json={**asked, "cron": "often"}).status_code == 422
+
+
+def test_the_audit_is_read_and_proven(world: World) -> None:
+    world.client().post("/api/v1/holds", json={"scope": "type", "name": "one", "reason": "looking"})
+
+    calls = world.client("admin").get("/api/v1/audit", params={"verb": "hold"}).json()["items"]
+    entries = world.client("admin").get("/api/v1/audit/entries").json()["items"]
+    head = world.client("admin").get("/api/v1/audit/head").json()["head"]
+    proof = world.client("admin").get("/api/v1/audit/verify", params={"head": head}).json()
+    forged = world.client("admin").get("/api/v1/audit/verify", params={"head": f"1:{'0' * 64}"}).json()
+
+    assert [(c["by"], c["reason"]) for c in calls] == [("operator", "looking")]
+    assert head == f"{entries[0]['seq']}:{entries[0]['link']}"
+    assert (proof["proven"], proof["broken"]) == (len(entries), None)
+    assert forged["broken"]
+
+
+def test_a_refusal_is_in_the_audit(world: World) -> None:
+    world.client("viewer").post("/api/v1/jobs", json={"type": "one"})
+
+    by = [c["by"] for c in world.client("admin").get("/api/v1/audit").json()["items"]]
+
+    assert by == ["viewer"]
+
+
+def test_a_secret_is_told_once_and_kept_by_nobody(world: World) -> None:
+    made = world.client("admin").post("/api/v1/tokens", json={"name": "night", "rights": {"role": "submitter"}})
+    link = world.client("admin").post("/api/v1/users", json={"name": "ann", "rights": {"role": "viewer"}})
+    sent = world.client("admin").post("/api/v1/users/ann/link")
+
+    assert link.status_code == 201
+    for answer in (made, sent):
+        assert answer.headers["cache-control"] == "no-store"
+        secret = answer.json()["secret"]
+        assert secret not in world.client("admin").get("/api/v1/tokens").text
+        assert secret not in world.client("admin").get("/api/v1/audit/entries").text
+
+
+def test_nobody_gives_rights_beyond_his_own(world: World) -> None:
+    asked: dict[str, Any] = {"name": "bob", "rights": {"role": "admin"}}
+
+    assert world.client("operator").post("/api/v1/users", json=asked).status_code == 403
+    own = world.client("operator").post("/api/v1/tokens", json={**asked, "owner": "operator"})
+    assert own.status_code == 404, "who asks here is no user of the store"
+
+
+def test_who_asks_is_told_what_he_may(world: World) -> None:
+    found = world.client("limited").get("/api/v1/me").json()
+
+    assert (found["name"], found["rights"]["role"]) == ("limited", "operator")
+    assert found["rights"]["within"] == {"collections": ["lab"], "queues": None}
+
+
+def test_types_have_their_schemas_and_figures_their_window(world: World) -> None:
+    found = world.client("viewer").get("/api/v1/types/double").json()
+
+    assert found["schema"]["required"] == ["n"]
+    assert world.client("viewer").get("/api/v1/types/dubble").status_code == 404
+    assert world.client("viewer").get("/api/v1/stats", params={"window_s": 30}).json()["window_s"] >= 30
+
+
+@pytest.mark.parametrize("path", ["/jobs/0", "/jobs/1e3", "/jobs/999999999999999999999", "/jobs/x", "/jobs/-1"])
+def test_what_is_no_number_of_a_job_is_refused(world: World, path: str) -> None:
+    assert world.client("viewer").get(f"/api/v1{path}").status_code == 422
+
+
+def test_an_address_that_is_not_there_and_a_method_that_is_not_for_it(world: World) -> None:
+    nowhere = world.client("viewer").get("/api/v1/job")
+    wrong = world.client("viewer").put("/api/v1/jobs")
+
+    assert (nowhere.status_code, wrong.status_code) == (404, 405)
+    for answer in (nowhere, wrong):
+        assert answer.headers["content-type"] == "application/problem+json"

@@ -1,0 +1,173 @@
+"""A server as tests ask it: in this process, over ASGI, with a store of its own and askers of every role.
+
+Who asks is said by the header ``X-Asker`` (``Askers``, an identity made for tests); without it nobody is known. The
+store stands in a file and keeps real time; ``site`` moves its jobs as nodes would.
+"""
+
+import atexit
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fastapi import FastAPI, Request
+from starlette.testclient import TestClient
+
+from contract.words import Site, kind, stage
+from spinney.control import Control
+from spinney.model.access import ALL_RIGHTS, Rights, Role, Within
+from spinney.model.types import LockSpec, QueueSpec, TypeSpec
+from spinney.node import folders
+from spinney.server.application import Parts, make
+from spinney.server.asking import Asker, How, now_us
+from spinney.server.settings import ServerSettings
+from spinney.server.stores import Stores
+from spinney.stores.contract import Store
+from spinney.stores.sql import open_store
+
+LIMITED = Rights(role=Role.OPERATOR, within=Within(collections=("lab",)), shares=("lab:*",), priorities=(40, 60))
+"""An operator of the collection ``lab`` alone."""
+RIGHTS: Mapping[str, Rights] = {
+    **{str(role): Rights(role=role) for role in Role},
+    "limited": LIMITED,
+}
+"""By the name of who asks, which is that of the role."""
+DOUBLE = TypeSpec(
+    name="double",
+    stages=(stage("double"),),
+    description="Twice as much.",
+    schema={
+        "type": "object",
+        "properties": {
+            "n": {"type": "integer"},
+            "name": {"type": "string", "default": ""},
+            "pin": {"type": "string", "format": "password", "writeOnly": True},
+        },
+        "required": ["n"],
+        "additionalProperties": False,
+    },
+)
+LOCKED = kind("locked", stage("work", locks=(LockSpec(template="receiver:{serno}"),)))
+BATCH = kind("batch", "expand", stage("report", again=True), children="settled")
+TYPES = (DOUBLE, LOCKED, BATCH, kind("three", "first", "second", "third"), kind("one", "work"))
+QUEUES = (QueueSpec(name="default", type="double"), QueueSpec(name="slow", limit=1))
+
+
+class RealClock:
+    """For ``Site``: the time that the server goes by, too."""
+
+    @property
+    def now_us(self) -> int:
+        return now_us()
+
+
+class Askers:
+    """Identity made for tests: whoever the header ``X-Asker`` names, with the rights that the world has for him."""
+
+    def __init__(self, rights: Mapping[str, Rights]) -> None:
+        self._rights = rights
+
+    async def who(self, request: Request) -> Asker | None:
+        name = request.headers.get("x-asker")
+        if name is None:
+            return None
+        return Asker(name=name, rights=self._rights[name], how=How.TOKEN)
+
+
+@dataclass
+class World:
+    """One store with its folders, and a server before it."""
+
+    app: FastAPI
+    store: Store
+    site: Site
+    folders: Path
+    rights: dict[str, Rights]
+    """What who may; tests may add to it."""
+    clients: dict[str | None, TestClient] = field(default_factory=dict)
+
+    def client(self, name: str | None = "operator") -> TestClient:
+        """Who asks under this name; None: nobody who is known. A role's name has that role."""
+        if name not in self.clients:
+            headers = {} if name is None else {"X-Asker": name}
+            self.clients[name] = TestClient(
+                self.app, "http://localhost", raise_server_exceptions=False, headers=headers, follow_redirects=False
+            )
+        return self.clients[name]
+
+    def control(self, name: str = "operator") -> Control:
+        """What the server has in hand for him."""
+        return Control(
+            store=self.store, clock=now_us, nudge=lambda: None, by=name, rights=self.rights.get(name, ALL_RIGHTS)
+        )
+
+    def submit(self, type_: str = "one", params: Mapping[str, Any] | None = None, **options: Any) -> int:
+        """One job, by nobody in particular."""
+        return self.site.submit_one(type_, params or {}, **options)
+
+    def folder(self, job_id: int) -> Path:
+        return folders.make(self.folders, job_id)
+
+
+@cache
+def _empty_store() -> Path:
+    """To copy: to make one takes ten times as long as most tests."""
+    folder = tempfile.TemporaryDirectory(prefix="spinney-server-")
+    atexit.register(folder.cleanup)
+    file = Path(folder.name) / "empty.db"
+    store = open_store(f"sqlite:///{file}")
+    store.create()
+    store.register(TYPES, QUEUES)
+    store.close()
+    return file
+
+
+@pytest.fixture
+def settings() -> ServerSettings:
+    """Tests may have others."""
+    return ServerSettings()
+
+
+@contextmanager
+def world_at(place: Path, settings: ServerSettings = ServerSettings()) -> Iterator[World]:  # noqa: B008 - frozen
+    """A world of its own in this folder."""
+    file = place / "spinney.db"
+    shutil.copyfile(_empty_store(), file)
+    file.chmod(0o600)
+    url = f"sqlite:///{file}"
+    store = open_store(url)
+    root = place / "folders"
+    folders.write_token(root, store.facts()["folder_token"])
+    rights = dict(RIGHTS)
+
+    def identity(stores: Stores, settings: ServerSettings) -> Askers:
+        return Askers(rights)
+
+    app = make(Parts(
+        settings=settings, open_store=lambda: open_store(url), folders=root, run_dir=None, identity=identity,
+    ))  # fmt: skip
+    with TestClient(app, "http://localhost"):
+        yield World(app=app, store=store, site=Site(store, RealClock()), folders=root, rights=rights)  # type: ignore[arg-type]
+    store.close()
+
+
+@pytest.fixture
+def world(tmp_path: Path, settings: ServerSettings) -> Iterator[World]:
+    with world_at(tmp_path, settings) as made:
+        yield made
+
+
+@pytest.fixture
+def app(world: World) -> FastAPI:
+    return world.app
+
+
+@pytest.fixture
+def client(world: World) -> Callable[[str | None], TestClient]:
+    """``client("viewer")``, ``client(None)``."""
+    return world.client

@@ -1,0 +1,225 @@
+"""What watchers are told, on a real store."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import orjson
+import pytest
+
+from spinney.control import Control
+from spinney.model.access import ALL_RIGHTS, Rights, Role, Within
+from spinney.model.errors import UsageError
+from spinney.model.jobs import NodeInfo
+from spinney.model.types import StageSpec, TypeSpec
+from spinney.server.asking import Asker, Hands, How, now_us
+from spinney.server.events.feed import Event, Feed, Watcher
+from spinney.server.events.topics import Topic, topic
+from spinney.server.stores import Stores
+from spinney.stores.sql import open_store
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> str:
+    url = f"sqlite:///{tmp_path}/spinney.db"
+    store = open_store(url)
+    store.create()
+    store.register([TypeSpec(name="work", stages=(StageSpec(name="work"),))], [])
+    store.close()
+    return url
+
+
+@pytest.fixture
+def control(url: str) -> Iterator[Control]:
+    """Somebody else, in a process of his own as far as the store can tell."""
+    store = open_store(url)
+    yield Control(store=store, clock=now_us, nudge=lambda: None, by="somebody")
+    store.close()
+
+
+class Watching:
+    """A feed, and those who look at it."""
+
+    def __init__(self, feed: Feed, stores: Stores) -> None:
+        self.feed, self._stores = feed, stores
+
+    def watch(self, *topics: str, rights: Rights = ALL_RIGHTS, last: str | None = None) -> Watcher:
+        hands = Hands(asker=Asker(name="wanda", rights=rights, how=How.TOKEN), stores=self._stores, run_dir=None)
+        return self.feed.watch([topic(name) for name in topics], hands, last=last)
+
+
+@asynccontextmanager
+async def watching(url: str) -> AsyncIterator[Watching]:
+    async with Stores(lambda: open_store(url), threads=1) as stores, Feed(stores, least_s=0.0) as feed:
+        yield Watching(feed, stores)
+
+
+async def told(watcher: Watcher) -> list[Event]:
+    """The next events, which must come."""
+    found = await watcher.next(10.0)
+    assert found, "nothing was told in time"
+    return found
+
+
+async def test_a_watcher_is_told_how_it_stands_and_then_what_changes(url: str, control: Control) -> None:
+    (job,) = control.submit("work", [{}]).ids
+    async with watching(url) as there:
+        watcher = there.watch(f"job:{job}")
+        (first,) = await told(watcher)
+        assert first.topic == f"job:{job}"
+        assert orjson.loads(first.data)["state"] == "pending"
+        control.cancel(job)
+        (second,) = await told(watcher)
+        assert orjson.loads(second.data)["state"] == "cancelled"
+        assert second.number > first.number
+
+
+async def test_what_does_not_change_is_not_told_again(url: str, control: Control) -> None:
+    (one, other) = control.submit("work", [{}, {}]).ids
+    async with watching(url) as there:
+        watcher, witness = there.watch(f"job:{one}"), there.watch(f"job:{other}")
+        await told(watcher)
+        await told(witness)
+        control.cancel(other)
+        await told(witness)  # the feed has looked at both by now, or looks at both in one go
+        control.cancel(one)
+        (event,) = await told(watcher)
+        assert orjson.loads(event.data)["state"] == "cancelled"
+
+
+async def test_many_watchers_are_one_look(url: str, control: Control, monkeypatch: pytest.MonkeyPatch) -> None:
+    (job,) = control.submit("work", [{}]).ids
+    looks = 0
+    async with watching(url) as there:
+        inner = Feed._look_at
+
+        async def counted(self: Feed, one: object) -> None:
+            nonlocal looks
+            looks += 1
+            await inner(self, one)  # type: ignore[arg-type]
+
+        monkeypatch.setattr(Feed, "_look_at", counted)
+        watchers = [there.watch(f"job:{job}") for _ in range(50)]
+        for watcher in watchers:
+            await told(watcher)
+        control.cancel(job)
+        for watcher in watchers:
+            await told(watcher)
+        assert looks == 2
+        assert there.feed.streams == 50
+
+
+async def test_who_comes_back_is_told_what_has_changed_since_and_no_more(url: str, control: Control) -> None:
+    still, moving = control.submit("work", [{}, {}]).ids
+    async with watching(url) as there:
+        watcher = there.watch(f"job:{still}", f"job:{moving}")
+        events = await told(watcher)
+        while len(events) < 2:
+            events += await told(watcher)
+        last = f"{there.feed.epoch}.{events[-1].number}"
+        witness = there.watch(f"job:{moving}")
+        await told(witness)
+        there.feed.leave(watcher)
+        control.cancel(moving)
+        await told(witness)
+        again = await told(there.watch(f"job:{still}", f"job:{moving}", last=last))
+        assert [e.topic for e in again] == [f"job:{moving}"]
+
+
+async def test_who_comes_back_to_another_start_of_the_server_is_told_everything(url: str, control: Control) -> None:
+    (job,) = control.submit("work", [{}]).ids
+    async with watching(url) as there:
+        assert [e.topic for e in await told(there.watch(f"job:{job}", last="0123456789ab.999999"))] == [f"job:{job}"]
+
+
+async def test_between_two_tellings_the_last_state_counts(url: str, control: Control) -> None:
+    (job,) = control.submit("work", [{}]).ids
+    async with watching(url) as there:
+        watcher, witness = there.watch(f"job:{job}"), there.watch(f"job:{job}")
+        await told(witness)
+        control.cancel(job)
+        await told(witness)
+        (event,) = await told(watcher)
+        assert orjson.loads(event.data)["state"] == "cancelled"
+
+
+async def test_what_is_out_of_sight_is_as_what_is_not_there(url: str, control: Control) -> None:
+    from spinney.job.options import Options
+
+    (job,) = control.submit("work", [{}], Options(collection="birds")).ids
+    limited = Rights(role=Role.VIEWER, within=Within(collections=("fish",)))
+    async with watching(url) as there:
+        (event,) = await told(there.watch(f"job:{job}", rights=limited))
+        (nothing,) = await told(there.watch("job:999", rights=limited))
+        assert orjson.loads(event.data) == {"id": job, "state": None}
+        assert orjson.loads(nothing.data) == {"id": 999, "state": None}
+        (jobs,) = await told(there.watch("jobs", rights=limited))
+        assert orjson.loads(jobs.data) == []
+
+
+async def test_a_tree_is_told_by_its_counts(url: str, control: Control) -> None:
+    (job,) = control.submit("work", [{}]).ids
+    async with watching(url) as there:
+        (event,) = await told(there.watch(f"tree:{job}"))
+        assert orjson.loads(event.data) == {"id": job, "state": "pending", "stage": "work", "counts": {}}
+
+
+@pytest.mark.parametrize(
+    "name", ["overview", "batches", "jobs", "queues", "nodes", "holds", "locks", "schedules", "failures",
+             "jobs:state=failed&type=work"],
+)  # fmt: skip
+@pytest.mark.parametrize("within", [Within(), Within(collections=("fish",)), Within(queues=("default",))])
+async def test_every_topic_can_be_watched(url: str, control: Control, name: str, within: Within) -> None:
+    control.submit("work", [{}])
+    async with watching(url) as there:
+        (event,) = await told(there.watch(name, rights=Rights(role=Role.VIEWER, within=within)))
+        assert event.topic == name
+        orjson.loads(event.data)
+
+
+@pytest.mark.parametrize(
+    "name", ["overvieuw", "job:", "job:x", "job:1.5", "job:²", "tree:99999999999999999999", "jobs:state=glad",
+             "jobs:colour=red", ""],
+)  # fmt: skip
+def test_a_topic_that_there_is_not_is_refused(name: str) -> None:
+    with pytest.raises(UsageError):
+        topic(name)
+
+
+async def test_the_topic_of_nodes_tells_each(url: str, control: Control) -> None:
+    node = NodeInfo(id=0, name="oak", boot_id="b", host="h", pid=1, slots=2, state="active", beat=0, started_us=0,
+                    seen_us=0, version="1", types=("work",))  # fmt: skip
+    control.store.join(node, now_us=now_us())
+    async with watching(url) as there:
+        (event,) = await told(there.watch("nodes"))
+        (found,) = orjson.loads(event.data)
+        assert (found["node"], found["used"]) == ("oak", 0)
+
+
+async def test_a_topic_that_cannot_be_looked_at_keeps_no_other_back(
+    url: str, control: Control
+) -> None:
+    (job,) = control.submit("work", [{}]).ids
+
+    def broken(control: Control) -> object:
+        raise ZeroDivisionError
+
+    async with watching(url) as there:
+        watcher = there.watch(f"job:{job}")
+        hands = watcher.watched[0].hands
+        there.feed.watch([Topic(name="broken", look=broken)], hands)
+        await told(watcher)
+        control.cancel(job)
+        (event,) = await told(watcher)
+        assert orjson.loads(event.data)["state"] == "cancelled"
+
+
+async def test_streams_end_with_the_feed(url: str, control: Control) -> None:
+    async with watching(url) as there:
+        watcher = there.watch("overview")
+        await told(watcher)
+        there.feed.end()
+        async with asyncio.timeout(5):
+            while not watcher.ended:
+                await watcher.next(1.0)

@@ -1,0 +1,135 @@
+"""A server that identifies who asks as real ones do, on a store of its own, with two routes that tell who it was."""
+
+import re
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+from argon2 import PasswordHasher
+from fastapi import FastAPI
+from starlette.testclient import TestClient
+
+from spinney.control import Control
+from spinney.model.access import Rights, Role
+from spinney.model.audits import Entry
+from spinney.server.application import Parts, make
+from spinney.server.asking import Asked, now_us
+from spinney.server.identity import Identify
+from spinney.server.settings import ServerSettings
+from spinney.stores.contract import Store
+from spinney.stores.sql import open_store
+
+PASSWORD = "correct horse battery"
+LOCAL = "10.1.2.3"
+
+
+@dataclass
+class House:
+    """A server and its store."""
+
+    app: FastAPI
+    store: Store
+    clients: list[TestClient] = field(default_factory=list)
+
+    def client(self, address: str = LOCAL, base: str = "http://localhost", **headers: str) -> TestClient:
+        """A browser or a program at this address, with cookies of its own."""
+        return TestClient(
+            self.app, base, raise_server_exceptions=False, headers=headers, follow_redirects=False,
+            client=(address, 4000),
+        )  # fmt: skip
+
+    @property
+    def control(self) -> Control:
+        return Control(store=self.store, clock=now_us, nudge=lambda: None, by="root")
+
+    def user(self, name: str = "ann", role: Role = Role.OPERATOR, password: str | None = PASSWORD) -> str:
+        self.control.accounts.add(name, Rights(role=role), password)
+        return name
+
+    def signed_in(self, name: str = "ann", address: str = LOCAL) -> TestClient:
+        """A browser in which this user has signed in."""
+        browser = self.client(address)
+        answer = sign_in(browser, name, PASSWORD)
+        assert answer.status_code == 303, answer.text
+        return browser
+
+    def audited(self, verb: str) -> Sequence[Entry]:
+        return [entry for entry, _ in self.store.audit.entries(verb=verb)]
+
+    def told(self, verb: str) -> Sequence[dict[str, Any]]:
+        """What the entries of this verb say."""
+        return [orjson.loads(entry.what) for entry in self.audited(verb)]
+
+
+def csrf(page: str) -> str:
+    """What the form on this page has to bear."""
+    found = re.search(r'name="csrf" value="([^"]+)"', page)
+    assert found is not None, page
+    return found[1]
+
+
+def sign_in(browser: TestClient, name: str, password: str, next_: str = "/") -> Any:
+    """The form, filled in and sent."""
+    proof = csrf(browser.get("/sign-in").text)
+    return browser.post("/sign-in", data={"name": name, "password": password, "csrf": proof, "next": next_})
+
+
+@pytest.fixture
+def settings() -> ServerSettings:
+    """Tests have others."""
+    return ServerSettings()
+
+
+@pytest.fixture(autouse=True)
+def quick_hashes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Passwords are hashed in a millisecond; that they are hashed well is tested elsewhere."""
+    hasher = PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
+    found = hasher, hasher.hash("\0")
+    monkeypatch.setattr("spinney.control.passwords._hasher", lambda: found)
+
+
+@pytest.fixture
+def house(
+    settings: ServerSettings, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[House]:
+    file = tmp_path / "spinney.db"
+    shutil.copyfile(_empty(tmp_path_factory.getbasetemp()), file)
+    url = f"sqlite:///{file}"
+    store = open_store(url)
+    app = make(Parts(
+        settings=settings, open_store=lambda: open_store(url), folders=tmp_path / "folders", run_dir=None,
+        identity=Identify,
+    ))  # fmt: skip
+
+    async def probe(hands: Asked) -> dict[str, Any]:
+        return {"name": hands.asker.name, "how": hands.asker.how, "role": hands.asker.rights.role}
+
+    for path in ("/probe", "/api/v1/probe"):
+        app.add_api_route(path, probe, methods=["GET", "POST"])
+    with TestClient(app, "http://localhost"):
+        yield House(app=app, store=store)
+    store.close()
+
+
+@cache
+def _empty(folder: Path) -> Path:
+    file = folder / "empty-identity.db"
+    store = open_store(f"sqlite:///{file}")
+    store.create()
+    store.close()
+    return file
+
+
+Who = Callable[[Any], tuple[str, str, str]]
+
+
+def who(answer: Any) -> tuple[str, str, str]:
+    """Name, how it is known, role."""
+    assert answer.status_code == 200, answer.text
+    found = answer.json()
+    return found["name"], found["how"], found["role"]

@@ -1,0 +1,93 @@
+"""What a browser sends by itself changes nothing without a proof that a page of ours made it."""
+
+import pytest
+from starlette.testclient import TestClient
+
+from server.identity.conftest import House, csrf, who
+from spinney.model.access import Rights, Role
+from spinney.server.settings import ServerSettings
+
+
+@pytest.fixture
+def browser(house: House) -> TestClient:
+    house.user()
+    return house.signed_in()
+
+
+def _proof(browser: TestClient) -> str:
+    return csrf(browser.get("/account").text)
+
+
+def test_given_the_proof_in_a_field_then_it_is_done(browser: TestClient) -> None:
+    assert who(browser.post("/probe", data={"csrf": _proof(browser)})) == ("ann", "session", "operator")
+
+
+def test_given_the_proof_in_a_field_beside_a_file_then_it_is_done(browser: TestClient) -> None:
+    answer = browser.post("/probe", data={"csrf": _proof(browser)}, files={"file": ("a.txt", b"x")})
+
+    assert answer.status_code == 200
+
+
+def test_given_the_proof_in_a_header_then_it_is_done(browser: TestClient) -> None:
+    headers = {"X-CSRF-Token": _proof(browser), "Sec-Fetch-Site": "same-origin", "Origin": "http://localhost"}
+
+    assert browser.post("/probe", headers=headers).status_code == 200
+    assert browser.post("/api/v1/probe", headers=headers).status_code == 200
+
+
+@pytest.mark.parametrize("given", [None, "", "x", "é", "A" * 43])
+def test_given_no_proof_or_a_wrong_one_then_it_is_refused_and_in_the_audit(
+    house: House, browser: TestClient, given: str | None
+) -> None:
+    answer = browser.post("/probe", data={} if given is None else {"csrf": given})
+
+    assert answer.status_code == 403
+    (told,) = house.told("access refused")
+    assert "out of date" in told["why"]
+
+
+def test_given_the_proof_of_another_session_then_it_is_refused(house: House, browser: TestClient) -> None:
+    other = _proof(house.signed_in())
+
+    assert browser.post("/probe", data={"csrf": other}).status_code == 403
+
+
+def test_given_the_api_then_a_field_is_no_proof(browser: TestClient) -> None:
+    assert browser.post("/api/v1/probe", data={"csrf": _proof(browser)}).status_code == 403
+
+
+@pytest.mark.parametrize("site", ["cross-site", "same-site"])
+def test_given_a_request_that_another_site_made_then_the_proof_does_not_help(browser: TestClient, site: str) -> None:
+    headers = {"X-CSRF-Token": _proof(browser), "Sec-Fetch-Site": site}
+
+    assert browser.post("/probe", headers=headers).status_code == 403
+
+
+@pytest.mark.parametrize("origin", ["null", "http://evil.example", "http://localhost:3000", "http://localhost.evil.example"])
+def test_given_another_origin_then_the_proof_does_not_help(browser: TestClient, origin: str) -> None:
+    headers = {"X-CSRF-Token": _proof(browser), "Origin": origin}
+
+    assert browser.post("/probe", headers=headers).status_code == 403
+
+
+def test_given_only_reading_then_no_proof_is_needed_from_anywhere(browser: TestClient) -> None:
+    assert browser.get("/probe", headers={"Sec-Fetch-Site": "cross-site"}).status_code == 200
+
+
+def test_given_a_token_then_no_proof_is_needed(house: House) -> None:
+    made = house.control.accounts.make_token("ci", owner=None, rights=Rights(role=Role.SUBMITTER))
+
+    answer = house.client().post("/api/v1/probe", headers={"Authorization": f"Bearer {made.secret}"})
+
+    assert answer.status_code == 200
+
+
+class TestBehindAProxyThatPutsItsOwnNameIntoHost:
+    @pytest.fixture
+    def settings(self) -> ServerSettings:
+        return ServerSettings(url="https://spinney.example.org", secure_cookies=False)
+
+    def test_given_the_origin_that_people_see_then_it_is_ours(self, browser: TestClient) -> None:
+        headers = {"X-CSRF-Token": _proof(browser), "Origin": "https://spinney.example.org"}
+
+        assert browser.post("/probe", headers=headers).status_code == 200

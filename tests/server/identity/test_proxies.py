@@ -1,0 +1,34 @@
+"""From where somebody asks, as far as proxies are believed."""
+
+import pytest
+from starlette.requests import Request
+
+from spinney.server.identity import proxies
+from spinney.server.settings import ServerSettings
+
+SETTINGS = ServerSettings(trusted_proxies=("10.9.0.0/16",))
+
+
+def _request(client: str, *forwarded: str) -> Request:
+    headers = [(b"x-forwarded-for", value.encode()) for value in forwarded]
+    return Request({"type": "http", "client": (client, 1), "headers": headers})
+
+
+@pytest.mark.parametrize(
+    ("client", "forwarded", "expected"),
+    [
+        ("192.0.2.5", (), "192.0.2.5"),
+        ("192.0.2.5", ("198.51.100.1",), "192.0.2.5"),  # nobody's word
+        ("10.9.0.1", ("198.51.100.1",), "198.51.100.1"),
+        ("10.9.0.1", ("203.0.113.9, 198.51.100.1",), "198.51.100.1"),  # what stands before is the visitor's own
+        ("10.9.0.1", ("198.51.100.1, 10.9.0.2",), "198.51.100.1"),
+        ("10.9.0.1", ("203.0.113.9", "198.51.100.1"), "198.51.100.1"),
+        ("10.9.0.1", ("<script>",), "10.9.0.1"),
+        ("10.9.0.1", (), "10.9.0.1"),
+        ("uid:1000", ("198.51.100.1",), None),
+    ],
+)
+def test_given_what_was_passed_on_then_the_address_is_the_last_that_is_no_proxy_of_ours(
+    client: str, forwarded: tuple[str, ...], expected: str | None
+) -> None:
+    assert proxies.address(_request(client, *forwarded), SETTINGS) == expected

@@ -1,0 +1,71 @@
+"""Failures by cause, as pages."""
+
+import re
+
+from server.conftest import World
+from spinney.model.outcomes import Outcome
+
+HTML = {"Accept": "text/html"}
+TRACE = (
+    'Traceback (most recent call last):\n  File "/srv/jobs.py", line 7, in work\n    <b>open</b>()\n'
+    "ValueError: no <i>profile"
+)
+
+
+def fail(world: World, n: int, *, type_: str = "one", message: str = "no <i>profile", **fields: str) -> str:
+    """So many jobs; the fingerprint of their failure."""
+    ids = world.site.submit(type_, n=n, **fields)
+    for _ in ids:
+        lease = world.site.claim_one()
+        error = {"type": "ValueError", "message": message, "traceback": TRACE}
+        world.site.record(lease, Outcome.ERROR, message=message, error=error, retryable=False)
+    return next(g.fingerprint for g in world.store.failures.groups(limit=100).groups if g.message == message)
+
+
+def get(world: World, path: str, asker: str = "operator", status: int = 200) -> str:
+    answer = world.client(asker).get(path, headers=HTML)
+    assert answer.status_code == status, answer.text[:500]
+    return str(answer.text)
+
+
+def test_given_failures_when_listed_then_the_largest_cause_comes_first_and_types_narrow_it(world: World) -> None:
+    small = fail(world, 1, type_="three", message="no room")
+    large = fail(world, 3)
+
+    text = get(world, "/failures")
+
+    assert re.findall(r'href="/failures/(\w+)"', text) == [large, small]
+    assert "no &lt;i&gt;profile" in text
+    assert "<i>profile" not in text
+    assert re.findall(r'href="/failures/(\w+)"', get(world, "/failures?type=three")) == [small]
+    assert "Nothing stands failed of this type" in get(world, "/failures?type=batch")
+
+
+def test_given_a_cause_when_opened_then_its_jobs_and_frames_are_there_and_all_can_be_retried(world: World) -> None:
+    mark = fail(world, 12)
+
+    text = get(world, f"/failures/{mark[:6]}")
+
+    assert "/srv/jobs.py" in text
+    assert "&lt;b&gt;open" in text
+    assert len(re.findall(r'<tr id="job-', text)) == 12
+    assert f"/jobs/verbs?verb=retry&amp;failure={mark}" in text
+    assert len(re.findall(r"id=\d+", next(iter(re.findall(r'href="/jobs/verbs\?verb=retry&amp;id=[^"]+', text))))) == 10
+
+
+def test_given_a_cause_that_is_no_more_when_opened_then_the_page_says_so(world: World) -> None:
+    mark = fail(world, 1)
+    for job in world.site.ids():
+        world.site.retry(job)
+
+    assert "No job stands failed with this any more" in get(world, f"/failures/{mark}")
+    get(world, "/failures/abc", status=404)
+    get(world, "/failures/nohex", status=422)
+
+
+def test_given_a_viewer_or_limits_when_looking_then_nothing_can_be_done_and_nothing_else_is_seen(world: World) -> None:
+    mark = fail(world, 2, collection="other")
+
+    assert "/jobs/verbs" not in get(world, f"/failures/{mark}", "viewer") + get(world, "/failures", "viewer")
+    assert mark not in get(world, "/failures", "limited")
+    assert "/srv/jobs.py" not in get(world, f"/failures/{mark}", "limited")

@@ -1,0 +1,75 @@
+"""Output as pages read it, from a job's folder."""
+
+from pathlib import Path
+
+import pytest
+
+from server.conftest import World
+from spinney.server.ui import output
+
+
+def ran(world: World, stdout: bytes, stderr: bytes = b"") -> int:
+    """A job that ran once and wrote this."""
+    job = world.submit()
+    world.site.pass_(world.site.run(job))
+    fence = world.control().look.attempts(job)[-1].fence
+    folder = world.folder(job) / output.OWN
+    folder.mkdir()
+    for name, data in (("stdout", stdout), ("stderr", stderr)):
+        if data:
+            (folder / f"work.{fence}.{name}").write_bytes(data)
+    return job
+
+
+def read(world: World, job: int, search: str = "") -> output.Output:
+    return output.output(world.control(), job, world.folders, fence=None, search=search)
+
+
+def test_given_a_long_stream_then_its_end_is_shown_from_a_whole_line_on(world: World) -> None:
+    job = ran(world, b"".join(b"line %d\n" % n for n in range(20_000)))
+
+    (stream,) = read(world, job).streams
+
+    assert stream.start > 0
+    assert stream.text.startswith("line ")
+    assert stream.text.endswith("line 19999\n")
+    assert stream.end == stream.size
+
+
+@pytest.mark.parametrize("cut", range(1, 4))
+def test_given_a_character_cut_at_the_end_then_it_is_shown_when_it_is_whole(world: World, cut: int) -> None:
+    whole = "🌲".encode()
+    job = ran(world, b"a" + whole[:cut])
+
+    (stream,) = read(world, job).streams
+
+    assert (stream.text, stream.end) == ("a", 1)
+
+
+def test_given_a_text_to_find_then_lines_of_both_streams_are_told_by_number(world: World) -> None:
+    job = ran(world, b"one\nTWO fish\n", b"no\nred FISH\n")
+
+    matches = read(world, job, "fish").matches
+
+    assert matches is not None
+    assert [(m.stream, m.number, m.text) for m in matches] == [("stdout", 2, "TWO fish"), ("stderr", 2, "red FISH")]
+
+
+def test_given_more_was_written_then_it_is_told_from_where_the_page_stands(world: World) -> None:
+    job = ran(world, b"first\nsecond\n")
+    fence = world.control().look.attempts(job)[-1].fence
+
+    text, go_on, more = output.more(world.control(), job, world.folders, fence=fence, stream="stdout", start=6)
+
+    assert (text, go_on, more) == ("second\n", 13, False)
+
+
+def test_given_a_folder_then_its_names_are_listed_without_the_engines_own(world: World, tmp_path: Path) -> None:
+    job = ran(world, b"x")
+    folder = world.folder(job)
+    (folder / "b.txt").write_text("x")
+    (folder / "a").mkdir()
+
+    found = output.listing(world.control(), job, world.folders, "")
+
+    assert [(e.name, e.kind) for e in found] == [("a", "folder"), ("b.txt", "file")]

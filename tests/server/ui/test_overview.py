@@ -1,0 +1,77 @@
+"""What needs a hand comes first."""
+
+from dataclasses import replace
+
+from server.conftest import World
+from spinney.model.holds import Scope
+from spinney.model.operators import Failure, FailureGroups
+from spinney.server.figures import Figures
+from spinney.server.ui.overview import OLD_HOLD_US, Overview, needs, queue_lines, read
+
+
+def looked(world: World) -> Overview:
+    return read(world.control(), Figures())
+
+
+def titles(found: Overview) -> list[str]:
+    return [need.title for need in needs(found)]
+
+
+def test_given_nothing_is_wrong_then_nothing_needs_a_hand(world: World) -> None:
+    world.site.drain()
+
+    assert titles(looked(world)) == []
+
+
+def test_given_pending_jobs_and_no_node_then_that_is_said_once(world: World) -> None:
+    world.submit("one")
+    world.submit("one", queue="slow")
+
+    found = list(needs(looked(world)))
+
+    assert [need.title for need in found] == ["No node is running"]
+    assert "2 pending jobs wait" in found[0].more
+
+
+def test_given_a_queue_that_is_closed_and_a_type_nobody_knows_then_each_is_told(world: World) -> None:
+    assert world.site.here.name  # a node is at work
+    world.submit("one", queue="slow")
+    found = looked(world)
+    (slow,) = [queue for queue in found.queues if queue.queue == "slow"]
+
+    closed = replace(slow, unknown=(), unserved=(), nodes=("oak",), in_force=replace(slow.in_force, limit=0))
+    assert titles(replace(found, queues=[closed])) == ["Queue slow: its limit is 0"]
+    unknown = replace(slow, unknown=("one",))
+    assert titles(replace(found, queues=[unknown])) == ["Queue slow: no node knows one"]
+
+
+def test_given_a_failed_batch_then_it_is_told_and_a_failed_single_job_is_not(world: World) -> None:
+    batch = world.submit("batch")
+    lease = world.site.run(batch)
+    world.site.spawn(lease, "one", n=2)
+    world.site.pass_(lease)
+    single = world.submit("one")
+    world.site.drain(failing=[n + batch for n in range(1, 4)])
+    assert world.store.job(single).state == "failed"
+
+    assert titles(looked(world)) == [f"#{batch} batch failed"]
+
+
+def test_given_poison_and_an_old_hold_then_both_are_told(world: World) -> None:
+    hold = world.control().holds.lay(Scope.EVERYTHING, reason="move")
+    found = looked(world)
+    group = Failure(fingerprint="ab", type="one", stage="work", exception="poison", message="", first_us=0, last_us=0,
+                    jobs=3)  # fmt: skip
+    found = replace(found, failures=FailureGroups(jobs=3, causes=1, consequences=0, groups=[group]))
+
+    assert titles(found) == ["3 poisonous jobs in one.work"]
+    old = replace(hold, since_us=found.stats.at_us - OLD_HOLD_US - 1)
+    assert titles(replace(found, holds=[old])) == ["3 poisonous jobs in one.work", "Hold on everything"]
+
+
+def test_given_queues_then_those_at_work_are_listed_the_busiest_first(world: World) -> None:
+    world.site.submit("one", n=3)
+    world.submit("one", queue="slow")
+    world.site.claim(slots=1)
+
+    assert [line.stats.queue for line in queue_lines(looked(world).stats, ())] == ["default", "slow"]

@@ -1,0 +1,331 @@
+"""Pages over HTTP: who gets which, what they say, and that nothing in them is anybody else's script."""
+
+import re
+from collections.abc import Iterator
+from html.parser import HTMLParser
+
+import pytest
+from fastapi.routing import APIRoute
+from starlette.testclient import TestClient
+
+from server.conftest import World
+from spinney.model.access import Role
+from spinney.model.outcomes import Outcome
+from spinney.server import ui
+
+HTML = {"Accept": "text/html"}
+OPEN = ("/static/", "/sign-in", "/sign-out", "/welcome")
+"""For who is not known yet."""
+NASTY = "<img src=x onerror=alert(1)>'\"{{ 7*7 }}"
+
+
+def get(client: TestClient, path: str) -> str:
+    answer = client.get(path, headers=HTML)
+    assert answer.status_code == 200, (path, answer.status_code, answer.text[:300])
+    return str(answer.text)
+
+
+def elements(text: str) -> list[tuple[str, dict[str, str]]]:
+    """The elements of a page, as a browser finds them."""
+    found: list[tuple[str, dict[str, str]]] = []
+
+    class Reader(HTMLParser):
+        def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+            found.append((tag, {name: value or "" for name, value in attrs}))
+
+    Reader().feed(text)
+    return found
+
+
+@pytest.fixture
+def failed(world: World) -> int:
+    """A job that failed with a message that would like to be markup."""
+    job = world.submit("three", {"name": NASTY}, submitter="submitter", collection="lab")
+    lease = world.site.claim_by_job()[job]
+    trace = 'Traceback (most recent call last):\n  File "<script>", line 1, in f\nValueError: <b>bad</b>'
+    error = {"type": "ValueError", "message": "<b>bad</b>", "traceback": trace}
+    world.site.record(lease, Outcome.ERROR, message=NASTY, error=error, retryable=False)
+    return job
+
+
+def paths(job: int) -> Iterator[str]:
+    yield from ("/", "/overview/now", "/jobs", "/jobs/now", "/jobs?state=failed", "/jobs/verbs?verb=retry&state=failed")
+    yield from (f"/jobs/{job}{part}" for part in ("", "/now", "/output", "/files", "/below"))
+
+
+# --- who --------------------------------------------------------------------------------------
+
+
+def test_given_nobody_when_any_page_is_asked_for_then_he_is_led_to_sign_in_and_back(world: World) -> None:
+    nobody = world.client(None)
+    pages = [
+        route.path for router in ui.routers() for route in router.routes
+        if isinstance(route, APIRoute) and "GET" in (route.methods or ()) and not route.path.startswith(OPEN)
+    ]  # fmt: skip
+    assert len(pages) >= 12
+
+    for path in pages:
+        asked = re.sub(r"\{[^}]*\}", "1", path)
+        answer = nobody.get(asked, headers=HTML)
+        assert answer.status_code == 303, path
+        assert answer.headers["location"].startswith("/sign-in"), path
+
+
+def test_given_nobody_when_a_script_of_a_page_asks_then_it_is_told_where_to_sign_in(world: World) -> None:
+    answer = world.client(None).get("/jobs/now", headers={"HX-Request": "true", "HX-Current-URL": "http://localhost/jobs?type=a"})
+
+    assert answer.status_code == 401
+    assert answer.headers["hx-redirect"] == "/sign-in?next=%2Fjobs%3Ftype%3Da"
+
+
+@pytest.mark.parametrize("role", list(Role))
+def test_given_any_role_when_pages_are_read_then_all_are_there(world: World, failed: int, role: Role) -> None:
+    for path in paths(failed):
+        if "/verbs" not in path or role.rank >= Role.OPERATOR.rank:
+            get(world.client(str(role)), path)
+    if role is Role.VIEWER:
+        refused = world.client("viewer").get("/jobs/verbs?verb=retry&state=failed", headers=HTML)
+        assert refused.status_code == 403
+
+
+def test_given_somebody_limited_when_he_looks_then_what_is_out_of_sight_is_not_there(world: World, failed: int) -> None:
+    other = world.submit("one", submitter="elsewhere", collection="other")
+    limited = world.client("limited")
+
+    assert limited.get(f"/jobs/{other}", headers=HTML).status_code == 404
+    listed = get(limited, "/jobs")
+    assert f"#{failed}" in listed
+    assert f"#{other}" not in listed
+    for path in paths(failed):
+        assert "elsewhere" not in get(limited, path)
+    assert limited.get(f"/jobs/{other}/output", headers=HTML).status_code == 404
+    assert limited.get(f"/jobs/{failed}/history", headers=HTML).status_code == 403
+
+
+def test_given_roles_when_a_job_is_shown_then_buttons_are_those_that_they_may_use(world: World, failed: int) -> None:
+    def verbs(name: str) -> set[str]:
+        return set(re.findall(r'name="verb" value="(\w+)"', get(world.client(name), f"/jobs/{failed}")))
+
+    assert verbs("viewer") == set()
+    assert verbs("submitter") == {"retry"}
+    assert verbs("operator") == {"retry", "rerun", "delete"}
+
+
+# --- what they say ----------------------------------------------------------------------------
+
+
+def test_given_markup_in_what_users_wrote_when_shown_then_it_is_text(world: World, failed: int) -> None:
+    client = world.client("operator")
+
+    for path in paths(failed):
+        text = get(client, path)
+        assert "<img src=x" not in text
+        assert "<b>bad" not in text
+        assert "<script>" not in text
+        assert "'&#34;49" not in text
+    assert "&lt;b&gt;bad" in get(client, f"/jobs/{failed}")
+
+
+def test_given_any_page_when_read_then_nothing_in_it_is_inline_or_from_elsewhere(world: World, failed: int) -> None:
+    for path in paths(failed):
+        for tag, attributes in elements(get(world.client("admin"), path)):
+            assert tag not in ("style", "iframe", "object", "embed", "img"), (path, tag)
+            assert tag != "script" or attributes.get("src", "").startswith("/static/"), path
+            assert not [name for name in attributes if name == "style" or name.startswith("on")], (path, tag)
+            leading = [attributes.get(name) or "#" for name in ("src", "href", "action", "hx-get", "hx-post")]
+            assert all(address[0] in "/#" and address[:2] != "//" for address in leading), (path, leading)
+
+
+def test_given_a_secret_parameter_when_the_job_is_shown_then_it_is_masked(world: World) -> None:
+    job = world.submit("double", {"n": 1, "pin": "tell-nobody"})
+
+    text = get(world.client("admin"), f"/jobs/{job}")
+
+    assert "tell-nobody" not in text
+    assert "••••••" in text
+
+
+def test_given_an_empty_store_when_pages_are_read_then_they_say_what_to_do_next(world: World) -> None:
+    client = world.client("submitter")
+
+    assert "Submit the first one" in get(client, "/jobs")
+    assert "spinney submit" in get(client, "/")
+    assert "No node is running" in get(client, "/")
+
+
+def test_given_a_filter_that_cannot_be_meant_when_asked_for_then_nothing_is_listed_and_its_field_says_why(
+    world: World, failed: int
+) -> None:
+    answer = world.client("viewer").get("/jobs?root=seven", headers=HTML)
+
+    assert answer.status_code == 422
+    assert "is no job" in answer.text
+    assert f"#{failed}" not in answer.text
+    misspelt = world.client("viewer").get("/jobs?typ=three", headers=HTML)
+    assert misspelt.status_code == 422
+    assert "did you mean" in misspelt.text
+    assert "did you mean" in get(world.client("viewer"), "/jobs?type=thre")
+
+
+def test_given_more_jobs_than_a_page_when_turned_then_each_is_seen_once(world: World) -> None:
+    ids = set(world.site.submit("one", n=120))
+    client, path, seen = world.client("viewer"), "/jobs?type=one", []
+
+    while path:
+        text = get(client, path)
+        seen += re.findall(r'id="job-(\d+)"', text)
+        found = re.search(r'href="([^"]+)" rel="next"', text)
+        path = found[1].replace("&amp;", "&") if found else ""
+
+    assert [int(n) for n in seen] == sorted(ids, reverse=True)
+
+
+@pytest.mark.parametrize(
+    ("path", "one_pending"),
+    [("/overview/now", 'state=pending"><span class="big figure">1<'),
+     ("/jobs/now", 'pending <span class="figure" title="1">'),
+     ("/jobs/now?type=one", 'pending <span class="figure" title="1">')],
+)  # fmt: skip
+def test_given_a_live_part_that_was_asked_for_just_now_when_something_changes_then_it_shows_that_at_once(
+    world: World, path: str, one_pending: str
+) -> None:
+    assert one_pending not in get(world.client("viewer"), path)
+
+    world.submit("one")
+
+    assert one_pending in get(world.client("viewer"), path)  # it may be the last change for long
+
+
+def test_given_a_cause_that_is_no_more_when_its_jobs_are_asked_for_then_there_are_none_and_it_is_told(
+    world: World, failed: int
+) -> None:
+    mark = world.store.failures.groups(limit=1).groups[0].fingerprint
+    client = world.client("operator")
+
+    answer = client.post("/jobs/verbs", data={"verb": "retry", "failure": mark, "expect": "1"}, headers=HTML)
+
+    assert answer.headers["location"] == f"/jobs?failure={mark}"
+    text = get(client, f"/jobs?failure={mark}")
+    assert "1 job retried" in text
+    assert "No job stands failed with this any more" in text
+    assert f"#{failed}" not in text
+    assert client.get(f"/jobs?failure={mark[:5]}", headers=HTML).status_code == 422
+
+
+# --- what is refused --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("path", ["/nothing", "/jobs/999", "/jobs/0", "/jobs/x", "/jobs/999/output", "/jobs/runs/none"])
+def test_given_what_is_not_there_when_asked_for_then_a_page_says_so(world: World, path: str) -> None:
+    answer = world.client("viewer").get(path, headers=HTML)
+
+    assert answer.status_code in (404, 422)
+    assert answer.headers["content-type"].startswith("text/html")
+    assert "Traceback" not in answer.text
+    for_programs = world.client("viewer").get(path)
+    assert for_programs.headers["content-type"] == "application/problem+json"
+
+
+def test_given_a_viewer_when_he_sends_a_form_then_it_is_refused_in_a_sentence(world: World, failed: int) -> None:
+    answer = world.client("viewer").post(f"/jobs/{failed}/verb", data={"verb": "retry"}, headers=HTML)
+
+    assert answer.status_code == 403
+    assert "is a viewer and may not" in answer.text
+    assert world.store.job(failed).state == "failed"
+
+
+# --- what is done -----------------------------------------------------------------------------
+
+
+def test_given_a_form_when_sent_then_the_verb_is_done_told_once_and_in_the_audit(world: World, failed: int) -> None:
+    client = world.client("operator")
+
+    answer = client.post(f"/jobs/{failed}/verb", data={"verb": "retry", "reason": "mended"}, headers=HTML)
+
+    assert (answer.status_code, answer.headers["location"]) == (303, f"/jobs/{failed}")
+    assert world.store.job(failed).state == "pending"
+    assert "1 job retried" in get(client, f"/jobs/{failed}")
+    assert "1 job retried" not in get(client, f"/jobs/{failed}")
+    assert "mended" in get(client, f"/jobs/{failed}/history")
+
+
+@pytest.mark.parametrize(
+    ("form", "says"),
+    [({"verb": "hold"}, "reason"), ({"verb": "polish"}, "there is no verb"), ({"verb": "release"}, "failed"),
+     ({"verb": "priority", "to_priority": "x"}, "is no priority"), ({"verb": "retry", "stage": "nothing"}, "stage")],
+)  # fmt: skip
+def test_given_a_form_that_cannot_be_done_when_sent_then_the_page_says_why(
+    world: World, failed: int, form: dict[str, str], says: str
+) -> None:
+    client = world.client("operator")
+
+    answer = client.post(f"/jobs/{failed}/verb", data=form, headers=HTML)
+
+    assert answer.status_code == 303
+    text = get(client, f"/jobs/{failed}")
+    assert re.search(r'class="refused">', text)
+    assert says in text
+    assert world.store.job(failed).state == "failed"
+
+
+def test_given_a_message_that_somebody_made_up_when_told_then_it_is_text_or_nothing(world: World) -> None:
+    for value in ("x", "eyJhIjoxfQ==", "WyJkb25lIl0=", "W10=", "%00", "A" * 10_000):
+        answer = world.client("viewer").get("/jobs", headers=HTML | {"Cookie": f"spinney_told={value}"})
+        assert answer.status_code == 200
+
+
+def test_given_a_filter_when_a_verb_is_asked_for_then_what_would_run_is_shown_and_done(world: World) -> None:
+    ids = world.site.submit("three", n=3)
+    world.site.drain(failing=ids)
+    client = world.client("operator")
+
+    shown = get(client, "/jobs/verbs?verb=retry&state=failed&type=three")
+    assert "Retry 3 jobs?" in shown
+    assert "third" in shown
+    form = {"verb": "retry", "state": "failed", "type": "three", "expect": "3"}
+    answer = client.post("/jobs/verbs", data=form, headers=HTML)
+
+    assert answer.status_code == 303
+    assert "3 jobs retried" in get(client, answer.headers["location"])
+    assert {world.store.job(n).state for n in ids} == {"pending"}
+
+
+def test_given_more_fit_than_were_shown_when_confirmed_then_it_is_asked_again(world: World) -> None:
+    ids = world.site.submit("three", n=3)
+    client = world.client("operator")
+
+    answer = client.post("/jobs/verbs", data={"verb": "cancel", "type": "three", "expect": "2"}, headers=HTML)
+
+    assert answer.status_code == 422
+    assert "3 jobs fit by now" in answer.text
+    assert {world.store.job(n).state for n in ids} == {"pending"}
+
+
+@pytest.mark.parametrize("verb", ["retry", "rerun", "cancel", "hold", "release", "delete", "move", "priority"])
+def test_given_each_verb_when_asked_about_then_its_particulars_are_asked_for(world: World, verb: str) -> None:
+    world.submit("one")
+
+    assert get(world.client("operator"), f"/jobs/verbs?verb={verb}&type=one")
+
+
+# --- static -----------------------------------------------------------------------------------
+
+
+def test_given_what_pages_refer_to_when_fetched_then_it_is_there_for_ever_and_packed(world: World) -> None:
+    addresses = re.findall(r'"(/static/[^"]+)"', get(world.client("viewer"), "/"))
+    assert len(addresses) >= 5
+
+    for address in addresses:
+        answer = world.client(None).get(address)
+        assert answer.status_code == 200
+        assert "immutable" in answer.headers["cache-control"]
+    assert world.client(None).get(addresses[1]).headers["content-encoding"] == "gzip"
+    plain = world.client(None).get(addresses[1], headers={"Accept-Encoding": "identity"})
+    assert "content-encoding" not in plain.headers
+
+
+@pytest.mark.parametrize(
+    "path", ["/static/0000000000000000/spinney.css", "/static/x/../../rendering.py", "/static/%2e%2e/words.py"]
+)
+def test_given_another_path_when_fetched_then_there_is_nothing(world: World, path: str) -> None:
+    assert world.client(None).get(path).status_code in (400, 404)

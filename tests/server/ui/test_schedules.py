@@ -1,0 +1,107 @@
+"""Schedules as pages."""
+
+import re
+from typing import Any
+
+import pytest
+
+from server.conftest import World
+from spinney.model.schedules import CatchUp, Overlap, Schedule
+
+HTML = {"Accept": "text/html"}
+
+
+@pytest.fixture
+def nightly(world: World) -> str:
+    made = Schedule(name="nightly", type="double", cron="0 3 * * *", params={"n": 1, "pin": "s3cret"})
+    world.control().schedules.put(made)
+    return "nightly"
+
+
+def get(world: World, path: str, asker: str = "operator", status: int = 200) -> str:
+    answer = world.client(asker).get(path, headers=HTML)
+    assert answer.status_code == status, answer.text[:500]
+    return str(answer.text)
+
+
+def post(world: World, path: str, asker: str = "operator", **form: str) -> Any:
+    return world.client(asker).post(path, data=form, headers=HTML)
+
+
+def test_given_a_schedule_when_looked_at_then_its_times_and_parameters_are_there_but_no_secret(
+    world: World, nightly: str
+) -> None:
+    text = get(world, "/schedules") + get(world, "/schedules/nightly") + get(world, "/schedules-now")
+
+    assert "0 3 * * *" in text
+    assert len(re.findall(r"03:00:00 UTC</time>", text)) == 8
+    assert "s3cret" not in text
+    assert "••••••" in text
+
+
+def test_given_a_schedule_when_paused_resumed_run_and_dropped_then_it_is(world: World, nightly: str) -> None:
+    control = world.control()
+
+    assert post(world, "/schedules/nightly/pause", back="list", reason="moving").headers["location"] == "/schedules"
+    assert control.look.schedule("nightly").paused
+    assert "paused" in get(world, "/schedules")
+    post(world, "/schedules/nightly/resume")
+    assert not control.look.schedule("nightly").paused
+    post(world, "/schedules/nightly/run")
+    (job,) = world.site.ids()
+    assert f'href="/jobs/{job}"' in get(world, "/schedules")
+    assert post(world, "/schedules/nightly/run").status_code == 303  # refused: its last job is open
+    assert world.site.ids() == [job]
+    assert post(world, "/schedules/nightly/drop", reason="not needed").headers["location"] == "/schedules"
+    assert not control.look.schedules()
+    assert "There are no schedules" in get(world, "/schedules")
+    get(world, "/schedules/nightly", status=404)
+    assert post(world, "/schedules/nightly/pause").status_code == 303
+
+
+def test_given_a_form_when_sent_then_the_schedule_is_made_as_it_says(world: World) -> None:
+    answer = post(world, "/make-schedule", **{
+        "type": "double", "name": "hourly", "every": "1h", "overlap": "queue", "catch_up": "none", "p.n": "5",
+        "priority": "9", "queue": "slow",
+    })  # fmt: skip
+
+    found = world.control().look.schedule("hourly")
+    assert (answer.status_code, answer.headers["location"]) == (303, "/schedules/hourly")
+    assert (found.every_s, found.overlap, found.catch_up, found.by) == (3600, Overlap.QUEUE, CatchUp.NONE, "operator")
+    assert found.params == {"n": 5}
+    assert (found.options["priority"], found.options["queue"]) == (9, "slow")
+
+
+@pytest.mark.parametrize(
+    ("form", "field"),
+    [
+        ({"p.n": "many"}, "p-n"),
+        ({"cron": "61 * * * *"}, "f-cron"),
+        ({"cron": "", "every": "soon"}, "f-every"),
+        ({"every": "1h"}, "f-cron"),
+        ({"name": "a/b"}, "f-name"),
+        ({"name": "nightly"}, "f-name"),
+        ({"zone": "Mars/Olympus"}, "f-zone"),
+        ({"priority": "100"}, "f-priority"),
+    ],
+)
+def test_given_what_cannot_be_meant_when_sent_then_it_is_told_at_its_field(
+    world: World, nightly: str, form: dict[str, str], field: str
+) -> None:
+    answer = post(world, "/make-schedule", **{"type": "double", "name": "x", "cron": "0 6 * * *", "p.n": "1", **form})
+
+    assert answer.status_code in (409, 422)
+    assert re.search(rf'id="{field}"[^>]*aria-invalid="true"', answer.text, re.S)
+    assert [s.name for s in world.control().look.schedules()] == ["nightly"]
+
+
+def test_given_who_is_no_operator_when_looking_then_nothing_can_be_done_and_nothing_is(
+    world: World, nightly: str
+) -> None:
+    text = get(world, "/schedules", "submitter") + get(world, "/schedules/nightly", "submitter")
+
+    assert 'method="post" action="/schedules' not in text
+    assert "/make-schedule" not in text
+    get(world, "/make-schedule", "submitter", status=403)
+    assert post(world, "/schedules/nightly/pause", "submitter").status_code == 403
+    assert not world.control().look.schedule("nightly").paused

@@ -1,0 +1,49 @@
+import traceback
+
+from spinney.server.ui.tracebacks import pieces
+
+
+def test_given_a_real_traceback_with_a_cause_then_each_exception_has_its_frames() -> None:
+    try:
+        try:
+            int("x")
+        except ValueError as error:
+            raise RuntimeError("the number\nis none") from error
+    except RuntimeError as error:
+        text = "".join(traceback.format_exception(error))
+
+    found = pieces(text)
+
+    assert len(found) == 2
+    assert found[0].frames[-1].function.startswith("test_given_a_real_traceback")
+    assert 'int("x")' in found[0].frames[-1].code
+    assert found[0].text.startswith("ValueError: invalid literal")
+    assert "direct cause" in found[0].text
+    assert found[1].text == "RuntimeError: the number\nis none"
+    assert found[1].frames[-1].last
+    assert found[1].frames[-1].own
+
+
+def test_given_frames_of_libraries_then_they_are_told_from_ones_own() -> None:
+    text = (
+        'Traceback (most recent call last):\n  File "/srv/jobs.py", line 3, in work\n    json.loads(x)\n'
+        '  File "/usr/lib/python3.11/json/__init__.py", line 346, in loads\n    return _default_decoder.decode(s)\n'
+        "json.decoder.JSONDecodeError: Expecting value\n"
+    )
+
+    (piece,) = pieces(text)
+
+    assert [(f.file, f.line, f.own) for f in piece.frames] == [
+        ("/srv/jobs.py", 3, True), ("/usr/lib/python3.11/json/__init__.py", 346, False),
+    ]  # fmt: skip
+
+
+def test_given_text_that_is_no_traceback_then_nothing_of_it_is_lost() -> None:
+    assert [(p.frames, p.text) for p in pieces("exit code 3\nsegmentation fault")] == [
+        ([], "exit code 3\nsegmentation fault")
+    ]
+    assert pieces("") == []
+    cut = pieces(
+        'Traceback (most recent call last):\n  File "a.py", line 1, in f\n    g()\n... 9 characters cut ...\nEnd'
+    )
+    assert cut[0].text == "... 9 characters cut ...\nEnd"
