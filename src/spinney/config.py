@@ -18,6 +18,7 @@ FILE = "spinney.toml"
 ENVIRONMENT = "SPINNEY_STORE"
 DEFAULT_STORE = "sqlite:///spinney.db"
 _KEYS = ("store", "folders", "app")
+_TABLES = ("spinney", "server")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +46,7 @@ def settings(
     directory: Path,
 ) -> Settings:
     """What is in force. Raises UsageError with the file and the key for what cannot be meant."""
-    table = _table(directory / FILE)
+    table = _own_table(directory / FILE)
     url = store or environment.get(ENVIRONMENT) or table.get("store") or DEFAULT_STORE
     if "://" not in url:
         raise UsageError(f"{url!r} is no URL of a store; write it as sqlite:///{url or 'spinney.db'}")
@@ -64,7 +65,21 @@ def default_folders(store: str) -> Path:
     return path.with_name(f"{path.stem}.folders")
 
 
-def _table(path: Path) -> dict[str, str]:
+def table(name: str, directory: Path) -> Mapping[str, Any]:
+    """A table of ``spinney.toml`` that another part reads; empty where there is none. Raises UsageError."""
+    return _table(directory / FILE, name)
+
+
+def _own_table(path: Path) -> Mapping[str, str]:
+    table = _table(path, "spinney")
+    _require_known(path, "key", table, _KEYS)
+    for key, value in table.items():
+        if not isinstance(value, str) or not value:
+            raise UsageError(f"{path}: {key} must be text in quotes, not {value!r}")
+    return table
+
+
+def _table(path: Path, name: str) -> Mapping[str, Any]:
     try:
         document = tomllib.loads(path.read_text("utf-8"))
     except FileNotFoundError:
@@ -73,15 +88,11 @@ def _table(path: Path) -> dict[str, str]:
         raise UsageError(f"cannot read {path}: {error.strerror}; check its rights") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UsageError(f"{path} is no TOML: {error}; mend it there") from error
-    _require_known(path, "table", document, ["spinney"])
-    table: Any = document.get("spinney", {})
-    if not isinstance(table, dict):
-        raise UsageError(f"{path}: spinney must be a table; write [spinney] and the keys below it")
-    _require_known(path, "key", table, _KEYS)
-    for key, value in table.items():
-        if not isinstance(value, str) or not value:
-            raise UsageError(f"{path}: {key} must be text in quotes, not {value!r}")
-    return table
+    _require_known(path, "table", document, _TABLES)
+    found: Any = document.get(name, {})
+    if not isinstance(found, dict):
+        raise UsageError(f"{path}: {name} must be a table; write [{name}] and the keys below it")
+    return found
 
 
 def _require_known(path: Path, what: str, given: Mapping[str, Any], known: Sequence[str]) -> None:

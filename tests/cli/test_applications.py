@@ -194,7 +194,7 @@ def test_a_package_that_is_damaged_breaks_nothing(host: Host, shell: Shell) -> N
 def test_a_shell_is_offered_them_with_their_commands_and_options(host: Host) -> None:
     host.install("ocean", "sea = ocean:app")
 
-    assert host.offered("spinney se") == ["sea"]
+    assert host.offered("spinney se") == ["serve", "sea"]
     assert host.offered("spinney ")[-1] == "sea"
     assert host.offered("spinney sea ") == ["depth"]
     assert host.offered("spinney sea depth --m") == ["--metres"]

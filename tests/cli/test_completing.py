@@ -83,6 +83,8 @@ def rich(shell: Shell) -> Shell:
     shell.ok("schedule", "add", "weekly", "double", "-p", "n=1", "--every", "1h", "--paused")
     shell.ok("hold", "--queue", "net", "--reason", "it is down")
     shell.ok("hold", "--type", "tell", "--reason", "it is loud")
+    shell.ok("user", "add", "ann@uni", "--role", "viewer", "--no-password")
+    shell.ok("webhook", "add", "archive", "https://archive.example.org/told")
     node = f"insert into nodes {NODE} values (?, ?, '', '', 1, 1, ?, 0, 0, 0, '', '[]')"
     parked = "insert into parked (job_id, state, since_us, fingerprint) values (?, 'failed', 0, ?)"
     lock = "insert into locks (name, job_id, fence, since_us) values (?, ?, 1, 0)"
@@ -97,6 +99,11 @@ def rich(shell: Shell) -> Shell:
 
 
 # --- what is offered -----------------------------------------------------------------------------
+
+
+def test_users_are_offered(rich: Shell) -> None:
+    assert offered(rich.folder, "spinney user disable a") == ["ann@uni"]
+    assert offered(rich.folder, "spinney token make ci --user ") == ["ann@uni"]
 
 
 def test_names_of_the_store_are_offered(shell: Shell) -> None:

@@ -145,6 +145,33 @@ def test_what_cannot_be_meant_is_refused(queued: Shell, words: list[str], code: 
     assert queued.ok("queue", "net") == before
 
 
+def test_a_queue_is_made_and_deleted(queued: Shell) -> None:
+    told = facts(queued.ok("queue", "new", "--create", "--limit", "2", "--order", "fifo", "--type", "double"))
+    assert (told["limit"], told["order"], told["type"]) == ("2", "fifo, sharing none", "double")
+
+    assert "queue new is deleted" in queued.ok("queue", "new", "--delete", "--reason", "a typo")
+    assert [found["queue"] for found in queued.listed("queues")] == ["default", "net"]
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (["net", "--create"], 1, "there is a queue 'net' already"),
+        (["new", "--create", "--limit", "declared"], 2, "nothing is declared"),
+        (["new", "--create", "--unpin", "oak"], 2, "no pins and bars to take back"),
+        (["new", "--create", "--order", "random"], 2, "order must be default, fifo or lifo"),
+        (["new", "--create", "--delete"], 2, "give it alone"),
+        (["net", "--delete", "--limit", "3"], 2, "give it alone"),
+        (["net", "--order", "fifo"], 2, "give them with --create"),
+        (["default", "--delete"], 1, "is always there"),
+        (["nett", "--delete"], 2, "did you mean 'net'?"),
+    ],
+)
+def test_what_cannot_be_made_or_deleted_is_refused(queued: Shell, words: list[str], code: int, said: str) -> None:
+    assert said in queued.refused(code, "queue", *words)
+    assert [found["queue"] for found in queued.listed("queues")] == ["default", "net"]
+
+
 # --- submitting by a queue's name -------------------------------------------------------------
 
 

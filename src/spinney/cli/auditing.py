@@ -10,7 +10,7 @@ import typer
 
 from spinney.cli import showing
 from spinney.cli.arguments import JsonOption, StoreOption
-from spinney.cli.session import opened
+from spinney.cli.session import looking
 from spinney.model.errors import Refused, UsageError
 
 if TYPE_CHECKING:
@@ -85,7 +85,8 @@ def list_entries(
 
     A verb on many jobs works in steps, each with an entry of its own; they are shown as one line.
     """
-    with opened(store) as s:
+    with looking(store) as look:
+        s = look.store
         newest, at = after is None, after or 0
         found: list[Call | tuple[Entry, str]] = []
         if steps:
@@ -106,7 +107,8 @@ def list_entries(
 
 def show_head(json: JsonOption = False, store: StoreOption = None) -> None:
     """Show the audit's head alone, to be kept elsewhere: later 'verify HEAD' proves that all up to it is untouched."""
-    with opened(store) as s:
+    with looking(store) as look:
+        s = look.store
         head = s.audit.head()
     if json:
         showing.as_json({"entries": int(head.partition(":")[0]), "head": head})
@@ -127,7 +129,8 @@ def verify(
     store: StoreOption = None,
 ) -> None:  # fmt: skip
     """Prove that no entry was changed or cut out; exit code 1 when one was."""
-    with opened(store) as s:
+    with looking(store) as look:
+        s = look.store
         count = s.audit.verify(head)
         now = s.audit.head()
     if json:
@@ -148,7 +151,8 @@ def export(
 
     if file.exists():
         raise Refused(f"{file} is there already and is not overwritten; name another file")
-    with opened(store) as s:
+    with looking(store) as look:
+        s = look.store
         head = s.audit.head()
         until = int(head.partition(":")[0])
         lines = (orjson.dumps(_exported(*each), option=orjson.OPT_APPEND_NEWLINE) for each in _up_to(s, until))

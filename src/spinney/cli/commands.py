@@ -3,12 +3,12 @@
 from collections.abc import Iterable
 from functools import cache
 from importlib import import_module
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
-from spinney.cli import applications, shells
+from spinney.cli import applications, place, shells
 from spinney.cli.arguments import VersionOption
 from spinney.cli.catalogue import HEADINGS, HOMES
 from spinney.cli.showing import safe
@@ -72,8 +72,28 @@ def bound(modules: Iterable[str]) -> typer.Typer:
     return made
 
 
-def whole(version: VersionOption = False) -> None:
+def whole(
+    context: typer.Context,
+    server: Annotated[
+        str | None,
+        typer.Option(
+            "--server", metavar="URL", show_default=False,
+            help="Work through this server: https://spinney.example.org, or unix:/path/server.sock; else "
+            f"{place.URL_VARIABLE}; else on a store at hand.",
+        ),
+    ] = None,
+    token_file: Annotated[
+        str | None,
+        typer.Option(
+            "--token-file", metavar="FILE", show_default=False,
+            help=f"Where the token for the server is; else {place.FILE_VARIABLE}, or the token in "
+            f"{place.TOKEN_VARIABLE}.",
+        ),
+    ] = None,
+    version: VersionOption = False,
+) -> None:  # fmt: skip
     """Durable batch processing for long pipelines on machines of your own."""
+    place.choose(server, token_file, context.invoked_subcommand)
 
 
 @cache

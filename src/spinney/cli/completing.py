@@ -78,14 +78,19 @@ active_schedules = _of("schedule that goes on")
 paused_schedules = _of("schedule that rests")
 locks = _of("lock")
 holds = _of("hold")
+users = _of("user")
+webhooks = _of("webhook")
 failures = _of("failure")
 
 
 def _known(ctx: typer.Context, incomplete: str, kind: str, **given: str | None) -> list[str]:
+    from spinney.cli import place
     from spinney.config import settings
     from spinney.stores.peeking import names
 
     try:
+        if place.server(_given(ctx, "store")) is not None:
+            return []  # a shell does not wait for a server
         here = settings(_given(ctx, "store"), environment=os.environ, directory=Path.cwd())
         return _fitting(names(here.store, kind, incomplete, **given), incomplete)
     except (SpinneyError, OSError):

@@ -8,14 +8,14 @@ import typer
 
 from spinney.cli import completing, showing
 from spinney.cli.arguments import JsonOption, StoreOption
-from spinney.cli.session import now_us, opened
+from spinney.cli.session import looking
 from spinney.model.jobs import Filter
 from spinney.model.operators import Stats
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from spinney.stores.contract import Store
+    from spinney.control.looking import Looking
 
 WINDOW_S, WINDOW_MAX_S = 60, 840
 EVERY_S = 2.0
@@ -44,9 +44,9 @@ def stats(
     store: StoreOption = None,
 ) -> None:
     """Show queue depths, rates, times and slots in use."""
-    with opened(store) as s:
-        _require_known(s, queue, type_)
-        found = _looks(s, window, Filter(queue=queue, type=type_), again=watch)
+    with looking(store) as look:
+        _require_known(look, queue, type_)
+        found = _looks(look, window, Filter(queue=queue, type=type_), again=watch)
         if json and watch:
             showing.lines(found)
         elif json:
@@ -59,31 +59,30 @@ def stats(
                     break
 
 
-def _require_known(store: "Store", queue: str | None, type_: str | None) -> None:
-    from spinney.control.lines import known_type
+def _require_known(look: "Looking", queue: str | None, type_: str | None) -> None:
     from spinney.control.naming import require_queue
 
     if type_ is not None:
-        known_type(store.types(), type_)
+        look.type(type_)
     if queue is not None:
-        require_queue(store, queue)
+        require_queue(look.store, queue)
 
 
-def _looks(store: "Store", window_s: int, which: Filter, *, again: bool) -> Iterator[Stats]:
+def _looks(look: "Looking", window_s: int, which: Filter, *, again: bool) -> Iterator[Stats]:
     while True:
         begun = time.monotonic()
-        found = store.counting.stats(window_s=window_s, now_us=now_us())
-        yield found if which == Filter() else _narrowed(found, store, which)
+        found = look.stats(window_s)
+        yield found if which == Filter() else _narrowed(found, look, which)
         if not again:
             return
         time.sleep(max(EVERY_S, REST * (time.monotonic() - begun)))
 
 
-def _narrowed(stats: Stats, store: "Store", which: Filter) -> Stats:
+def _narrowed(stats: Stats, look: "Looking", which: Filter) -> Stats:
     """What concerns this queue, or this type. A queue's stages and a type's queues are those of all."""
     from dataclasses import replace
 
-    stats = replace(stats, states=store.counts(which))
+    stats = replace(stats, states=look.counts(which))
     if which.queue is not None:
         stats = replace(
             stats,

@@ -6,7 +6,7 @@ import typer
 
 from spinney.cli import showing
 from spinney.cli.arguments import JobsArgument, JsonOption, StoreOption
-from spinney.cli.session import now_us, opened
+from spinney.cli.session import looking
 from spinney.cli.severally import severally
 
 if TYPE_CHECKING:
@@ -19,10 +19,10 @@ def add_to(app: typer.Typer) -> None:
 
 def explain(jobs: JobsArgument, json: JsonOption = False, store: StoreOption = None) -> None:
     """Say in one sentence why jobs are not running now, and what would change it."""
-    with opened(store) as s:
+    with looking(store) as look:
 
         def one(job: int) -> None:
-            found = s.explaining.explain(job, now_us=now_us())
+            found = look.explain(job)
             if json:
                 showing.lines([found])
             else:

@@ -7,7 +7,7 @@ import typer
 
 from spinney.cli import completing, showing
 from spinney.cli.arguments import JsonOption, StoreOption
-from spinney.cli.session import opened
+from spinney.cli.session import looking
 from spinney.model.operators import FailureGroups
 
 SHOWN_DIGITS = 8
@@ -28,12 +28,10 @@ def failures(
     store: StoreOption = None,
 ) -> None:
     """List why jobs stand failed, the most frequent cause first."""
-    from spinney.control.lines import known_type
-
-    with opened(store) as s:
+    with looking(store) as look:
         if type_ is not None:
-            known_type(s.types(), type_)
-        found = s.failures.groups(type_=type_, limit=limit)
+            look.type(type_)
+        found = look.failures(type_, limit)
     if json:
         showing.lines(found.groups)
         return

@@ -19,9 +19,9 @@ def states(counts: Mapping[str, int]) -> str:
     return f"{total:,} {'job' if total == 1 else 'jobs'}{': ' if each else ''}{each}"
 
 
-def rate(per_second: float) -> str:
-    """So many a second; where that is less than one, a minute; nothing for none."""
-    if per_second == 0:
+def rate(per_second: float | None) -> str:
+    """So many a second; where that is less than one, a minute; nothing for none, and for what is not known."""
+    if not per_second:
         return ""
     if per_second < 1:
         return f"{per_second * 60:.2g}/min"
@@ -49,7 +49,7 @@ def stages(found: Sequence[StageStats]) -> "Table":
         ("TYPE", "STAGE", "RUNNING", "PENDING", "RATE", "FAILED", "WAIT 50/90/99 %", "RUN 50/90/99 %"),
         (
             (s.type, s.stage, _number(s.running), _number(s.pending), rate(s.rate),
-             f"{s.failures / s.ended:.2%}" if s.failures else "", times(s.wait_s), times(s.run_s))
+             f"{s.failures / s.ended:.2%}" if s.failures and s.ended else "", times(s.wait_s), times(s.run_s))
             for s in found
         ),
     )  # fmt: skip

@@ -7,7 +7,7 @@ import typer
 
 from spinney.cli import completing, showing
 from spinney.cli.arguments import ByOption, JsonOption, StoreOption
-from spinney.cli.session import hand, now_us, opened
+from spinney.cli.session import hand, looking
 from spinney.model.errors import UsageError
 
 if TYPE_CHECKING:
@@ -32,8 +32,8 @@ def add_to(app: typer.Typer) -> None:
 
 def nodes(json: JsonOption = False, store: StoreOption = None) -> None:
     """List the nodes that are there: what each does, how it fares, and which of them keeps house."""
-    with opened(store) as s:
-        found = s.fleet.all(now_us=now_us())
+    with looking(store) as look:
+        found = look.nodes()
     if json:
         showing.lines(found)
     elif not found:
@@ -124,7 +124,7 @@ def _number(text: str) -> int | None:
 
 
 def _named(control: "Control", name: str) -> "Sequence[NodeStatus]":
-    return [n for n in control.store.fleet.all(now_us=control.clock()) if n.node == name]
+    return [n for n in control.look.nodes() if n.node == name]
 
 
 def _state(node: "NodeStatus") -> str:

@@ -9,7 +9,7 @@ import typer
 from spinney.cli import completing, showing
 from spinney.cli.arguments import ByOption, JsonOption, SomeJobsArgument, StoreOption
 from spinney.cli.bulk import Singly
-from spinney.cli.session import hand, now_us, opened
+from spinney.cli.session import hand, looking, now_us
 from spinney.cli.severally import severally
 from spinney.cli.spreading import spread
 from spinney.model import durations
@@ -97,8 +97,8 @@ def hold(
 
 def holds(json: JsonOption = False, store: StoreOption = None) -> None:
     """List the holds in force, the oldest first."""
-    with opened(store) as s:
-        found = s.holds.all()
+    with looking(store) as look:
+        found = look.holds()
     if json:
         showing.lines(found)
     elif not found:

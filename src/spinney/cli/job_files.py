@@ -1,82 +1,65 @@
-"""The files in a job's folder, wherever that is: read here, or through a node of the host where it is."""
+"""The files in a job's folder, for commands: see ``spinney.node.job_files``."""
 
 from collections.abc import Iterator
-from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, cast
 
 from spinney.cli.session import now_us, where
-from spinney.model.errors import Refused
-from spinney.model.homes import MISSING, NAMES_MOST, PIECE_BYTES, Entry, Fetch, Found
 
 if TYPE_CHECKING:
+    from spinney.control.looking import Looking
+    from spinney.model.homes import Entry
+    from spinney.model.jobs import Attempt
+    from spinney.node.job_files import JobFiles
     from spinney.stores.contract import Store
 
 
-class _Source(Protocol):
-    def get(self, path: str, *, start: int, length: int) -> Found: ...
-
-
-class JobFiles:
-    """Of one job."""
-
-    def __init__(self, job_id: int, source: _Source) -> None:
-        self._job_id, self._source = job_id, source
-
-    def content(self, path: str, *, start: int = 0, must: bool = True) -> Iterator[bytes]:
-        """What a file has from there on, in pieces. Raises Refused when it cannot be read, or (``must``) is not
-        there."""
-        while True:
-            found = self._source.get(path, start=start, length=PIECE_BYTES)
-            if found.error == MISSING and not must:
-                return
-            data = self._found(path, found).data or b""
-            if data:
-                yield data
-            if len(data) < PIECE_BYTES:
-                return
-            start += len(data)
-
-    def names(self, path: str, *, must: bool = True) -> Iterator[Entry]:
-        """What is in a folder. Raises Refused when it cannot be read, or (``must``) is not there."""
-        start = 0
-        while True:
-            found = self._source.get(path, start=start, length=0)
-            if found.error == MISSING and not must:
-                return
-            names = self._found(path, found).names or ()
-            yield from names
-            if len(names) < NAMES_MOST:
-                return
-            start += NAMES_MOST
-
-    def _found(self, path: str, found: Found) -> Found:
-        if found.error is not None:
-            what = f"{path!r} in the folder of job {self._job_id}" if path else f"the folder of job {self._job_id}"
-            raise Refused(f"{what} {found.error}; 'spinney files {self._job_id}' lists what there is")
-        return found
-
-
-def job_files(store: "Store", job_id: int, url: str | None) -> JobFiles:
+def job_files(store: "Store", job_id: int, url: str | None) -> "JobFiles":
     """The files of a job of the open store, which ``url`` names. Raises NoSuchJob."""
-    from spinney.control.fetching import Asking
-    from spinney.node import folders
+    from spinney.node import job_files as found
     from spinney.waking import wake_all
 
     here = where(url)
-    store.job(job_id)
-    home = store.homes.of(job_id)
-    if home is None or folders.mark(here.folders, make=False) == home.mark:
-        return JobFiles(job_id, _Here(here.folders, job_id))
-    return JobFiles(
-        job_id, Asking(store, job_id, home, clock=now_us, nudge=lambda: wake_all(store, here.run_dir))
-    )
+    return found.job_files(store, job_id, here.folders, clock=now_us, nudge=lambda: wake_all(store, here.run_dir))
 
 
-class _Here:
-    def __init__(self, root: Path, job_id: int) -> None:
-        self._root, self._job_id = root, job_id
+OWN = ".spinney"
+"""The folder in a job's folder where its output is."""
 
-    def get(self, path: str, *, start: int, length: int) -> Found:
-        from spinney.node import pieces
 
-        return pieces.found(self._root, Fetch(0, self._job_id, path, start, length))
+class Files(Protocol):
+    """The files of one job, wherever they are."""
+
+    def content(self, path: str, *, start: int = 0, must: bool = True) -> Iterator[bytes]:
+        """What a file has from there on."""
+
+    def output(self, attempt: "Attempt", stream: str, *, start: int = 0) -> Iterator[bytes]:
+        """What an attempt wrote to stdout or stderr, from there on; nothing where it wrote nothing."""
+
+    def everything(self) -> "Iterator[tuple[str, Entry]]":
+        """All below the folder, folders aside, by path."""
+
+
+def files_of(look: "Looking", job_id: int, url: str | None) -> Files:
+    """The files of a job, through a server or not. Raises NoSuchJob."""
+    afar = getattr(look, "job_files", None)
+    return cast(Files, afar(job_id)) if afar is not None else _AtHand(job_files(look.store, job_id, url))
+
+
+class _AtHand:
+    def __init__(self, files: "JobFiles") -> None:
+        self._files = files
+        self.content = files.content
+
+    def output(self, attempt: "Attempt", stream: str, *, start: int = 0) -> Iterator[bytes]:
+        return self._files.content(f"{OWN}/{attempt.stage}.{attempt.fence}.{stream}", start=start, must=False)
+
+    def everything(self) -> "Iterator[tuple[str, Entry]]":
+        return self._below("")
+
+    def _below(self, path: str) -> "Iterator[tuple[str, Entry]]":
+        for entry in self._files.names(path, must=bool(path)):
+            name = f"{path}/{entry.name}" if path else entry.name
+            if entry.kind == "folder":
+                yield from self._below(name)
+            else:
+                yield name, entry

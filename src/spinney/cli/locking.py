@@ -10,15 +10,15 @@ import typer
 from spinney.cli import completing, showing
 from spinney.cli.arguments import ByOption, JsonOption, StoreOption
 from spinney.cli.asking import require_yes
-from spinney.cli.session import hand, opened
+from spinney.cli.session import hand, looking
 from spinney.model import names
 from spinney.model.capacities import AMOUNT_MAX
 from spinney.model.errors import UsageError
 from spinney.model.jobs import JOB_ID_MAX
 
 if TYPE_CHECKING:
+    from spinney.control.looking import Looking
     from spinney.model.operators import CapacityInfo, LockInfo
-    from spinney.stores.contract import Store
 
 _PAGE = 1_000
 _NAMED = 5
@@ -38,11 +38,11 @@ def locks(
     store: StoreOption = None,
 ) -> None:
     """List the locks that jobs have or wait for."""
-    with opened(store) as s:
+    with looking(store) as look:
         if capacities:
-            _list_capacities(s.locks.capacities(), json=json)
+            _list_capacities(look.capacities(), json=json)
             return
-        found = list(_all(s))
+        found = list(_all(look))
     if json:
         showing.lines(found)
     elif not found:
@@ -82,12 +82,12 @@ def lock(
     if capacity is None and not default:
         if reason is not None:
             raise UsageError("--reason is kept with a change; say what is to change, as with --capacity N")
-        with opened(store) as s:
-            told = _Told.of(s, name)
+        with looking(store) as look:
+            told = _Told.of(look, name)
     else:
         with hand(store, by) as control:
             control.locks.set_capacity(name, capacity, reason=reason)
-            told = _Told.of(control.store, name)
+            told = _Told.of(control.look, name)
     if json:
         showing.as_json(told)
     else:
@@ -115,12 +115,12 @@ def unlock(
     """Take a lock away from the job that has it, so that the next goes on."""
     names.label("reason", reason)
     with hand(store, by) as control:
-        infos = control.store.locks.of(name)
+        infos = control.look.lock(name)
         losers = [i.owner_id for i in infos if i.owner_id is not None and job in (None, i.owner_id)]
         if losers:  # else it is refused, and nobody need be asked
-            require_yes(_question(control.store, name, losers, infos[0].waiting), yes=yes)
+            require_yes(_question(control.look, name, losers, infos[0].waiting), yes=yes)
         control.locks.free(name, reason=reason, job_id=job)
-        left = control.store.locks.of(name)
+        left = control.look.lock(name)
     if json:
         now = [i.owner_id for i in left if i.owner_id is not None]
         waiting = left[0].waiting if left else 0
@@ -144,12 +144,12 @@ class _Told:
     waiting: int
 
     @classmethod
-    def of(cls, store: "Store", name: str) -> "_Told":
-        said = next((info for info in store.locks.capacities() if info.name == name), None)
-        found = [] if name.endswith("*") else store.locks.of(name)
+    def of(cls, look: "Looking", name: str) -> "_Told":
+        said = next((info for info in look.capacities() if info.name == name), None)
+        found = [] if name.endswith("*") else look.lock(name)
         owners = [info for info in found if info.owner_id is not None]
         return cls(
-            lock=name, capacity=store.locks.capacity(name.removesuffix("*")), set=said,
+            lock=name, capacity=look.store.locks.capacity(name.removesuffix("*")), set=said,
             used=sum(info.amount for info in owners), owners=owners, waiting=found[0].waiting if found else 0,
         )  # fmt: skip
 
@@ -187,9 +187,9 @@ def _list_capacities(found: "Sequence[CapacityInfo]", *, json: bool) -> None:
         showing.table(("LOCK", "CAPACITY", "DECLARED", "SET BY", "SINCE"), rows)
 
 
-def _all(store: "Store") -> "Iterator[LockInfo]":
+def _all(look: "Looking") -> "Iterator[LockInfo]":
     after = ""
-    while found := store.locks.all(after=after, limit=_PAGE):
+    while found := look.locks(after=after, limit=_PAGE):
         yield from found
         after = found[-1].name
 
@@ -201,9 +201,9 @@ def _owner(info: "LockInfo") -> str:
     return f"{info.owner_id}{kept.get(info.until, '')}"
 
 
-def _question(store: "Store", name: str, owners: Sequence[int], waiting: int) -> str:
+def _question(look: "Looking", name: str, owners: Sequence[int], waiting: int) -> str:
     told = []
-    for job in map(store.job, owners[:_NAMED]):
+    for job in map(look.job, owners[:_NAMED]):
         where = f" on {job.node}" if job.state == "running" and job.node else ""
         told.append(f"job {job.id} ({job.type}, stage {job.stage}, {job.state}{where})")
     who = " and ".join(told) + (f" and {len(owners) - _NAMED} more" if len(owners) > _NAMED else "")

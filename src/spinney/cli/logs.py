@@ -8,18 +8,16 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from spinney.cli.arguments import JobArgument, StoreOption
-from spinney.cli.job_files import JobFiles, job_files
-from spinney.cli.session import opened
+from spinney.cli.job_files import Files, files_of
+from spinney.cli.session import looking
 from spinney.model.errors import UsageError
 from spinney.model.jobs import Attempt
 from spinney.model.states import SETTLED
 
 if TYPE_CHECKING:
-    from spinney.stores.contract import Store
+    from spinney.control.looking import Looking
 
 LOOK_S = 0.2
-OWN = ".spinney"
-"""The folder in a job's folder where its output is."""
 
 
 def add_to(app: typer.Typer) -> None:
@@ -38,20 +36,20 @@ def logs(
 ) -> None:
     """Print what a job's attempts wrote, oldest first."""
     names = [name for name, only in (("stdout", stdout), ("stderr", stderr)) if only] or ["stdout", "stderr"]
-    with opened(store) as s:
-        reader = _Reader(job_files(s, job, store), names, titles=attempt is None)
+    with looking(store) as look:
+        reader = _Reader(files_of(look, job, store), names, titles=attempt is None)
         while True:
-            settled = s.job(job).state in SETTLED
-            reader.print_new(_attempts(s, job, attempt))
+            settled = look.job(job).state in SETTLED
+            reader.print_new(_attempts(look, job, attempt))
             if settled or not follow:
                 break
-            time.sleep(LOOK_S)
+            time.sleep(getattr(look, "look_s", LOOK_S))
     if not reader.printed:
         typer.echo(f"spinney: job {job} has written nothing{'' if settled else ' yet'}", err=True)
 
 
-def _attempts(store: "Store", job: int, wanted: int | None) -> list[Attempt]:
-    found = store.attempts(job)
+def _attempts(look: "Looking", job: int, wanted: int | None) -> list[Attempt]:
+    found = look.attempts(job)
     if wanted is None:
         return found
     chosen = [a for a in found if a.fence == wanted]
@@ -63,7 +61,7 @@ def _attempts(store: "Store", job: int, wanted: int | None) -> list[Attempt]:
 class _Reader:
     """Prints files from where it stopped the last time."""
 
-    def __init__(self, files: JobFiles, streams: list[str], *, titles: bool) -> None:
+    def __init__(self, files: Files, streams: list[str], *, titles: bool) -> None:
         self._files, self._streams, self._titles = files, streams, titles
         self._at: dict[str, int] = {}
         self._through: set[str] = set()
@@ -77,14 +75,14 @@ class _Reader:
                 name = f"{attempt.stage}.{attempt.fence}.{stream}"
                 if name in self._through:
                     continue
-                for chunk in self._new(name):
+                for chunk in self._new(attempt, stream, name):
                     self._print(f"== {attempt.stage}, attempt {attempt.fence}, {stream} ==\n", chunk)
                 if attempt.ended_us is not None:
                     self._through.add(name)
         sys.stdout.flush()
 
-    def _new(self, name: str) -> Iterator[bytes]:
-        for chunk in self._files.content(f"{OWN}/{name}", start=self._at.get(name, 0), must=False):
+    def _new(self, attempt: Attempt, stream: str, name: str) -> Iterator[bytes]:
+        for chunk in self._files.output(attempt, stream, start=self._at.get(name, 0)):
             self._at[name] = self._at.get(name, 0) + len(chunk)
             yield chunk
 

@@ -7,11 +7,11 @@ import typer
 from spinney.cli import showing
 from spinney.cli.arguments import JobArgument, JobsArgument, JsonOption, StoreOption
 from spinney.cli.filters import Asked
-from spinney.cli.session import opened
+from spinney.cli.session import looking
 from spinney.cli.spreading import spread
 from spinney.cli.unserved import teller
 from spinney.model.jobs import JOB_ID_MAX, Attempt, Filter, Job
-from spinney.model.states import SETTLED, TRANSITIONS, State
+from spinney.model.states import SETTLED
 
 if TYPE_CHECKING:
     from spinney.stores.contract import Store
@@ -39,16 +39,16 @@ def list_jobs(
     store: StoreOption = None,
 ) -> None:
     """List jobs, the newest first."""
-    with opened(store) as s:
-        fits = which.filter(s)
+    with looking(store) as look:
+        fits = which.filter(look.store)
         if count:
-            counts = dict(s.counts(fits))
-            _require_known(s, fits, sum(counts.values()))
+            counts = dict(look.counts(fits))
+            _require_known(look.store, fits, sum(counts.values()))
             _print_counts(counts, json)
             return
-        found = s.jobs(fits, after=after or 0, limit=limit, newest=not oldest)
-        _require_known(s, fits, len(found))
-        tell = teller(s, found)
+        found = look.jobs(fits, after=after or 0, limit=limit, newest=not oldest)
+        _require_known(look.store, fits, len(found))
+        tell = teller(look.store, found)
     if json:
         showing.lines(found)
         return
@@ -63,18 +63,19 @@ def list_jobs(
 
 def show(job: JobArgument, json: JsonOption = False, store: StoreOption = None) -> None:
     """Show one job: where it stands and why, its data, its history."""
-    with opened(store) as s:
-        found, history = s.job(job), s.attempts(job)
-        data, results = dict(s.get_data(job)), dict(s.results(job))
-        children = dict(s.counts(Filter(parent_id=job)))
-        note = teller(s, [found])(found)
-        holds = [] if found.state in SETTLED else s.holds.covering(job)
+    with looking(store) as look:
+        found, history = look.job(job), look.attempts(job)
+        data, results = dict(look.data(job)), dict(look.results(job))
+        children = dict(look.counts(Filter(parent_id=job)))
+        note = teller(look.store, [found])(found)
+        holds = [] if found.state in SETTLED else look.holds_on(job)
+        allowed = look.allowed(found)
     if json:
-        showing.as_json({"job": found, "note": note, "holds": holds, "allowed": _allowed(found), "results": results,
+        showing.as_json({"job": found, "note": note, "holds": holds, "allowed": allowed, "results": results,
                          "data": data, "children": children, "attempts": history})  # fmt: skip
         return
     out = showing.console()
-    for name, value in _facts(found, note, children):
+    for name, value in _facts(found, note, children, allowed):
         out.print(f"{name:<12} {value}")
     for hold in holds:
         out.print(f"{'under':<12} {showing.safe(str(hold))}")
@@ -94,9 +95,9 @@ def tree(
     store: StoreOption = None,
 ) -> None:
     """Show a job and all below it."""
-    with opened(store) as s:
-        found = s.tree(job, limit=limit + 1)
-        tell = teller(s, found)
+    with looking(store) as look:
+        found = look.tree(job, limit=limit + 1)
+        tell = teller(look.store, found)
     shown = found[:limit]
     if json:
         showing.lines(shown)
@@ -117,8 +118,8 @@ def wait(jobs: JobsArgument, json: JsonOption = False, store: StoreOption = None
     """Wait until jobs have settled; exit code 1 unless all completed."""
     from spinney.cli.waiting import wait_for
 
-    with opened(store) as s:
-        completed = wait_for(s, list(dict.fromkeys(jobs)), json=json)
+    with looking(store) as look:
+        completed = wait_for(look, list(dict.fromkeys(jobs)), json=json)
     raise typer.Exit(0 if completed else 1)
 
 
@@ -137,7 +138,7 @@ def _print_counts(counts: dict[str, int], json: bool) -> None:
         showing.table(("STATE", "JOBS"), sorted((str(state), n) for state, n in counts.items() if n))
 
 
-def _facts(job: Job, note: str, children: dict[str, int]) -> list[tuple[str, str]]:
+def _facts(job: Job, note: str, children: dict[str, int], allowed: list[str]) -> list[tuple[str, str]]:
     places = (("queue", job.queue), ("priority", job.priority), ("share", job.share), ("collection", job.collection),
               ("submitter", job.submitter), ("key", job.key), ("parent", job.parent_id))  # fmt: skip
     told: list[tuple[str, Any]] = [
@@ -154,23 +155,9 @@ def _facts(job: Job, note: str, children: dict[str, int]) -> list[tuple[str, str
         ("settled", showing.moment(job.settled_us)),
         ("node", job.node),
         ("code", job.code),
-        ("allowed", ", ".join(_allowed(job))),
+        ("allowed", ", ".join(allowed)),
     ]
     return [(name, showing.cell(value)) for name, value in told if value not in (None, "")]
-
-
-def _allowed(job: Job) -> list[str]:
-    """The verbs that may be used on it now, by the table of transitions."""
-    after = TRANSITIONS[job.state]
-    settled = job.state in (State.FAILED, State.CANCELLED, State.ORPHANED)
-    verbs = {
-        "cancel": State.CANCELLED in after and not job.cancelling,
-        "release": job.state is State.HELD,
-        "retry": settled,
-        "rerun": settled or job.state is State.COMPLETED,
-        "delete": State.DELETED in after,
-    }
-    return [verb for verb, lawful in verbs.items() if lawful]
 
 
 def _print_history(history: list[Attempt]) -> None:

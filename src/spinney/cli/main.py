@@ -8,6 +8,7 @@ import os
 import sys
 import tempfile
 import traceback
+from contextvars import copy_context
 from typing import Any, NoReturn
 
 from spinney.cli import shells, tab
@@ -31,7 +32,8 @@ def run(args: list[str] | None = None) -> int:
 
     try:
         _require_text(sys.argv[1:] if args is None else args)
-        code: Any = commands.everything()(args, standalone_mode=False)
+        # In a context of its own: which server it asks is nobody's business afterwards.
+        code: Any = copy_context().run(commands.everything(), args, standalone_mode=False)
         sys.stdout.flush()
         return int(code or 0)
     except SpinneyError as error:

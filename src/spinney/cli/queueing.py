@@ -7,7 +7,7 @@ import typer
 
 from spinney.cli import completing, showing
 from spinney.cli.arguments import ByOption, JsonOption, StoreOption
-from spinney.cli.session import hand, opened
+from spinney.cli.session import hand, looking
 from spinney.model.errors import UsageError
 from spinney.model.operators import QueueChange
 from spinney.params.hints import did_you_mean
@@ -28,8 +28,8 @@ def add_to(app: typer.Typer) -> None:
 
 def queues(json: JsonOption = False, store: StoreOption = None) -> None:
     """List the queues: limits, default types, who serves them, and what stands in them."""
-    with opened(store) as s:
-        found = s.queueing.all()
+    with looking(store) as look:
+        found = look.queues()
     if json:
         showing.lines(found)
         return
@@ -73,6 +73,21 @@ def queue(
         typer.Option("--nodes", metavar="any|declared", show_default=False, autocompletion=completing.of_any_node,
                      help="All pins and bars away, or as the application says; --pin and --bar come after it."),
     ] = None,
+    create: Annotated[
+        bool, typer.Option("--create", help="Make a queue that no application declares, with all that is named here.")
+    ] = False,
+    order: Annotated[
+        str | None,
+        typer.Option(metavar="default|fifo|lifo", show_default=False,
+                     help="With --create: earliest tree first (default), by time (fifo), or the latest first (lifo)."),
+    ] = None,
+    sharing: Annotated[
+        str | None,
+        typer.Option(metavar="shares|quota|none", show_default=False, help="With --create: how slots are shared out."),
+    ] = None,
+    delete: Annotated[
+        bool, typer.Option("--delete", help="Take back all that is said of a queue in which nothing is left to do.")
+    ] = False,
     reason: Annotated[str | None, typer.Option(help="Why; kept in the audit.", show_default=False)] = None,
     json: JsonOption = False,
     by: ByOption = None,
@@ -80,11 +95,24 @@ def queue(
 ) -> None:
     """Show a queue, or set it otherwise: every node obeys at once, and what runs goes on to its stage's end."""
     change = _change(limit, type_, nodes, pin=pin, unpin=unpin, bar=bar, unbar=unbar)
-    if change == QueueChange():
+    if not create and (order is not None or sharing is not None):
+        raise UsageError("the order and the sharing of a queue are fixed when it is made; give them with --create")
+    if delete:
+        if create or change != QueueChange():
+            raise UsageError("--delete takes back all that is said of the queue; give it alone")
+        with hand(store, by) as control:
+            control.queues.delete(name, reason=reason)
+        typer.echo(f"queue {name} is deleted; an application that declares it brings it back when it starts")
+        return
+    if create:
+        with hand(store, by) as control:
+            found = control.queues.create(_made(name, change, order, sharing), reason=reason)
+            _warn(control, change)
+    elif change == QueueChange():
         if reason is not None:
             raise UsageError("--reason is kept with a change; say what is to change, as with --limit N")
-        with opened(store) as s:
-            found = s.queueing.of(name)
+        with looking(store) as look:
+            found = look.queue(name)
     else:
         with hand(store, by) as control:
             found = control.queues.change(name, change, reason=reason)
@@ -136,6 +164,15 @@ def _change(limit: str | None, type_: str | None, nodes: str | None, **lists: No
     return QueueChange(
         declared=tuple(declared), set=set_, **{name: tuple(found or ()) for name, found in lists.items()}
     )
+
+
+def _made(name: str, change: QueueChange, order: str | None, sharing: str | None) -> "QueueSpec":
+    from spinney.model.types import QueueSpec
+
+    if change.declared or change.unpin or change.unbar:
+        raise UsageError("of a queue that is made here nothing is declared, and it has no pins and bars to take back")
+    said = {**change.set, "pinned": change.pin, "barred": change.bar}
+    return QueueSpec(name=name, order=order or "default", sharing=sharing, **said)
 
 
 def _slots(text: str) -> int | None:

@@ -8,7 +8,7 @@ import typer
 
 from spinney.cli import completing, showing
 from spinney.cli.arguments import ByOption, JsonOption, StoreOption
-from spinney.cli.session import hand, opened, where
+from spinney.cli.session import hand, looking, where
 from spinney.model import durations
 from spinney.model.errors import UsageError
 from spinney.model.keeping import ALL_TYPES
@@ -79,8 +79,8 @@ def keep(
 
 
 def _show(store: str | None, *, json: bool) -> None:
-    with opened(store) as s:
-        rules = s.retention.all()
+    with looking(store) as look:
+        rules = look.retention()
     if json:
         showing.lines(rules)
     elif not rules:
@@ -97,7 +97,7 @@ def _set(
     if time_ == DECLARED:
         taken_back = control.retention.as_declared(type_, state, reason=reason)
         if json:
-            showing.lines(control.store.retention.all())
+            showing.lines(control.look.retention())
         elif taken_back:
             typer.echo(f"{state} jobs of {whose} are kept as the type says")
         else:

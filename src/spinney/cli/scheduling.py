@@ -7,7 +7,7 @@ import typer
 
 from spinney.cli import completing, showing
 from spinney.cli.arguments import ByOption, JsonOption, StoreOption
-from spinney.cli.session import hand, opened
+from spinney.cli.session import hand, looking
 from spinney.cli.submitting import given_params
 from spinney.model import durations
 
@@ -114,8 +114,8 @@ def add(
 
 def list_schedules(json: JsonOption = False, store: StoreOption = None) -> None:
     """List schedules, by name."""
-    with opened(store) as s:
-        found = s.schedules.all()
+    with looking(store) as look:
+        found = look.schedules()
     if json:
         showing.lines(found)
         return
@@ -135,9 +135,9 @@ def show(
 ) -> None:
     """Show a schedule: its next times by its own clock and in UTC, and what became of its last ones."""
     with hand(store) as control:
-        found = control.schedules.find(name)
-        coming = control.schedules.coming(name, count=COMING)
-        runs = control.schedules.runs(name, limit=limit)
+        found = control.look.schedule(name)
+        coming = control.look.coming(name, count=COMING)
+        runs = control.look.runs(name, limit=limit)
     if json:
         showing.as_json({"schedule": found, "coming_us": coming, "runs": runs})
         return

@@ -1,5 +1,6 @@
 """``init`` and ``node``: a store, and what works on it."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -48,8 +49,6 @@ def init(
 
     Nodes of the version before work on meanwhile. What would disturb them waits for --finish.
     """
-    from spinney.node import folders
-
     here = where(store)
     if finish:
         _finish(store, json=json)
@@ -58,17 +57,10 @@ def init(
         with opened(store) as s:
             typer.echo(s.script(grant or ()), nl=False)
         return
-    with opened(store) as s:
-        _require_own_folders(s, here)
-        if not folders_only:
-            s.create(local_folders=local_folders)
-        if grant:
-            s.grant(grant)
-        facts = {**s.facts(), **_unfinished(s)}
+    facts = make_store(store, grant=grant or (), folders_only=folders_only, local_folders=local_folders)
     if facts.get("folders") == "local":
         told = "local: each node makes its own, where its spinney.toml or --folders says"
     else:
-        folders.write_token(here.folders, facts["folder_token"])
         told = str(here.folders)
     facts |= {"store": without_password(here.store), "folders": told}
     if json:
@@ -77,6 +69,25 @@ def init(
     out = showing.console()
     for name in ("store", "folders", *sorted(facts.keys() - {"store", "folders"})):
         out.print(f"{name.replace('_', ' '):<16} {showing.safe(facts[name])}")
+
+
+def make_store(
+    store: str | None, *, grant: Sequence[str] = (), folders_only: bool = False, local_folders: bool = False
+) -> dict[str, str]:
+    """Make the store and its folder root, or bring them up to date; what there is to tell of it."""
+    from spinney.node import folders
+
+    here = where(store)
+    with opened(store) as s:
+        _require_own_folders(s, here)
+        if not folders_only:
+            s.create(local_folders=local_folders)
+        if grant:
+            s.grant(grant)
+        facts = {**s.facts(), **_unfinished(s)}
+    if facts.get("folders") != "local":
+        folders.write_token(here.folders, facts["folder_token"])
+    return facts
 
 
 def _unfinished(store: "Store") -> dict[str, str]:

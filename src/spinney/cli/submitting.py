@@ -9,7 +9,7 @@ from typing import IO, TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from spinney.cli import completing
+from spinney.cli import completing, place
 from spinney.cli.arguments import StoreOption
 from spinney.cli.session import hand
 from spinney.model.errors import UsageError
@@ -74,13 +74,14 @@ def submit(
         queue=queue, priority=priority, collection=collection, submitter=submitter, share=share, key=key,
         at=_time(at), needs=_needs(needs),
     )  # fmt: skip
-    with hand(store, submitter) as control:
+    # A server knows who asks; in whose name it is made is an option of the job.
+    with hand(store, None if place.server(store) else submitter) as control:
         done = _submit(control, type_, param, json, jobs, options)
         _tell(done)
         if wait and done.ids:
             from spinney.cli.waiting import wait_for
 
-            raise typer.Exit(0 if wait_for(control.store, done.ids) else 1)
+            raise typer.Exit(0 if wait_for(control.look, done.ids) else 1)
 
 
 def _submit(

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from spinney.cli import applications, shells
+from spinney.cli import applications, place, shells
 from spinney.cli.catalogue import HOMES
 from spinney.cli.shells import FILES, Offer
 
@@ -33,8 +33,9 @@ def pressed(asked: str) -> int:
 
 def offers(before: Sequence[str], begun: str, *, helped: bool = False) -> list[Offer]:
     """All that could stand for the word that is begun. ``helped``: with what each command does."""
-    name = next((word for word in before if not word.startswith("-")), None)
-    if name is None and not begun.startswith("-"):
+    name, said = _begun(before)
+    place.choose(said.get("--server"), None, None)
+    if name is None and not begun.startswith("-") and not _wants_value(before):
         return _commands(begun, helped=helped)
     root = _tree([HOMES[name]] if name is not None and name in HOMES else [])
     if name is not None and name not in HOMES:
@@ -42,10 +43,27 @@ def offers(before: Sequence[str], begun: str, *, helped: bool = False) -> list[O
         if brought is None:
             return []
         root.commands[name] = brought.load()
-    place = _Place(root)
+    line = _Place(root)
     for word in before:
-        place.pass_by(word)
-    return place.offers(begun)
+        line.pass_by(word)
+    return line.offers(begun)
+
+
+def _begun(before: Sequence[str]) -> tuple[str | None, dict[str, str]]:
+    """The command, and what is said before it."""
+    said: dict[str, str] = {}
+    words = iter(before)
+    for word in words:
+        name, equals, value = word.partition("=")
+        if name in place.OPTIONS:
+            said[name] = value if equals else next(words, "")
+        elif not word.startswith("-"):
+            return word, said
+    return None, said
+
+
+def _wants_value(before: Sequence[str]) -> bool:
+    return bool(before) and before[-1] in place.OPTIONS
 
 
 def _commands(begun: str, *, helped: bool) -> list[Offer]:

@@ -48,7 +48,7 @@ def top(
     from spinney.cli.screen import Screen, require_terminal
 
     require_terminal("spinney top", "'spinney stats' prints the same figures")
-    with hand(store, by) as control:
+    with hand(store, by, patient=False) as control:
         # Before the terminal is taken: a store that cannot be read is told as always.
         first = _look(control, Board())
         with Screen() as screen:
@@ -144,18 +144,18 @@ class _Session:
         return REST * (time.monotonic() - begun)
 
     def _explained(self, job_id: int) -> str:
-        found = self._control.store.explaining.explain(job_id, now_us=self._control.clock())
+        found = self._control.look.explain(job_id)
         return f"{found.sentence}{f'; {found.command}' if found.command else ''}"
 
 
 def _look(control: "Control", board: Board) -> Look:
-    store = control.store
+    look = control.look
     states = tuple(sorted(LEASED)) if board.listed is State.RUNNING else (board.listed,)
     newest = board.listed in (State.HELD, State.FAILED)
     return Look(
-        stats=store.counting.stats(window_s=WINDOW_S, now_us=control.clock()),
-        jobs=store.jobs(Filter(states=states), limit=LISTED_MAX, newest=newest),
-        failures=store.failures.groups(limit=LISTED_MAX).groups,
+        stats=look.stats(WINDOW_S),
+        jobs=look.jobs(Filter(states=states), limit=LISTED_MAX, newest=newest),
+        failures=look.failures(limit=LISTED_MAX).groups,
     )
 
 

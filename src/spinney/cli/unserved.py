@@ -1,12 +1,13 @@
 """Why a pending job does not start, when no node is there that could run it."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from spinney.cli import showing
-from spinney.model.jobs import Job
+from spinney.model.jobs import Job, NodeInfo
 from spinney.model.serving import may_serve
 from spinney.model.states import State
+from spinney.model.types import Isolation
 
 if TYPE_CHECKING:
     from spinney.stores.contract import Store
@@ -14,7 +15,9 @@ if TYPE_CHECKING:
 
 def teller(store: "Store", jobs: Collection[Job]) -> Callable[[Job], str]:
     """What tells of each of these jobs what there is to say, with what the nodes can run in view."""
-    active = [node for node in store.nodes() if node.state == "active"]
+    there = [node for node in store.nodes() if node.state == "active"]
+    active = [node for node in there if not node.is_party]
+    claimed = _external(store, there)
     served = {name for node in active for name in node.types}
     queues = {name: store.queueing.in_force(name) for name in {j.queue for j in jobs if j.state is State.PENDING}}
 
@@ -22,6 +25,9 @@ def teller(store: "Store", jobs: Collection[Job]) -> Callable[[Job], str]:
         said = showing.saying(job)
         if said or job.state is not State.PENDING:
             return said
+        lane = f"{job.type}/{job.stage}"
+        if lane in claimed:
+            return said if claimed[lane] else f"no party is there that claims external stage {job.stage!r}"
         if not served:
             return "no node is running; start one with 'spinney node'"
         if job.type not in served:
@@ -35,3 +41,14 @@ def teller(store: "Store", jobs: Collection[Job]) -> Callable[[Job], str]:
         return said
 
     return tell
+
+
+def _external(store: "Store", there: Iterable[NodeInfo]) -> Mapping[str, bool]:
+    """Of each external stage (as parties name it) whether a party is there that claims it."""
+    claimed = {lane for party in there if party.is_party and party.claims for lane in party.types}
+    return {
+        lane: lane in claimed
+        for spec in store.types().values()
+        for stage in spec.stages
+        if stage.isolation is Isolation.EXTERNAL and (lane := f"{spec.name}/{stage.name}")
+    }

@@ -13,7 +13,7 @@ from spinney.model.states import SETTLED, State
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from spinney.stores.contract import Store
+    from spinney.control.looking import Looking
 
 LOOK_S = 0.1
 REST = 4
@@ -33,26 +33,26 @@ class Picture(Protocol):
     def update(self, counts: Mapping[str, int], running: Sequence[Job], *, last: bool) -> None: ...
 
 
-def wait_for(store: "Store", jobs: Sequence[int], *, json: bool = False) -> bool:
+def wait_for(look: "Looking", jobs: Sequence[int], *, json: bool = False) -> bool:
     """Wait until all have settled; tells how they ended, and returns whether all completed.
 
     ``json``: the jobs as lines of JSON, and what people see of the waiting on stderr.
     """
     out = showing.console(stderr=json)
-    line = _Line(store, jobs)
+    line = _Line(look, jobs)
     with _picture(out) as picture:
         while True:
             begun = time.monotonic()
             # Looked at first: what is counted after it is at least as new.
             settled = line.look()
-            counts, running = _below(store, line.last) if len(jobs) <= COUNTED_TREES else (line.counts(), [])
+            counts, running = _below(look, line.last) if len(jobs) <= COUNTED_TREES else (line.counts(), [])
             picture.update(counts, running, last=settled)
             if settled:
                 break
-            time.sleep(max(LOOK_S, REST * (time.monotonic() - begun)))
+            time.sleep(max(getattr(look, "look_s", LOOK_S), REST * (time.monotonic() - begun)))
     if json:
         pages = (jobs[start : start + LOOKED_AT] for start in range(0, len(jobs), LOOKED_AT))
-        showing.lines(job for page in pages for job in store.jobs(Filter(ids=tuple(page)), limit=len(page)))
+        showing.lines(job for page in pages for job in look.jobs(Filter(ids=tuple(page)), limit=len(page)))
         return line.all_completed
     for job in line.last[:SHOWN_ENDS]:
         said = f": {showing.safe(showing.saying(job))}" if showing.saying(job) else ""
@@ -63,8 +63,8 @@ def wait_for(store: "Store", jobs: Sequence[int], *, json: bool = False) -> bool
 class _Line:
     """The jobs waited for, looked at in their order, so that a long list costs little."""
 
-    def __init__(self, store: "Store", jobs: Sequence[int]) -> None:
-        self._store, self._jobs, self._at = store, jobs, 0
+    def __init__(self, look: "Looking", jobs: Sequence[int]) -> None:
+        self._look, self._jobs, self._at = look, jobs, 0
         self._ended: Counter[str] = Counter()
         self.last: list[Job] = []
         """As last seen; of a long list only what did not complete."""
@@ -72,11 +72,11 @@ class _Line:
     def look(self) -> bool:
         """Whether all have settled."""
         if len(self._jobs) <= COUNTED_TREES:
-            self.last = [self._store.job(j) for j in self._jobs]
+            self.last = [self._look.job(j) for j in self._jobs]
             self._ended = Counter(j.state for j in self.last if j.state in SETTLED)
             return sum(self._ended.values()) == len(self._jobs)
         for number in self._jobs[self._at : self._at + LOOKED_AT]:
-            job = self._store.job(number)
+            job = self._look.job(number)
             if job.state not in SETTLED:
                 return False
             self._at += 1
@@ -93,15 +93,15 @@ class _Line:
         return self._ended[State.COMPLETED] == len(self._jobs)
 
 
-def _below(store: "Store", jobs: Sequence[Job]) -> tuple[dict[str, int], list[Job]]:
+def _below(look: "Looking", jobs: Sequence[Job]) -> tuple[dict[str, int], list[Job]]:
     """How many of the jobs and of those below them stand in each state, and some that run."""
     counts: Counter[str] = Counter(j.state for j in jobs)
     running = [j for j in jobs if j.state is State.RUNNING]
     for job in jobs:
-        counts.update(store.counts(Filter(below=job.lineage)))
+        counts.update(look.counts(Filter(below=job.lineage)))
         if job.state not in SETTLED and len(running) < SHOWN_RUNNING:
             which = Filter(below=job.lineage, states=(State.RUNNING, State.CLAIMED))
-            running += store.jobs(which, limit=SHOWN_RUNNING - len(running))
+            running += look.jobs(which, limit=SHOWN_RUNNING - len(running))
     return dict(counts), running
 
 

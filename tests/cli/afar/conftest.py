@@ -1,0 +1,99 @@
+"""A store with a node and a server on it, and the same commands on both sides of the server."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from cli.shell import Shell, furnish
+
+
+@dataclass(frozen=True)
+class Both:
+    """``spinney`` on a store at hand, and through a server on it."""
+
+    shell: Shell
+
+    @property
+    def url(self) -> str:
+        return f"unix:{self.shell.folder / 'server.sock'}"
+
+    def here(self, *words: str) -> "subprocess.CompletedProcess[str]":
+        return self.shell.call(*words)
+
+    def afar(self, *words: str) -> "subprocess.CompletedProcess[str]":
+        return self.shell.call("--server", self.url, *words)
+
+    def done(self, *words: str) -> str:
+        """What it printed through the server; the command must succeed."""
+        found = self.afar(*words)
+        assert found.returncode == 0, found.stderr
+        return found.stdout
+
+    def refused(self, code: int, *words: str) -> str:
+        """The sentence on stderr; the command must end with that code."""
+        found = self.afar(*words)
+        assert found.returncode == code, (found.returncode, found.stdout, found.stderr)
+        assert found.stderr.startswith("spinney: "), found.stderr
+        assert found.stderr.count("\n") == 1, found.stderr
+        return found.stderr
+
+    def serve(self) -> "subprocess.Popen[str]":
+        """A server, which answers already."""
+        path = self.shell.folder / "server.sock"
+        with (self.shell.folder / "server.log").open("a") as log:  # a pipe that nobody reads would stop it
+            process = subprocess.Popen(
+                [sys.executable, "-m", "spinney", "serve", "--port", "0", "--socket", str(path)],
+                cwd=self.shell.folder, env=self.shell.environment(), text=True, stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE, stderr=log,
+            )  # fmt: skip
+        assert process.stdout is not None
+        while str(path) not in (line := process.stdout.readline()):
+            assert line, (self.shell.folder / "server.log").read_text()
+        return process
+
+
+def end(process: "subprocess.Popen[str]") -> None:
+    process.terminate()
+    process.communicate(timeout=60)
+    assert process.returncode == 0
+
+
+@pytest.fixture(scope="module")
+def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
+    """With a node at work, and jobs of every sort that have come to rest."""
+    found = Both(furnish(tmp_path_factory.mktemp("afar")))
+    node = found.shell.start("node", "jobs:app", "--name", "n1", "--slots", "2")
+    server = found.serve()
+    furnished(found.shell)
+    yield found
+    end(server)
+    end(node)
+
+
+def furnished(shell: Shell) -> None:
+    """Jobs 1 to 8: 1 completed, 2 printed, 3 failed, 4 the top of a tree (5, 6, 7), 8 held; beside them a schedule, a
+    queue with a limit, a capacity, a rule of retention."""
+    for words in (
+        ("double", "-p", "n=4", "--collection", "alpha"), ("tell", "-p", "text=hi"),
+        ("fragile", "-p", f"flag={shell.folder / 'none'}"), ("parent", "-p", "n=3"),
+    ):  # fmt: skip
+        shell.call("submit", *words, "--wait")
+    shell.ok("hold", "--type", "until", "--reason", "not yet")
+    shell.ok("submit", "until", "-p", f"flag={shell.folder / 'go'}", "--queue", "default")
+    shell.ok("schedule", "add", "nightly", "double", "--cron", "0 3 * * *", "-p", "n=1")
+    shell.ok("queue", "default", "--limit", "5", "--reason", "slowly")
+    shell.ok("lock", "download:*", "--capacity", "3")
+    shell.ok("keep", "double", "completed", "30d")
+    shell.ok("webhook", "add", "archive", "https://example.org/hook", "--event", "failed")
+    shell.ok("user", "add", "ann", "--role", "operator", "--no-password")
+
+
+def flagged(folder: Path) -> Path:
+    """A flag that is up."""
+    flag = folder / "go"
+    flag.touch()
+    return flag

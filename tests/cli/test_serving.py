@@ -1,0 +1,133 @@
+"""``serve`` and ``up``, as a newcomer meets them: real processes, real sockets."""
+
+import re
+import signal
+import stat
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+import pytest
+
+from .shell import Shell
+
+
+class Running:
+    """A server, and what it said when it began."""
+
+    def __init__(self, process: "subprocess.Popen[str]") -> None:
+        self.process = process
+        self.told: list[str] = []
+        assert process.stdout is not None
+        while not (self.told and self.told[-1].startswith(("make the first admin", "ready"))):
+            line = process.stdout.readline()
+            assert line, (self.told, process.communicate()[1])
+            self.told.append(line.strip())
+
+    @property
+    def url(self) -> str:
+        return next(t for t in self.told if "http://" in t).split()[2]
+
+    @property
+    def socket(self) -> Path:
+        return Path(next(t for t in self.told if t.endswith(".sock")).split(maxsplit=2)[2])
+
+    @property
+    def link(self) -> str:
+        return self.told[-1].split()[-1]
+
+
+@contextmanager
+def running(shell: Shell, *words: str) -> Iterator[Running]:
+    process = shell.start(*words)
+    try:
+        yield Running(process)
+    finally:
+        if process.poll() is None:
+            process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=60)
+
+
+def over(socket: Path) -> httpx.Client:
+    return httpx.Client(transport=httpx.HTTPTransport(uds=str(socket)), base_url="http://localhost", timeout=30)
+
+
+def test_given_nothing_when_up_then_a_job_runs_and_a_link_makes_the_first_admin(
+    bare: Shell, until_true: Callable[[Callable[[], object]], None]
+) -> None:
+    with running(bare, "up", "--port", "0") as server:
+        assert stat.S_IMODE(server.socket.stat().st_mode) == 0o700 & ~0o077
+        with over(server.socket) as client:
+            assert client.get("/api/v1/me").json()["rights"]["role"] == "admin"
+            until_true(lambda: "greet" in [t["name"] for t in client.get("/api/v1/types").json()["items"]])
+            made = client.post("/api/v1/jobs", json={"type": "greet", "params": {"name": "Ada"}})
+            assert made.status_code == 201, made.text
+            job = made.json()["id"]
+            until_true(lambda: client.get(f"/api/v1/jobs/{job}").json()["state"] == "completed")
+        assert re.fullmatch(r"http://127\.0\.0\.1:\d+/welcome\?link=[\w-]{30,}", server.link)
+        answer = httpx.get(f"{server.url}/", headers={"Accept": "text/html"}, follow_redirects=False)
+        assert (answer.status_code, answer.headers["location"].split("?")[0]) == (303, "/sign-in")
+    assert server.process.returncode == 0
+    assert not server.socket.exists()
+
+
+def test_given_no_user_when_asked_to_listen_to_all_then_only_this_machine_is_heard(shell: Shell) -> None:
+    with running(shell, "serve", "--host", "0.0.0.0", "--port", "0", "--socket", "") as server:
+        assert server.url.startswith("http://127.0.0.1:")
+
+
+def test_given_a_user_when_it_starts_again_then_there_is_no_link(shell: Shell) -> None:
+    shell.ok("user", "add", "ada", "--role", "admin", "--no-password")
+    process = shell.start("serve", "--port", "0", "--socket", "")
+    try:
+        assert process.stdout is not None
+        assert process.stdout.readline().startswith("spinney serves http://127.0.0.1:")
+    finally:
+        process.send_signal(signal.SIGTERM)
+        out, _ = process.communicate(timeout=30)
+    assert "first admin" not in out
+    assert process.returncode == 0
+
+
+def test_given_a_node_that_cannot_run_when_up_then_the_server_ends_with_it(bare: Shell) -> None:
+    process = bare.start("up", "no_such_module:app", "--port", "0", "--socket", "")
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert "the node has ended" in err
+    assert "Traceback" not in err
+
+
+def test_given_a_server_that_was_killed_when_another_starts_then_its_socket_is_taken_over(shell: Shell) -> None:
+    socket = shell.folder / "spinney.db.run" / "server.sock"
+    process = shell.start("serve", "--port", "0")
+    Running(process)
+    process.kill()
+    process.communicate(timeout=30)
+    assert socket.exists()
+    with running(shell, "serve", "--port", "0") as server, over(server.socket) as client:
+        assert client.get("/health").status_code == 200
+
+
+@pytest.mark.parametrize("words", [("--host", "256.1.1.1"), ("--socket", "/proc/nowhere/x.sock")])
+def test_what_cannot_be_listened_on_is_refused_in_a_sentence(shell: Shell, words: tuple[str, ...]) -> None:
+    shell.ok("user", "add", "ada", "--role", "admin", "--no-password")  # else only loopback would be listened on
+    done = shell.call("serve", "--port", "0", *words)
+    assert done.returncode in (1, 2)
+    assert done.stderr.count("\n") == 1, done.stderr
+
+
+def test_a_port_that_is_taken_is_refused_in_a_sentence(shell: Shell) -> None:
+    with running(shell, "serve", "--port", "0", "--socket", "") as server:
+        sentence = shell.refused(1, "serve", "--port", server.url.rpartition(":")[2], "--socket", "")
+        assert "choose another with --port" in sentence
+
+
+def test_a_wrong_setting_is_refused_by_its_key(shell: Shell) -> None:
+    (shell.folder / "spinney.toml").write_text("[server]\nprot = 80\n")
+    assert "prot" in shell.refused(2, "serve")
+
+
+def test_no_store_is_told_before_anything_listens(bare: Shell) -> None:
+    assert "spinney init" in bare.refused(1, "serve", "--port", "0")
