@@ -30,8 +30,8 @@ from spinney.apps.ingest.settings import Mailboxes, Name, Settings, Table, check
 from spinney.model import names
 from spinney.model.errors import UsageError
 from spinney.model.types import PRIORITIES
+from spinney.model.webhooks import require_url
 from spinney.params.hints import did_you_mean, listed
-from spinney.reports.webhooks import require_url
 
 
 def _text(text: str) -> str:

@@ -48,7 +48,7 @@ def fetch(
         introduce(service.store)
         ticket = request(service.control, service.settings, ark, version=version, format_=format_)
         if wait and not json:
-            wait_for(service.store, [ticket.job])
+            wait_for(service.control.look, [ticket.job])
             ticket = look(service.store, service.settings, ticket.token)
         while wait and ticket.status in _OPEN:
             time.sleep(LOOK_S)

@@ -87,7 +87,7 @@ def submit_payload(
             accepted = submit(service, source, given)
         _tell(accepted, json=json)
         if wait:
-            wait_for(service.store, [accepted.job], json=json)
+            wait_for(service.control.look, [accepted.job], json=json)
             completed = batch(service, str(accepted.job)).state is BatchState.COMPLETED
             raise typer.Exit(Exit.DONE if completed else Exit.REFUSED)
 

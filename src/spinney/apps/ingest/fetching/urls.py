@@ -8,6 +8,7 @@ import httpx
 
 from spinney.apps.ingest import paths
 from spinney.apps.ingest.paths import NotAdmitted
+from spinney.model.networks import bracketed
 
 LENGTH_MAX = 8000
 """RFC 9110 section 4.1 asks for 8,000 octets at least; what is longer is no address of a file."""
@@ -72,11 +73,6 @@ def host_name(url: httpx.URL) -> str:
     """``host`` or ``host:port`` as it stands in a URL, in ASCII and lower case."""
     host = bracketed(url.raw_host.decode("ascii").lower())
     return host if url.port is None else f"{host}:{url.port}"
-
-
-def bracketed(host: str) -> str:
-    """An IPv6 address as it stands in a URL; any other host as it is."""
-    return f"[{host}]" if ":" in host and not host.startswith("[") else host
 
 
 def beneath(url: httpx.URL, roots: Sequence[Path]) -> tuple[Path, str]:
