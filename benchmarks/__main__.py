@@ -11,7 +11,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks import claims, cluster, fairness, holds, ingest, latency, reading, throughput
+from benchmarks import claims, cluster, fairness, holds, ingest, latency, reading, serving, throughput
 from benchmarks.place import fsync_ms
 
 CASES = {
@@ -30,6 +30,9 @@ CASES = {
     "reading": reading.reading,
     "hold and release 100,000": holds.hold_and_release,
     "hold what is next": holds.hold_what_is_next,
+    "server: pages and lists": serving.pages,
+    "server: event streams": serving.streams,
+    "server: submit": serving.submit,
     "ingest": ingest.deposit,
     "ingest of 100,000": ingest.accept,
 }

@@ -312,3 +312,42 @@ def test_there_is_no_runner_for_what_is_no_function(app: Spinney) -> None:
         convert.runner("convert")
     with pytest.raises(UsageError, match="has no stage 'gone'; its stages are: convert"):
         convert.runner("gone")
+
+
+# --- stages that run elsewhere -----------------------------------------------------------------
+
+
+def test_a_stage_may_be_run_elsewhere_and_still_says_what_it_is_called_with(app: Spinney) -> None:
+    talk = app.pipeline("talk")
+    talk.stage(name="fetch")(lambda file: None)
+    talk.external("listen", params={"language": str}, timeout=timedelta(hours=1), max_attempts=3)
+    alone = app.external("alone", params={"n": int}, queue="far", breaker=5)
+
+    listen = talk.spec.stages[1]
+    assert (listen.isolation, listen.timeout_s, listen.max_attempts) == (Isolation.EXTERNAL, 3600.0, 3)
+    assert set(talk.spec.schema["required"]) == {"file", "language"}
+    assert TypeSpec.from_json(talk.spec.to_json()) == talk.spec
+    assert (alone.spec.stages[0].name, alone.spec.stages[0].queue, alone.spec.breaker) == ("alone", "far", 5)
+    assert alone.function() is None
+
+
+def test_an_external_stage_that_says_nothing_of_parameters_takes_whatever_comes(app: Spinney) -> None:
+    assert app.external("any").texts([{"a": 1}]) == ['{"a":1}']
+
+
+def test_an_external_stage_runs_nowhere_here(app: Spinney) -> None:
+    alone = app.external("alone")
+    with pytest.raises(UsageError, match="what a party runs, no function, as stage 'alone'"):
+        Bench().run(alone)
+
+
+def test_a_function_is_no_external_stage(app: Spinney) -> None:
+    with pytest.raises(UsageError, match=r"write external\('listen', …\) in its place"):
+
+        @app.job(isolation="external")
+        def listen() -> None: ...
+
+
+def test_what_an_external_stage_cannot_have_is_refused(app: Spinney) -> None:
+    with pytest.raises(UsageError, match="there is no option 'exit_codes'"):
+        app.pipeline("talk").external("listen", exit_codes={3: "hold"})  # type: ignore[call-arg]

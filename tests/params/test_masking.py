@@ -1,0 +1,202 @@
+"""Secrets among parameters: kept as they are for the stage, and shown nowhere."""
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Annotated, Any
+
+import orjson
+import pytest
+from pydantic import BaseModel, Field, SecretStr
+
+from spinney.model.errors import BadParameters, UsageError
+from spinney.model.signals import Fail
+from spinney.model.types import LockSpec, StageSpec, TypeSpec
+from spinney.node.executors import rows
+from spinney.params.masking import MASK, Veil, mask, names_of, secretive, secrets_in
+from spinney.params.parameters import Parameters, reader
+from spinney.params.schema import checker
+from spinney.params.signature import Declared, Signature
+
+PASSWORD = "correct horse"
+OWN_WAY = Annotated[str, Field(json_schema_extra={"writeOnly": True})]
+
+
+class Login(BaseModel):
+    user: str
+    password: SecretStr
+    rest: timedelta = timedelta(seconds=5)
+
+
+@dataclass
+class Place:
+    host: str
+    key: SecretStr | None = None
+
+
+def parameters(**fields: Any) -> Parameters:
+    return Parameters("fetch", {n: Declared(annotation=a, required=True) for n, a in fields.items()})
+
+
+def schema_of(**fields: Any) -> dict[str, Any]:
+    found: dict[str, Any] = orjson.loads(orjson.dumps(parameters(**fields).schema))
+    return found
+
+
+def spec(**fields: Any) -> TypeSpec:
+    return TypeSpec(name="fetch", stages=(StageSpec(name="run"),), schema=schema_of(**fields))
+
+
+EVERYWHERE: dict[str, Any] = {
+    "plain": SecretStr, "own": OWN_WAY, "maybe": SecretStr | None, "many": list[SecretStr],
+    "named": dict[str, SecretStr], "login": Login, "places": list[Place],
+}  # fmt: skip
+GIVEN: dict[str, Any] = {
+    "plain": PASSWORD, "own": "my own", "maybe": None, "many": ["first one", "second one"],
+    "named": {"a": "of a"}, "login": {"user": "ann", "password": "of login", "rest": "PT5S"},
+    "places": [{"host": "h", "key": "of place"}, {"host": "i", "key": None}],
+}  # fmt: skip
+
+
+def test_what_is_stored_is_the_value() -> None:
+    assert orjson.loads(parameters(**EVERYWHERE).text(GIVEN)) == GIVEN
+
+
+def test_what_is_shown_is_the_mask_wherever_a_secret_stands() -> None:
+    schema = schema_of(**EVERYWHERE)
+
+    assert mask(schema, GIVEN) == {
+        "plain": MASK, "own": MASK, "maybe": None, "many": [MASK, MASK], "named": {"a": MASK},
+        "login": {"user": "ann", "password": MASK, "rest": "PT5S"},
+        "places": [{"host": "h", "key": MASK}, {"host": "i", "key": None}],
+    }  # fmt: skip
+    assert sorted(secrets_in(schema, GIVEN)) == sorted(
+        [PASSWORD, "my own", "first one", "second one", "of a", "of login", "of place"]
+    )
+    assert names_of(schema) >= {"plain", "own", "maybe", "password", "key"}
+
+
+def test_a_value_that_does_not_fit_the_schema_is_masked_all_the_same() -> None:
+    schema = schema_of(**EVERYWHERE)
+
+    shown = mask(schema, {"plain": {"of": [PASSWORD, 7]}, "maybe": 4711_0815, "strange": "seen"})
+
+    assert shown == {"plain": MASK, "maybe": MASK, "strange": "seen"}
+
+
+def test_a_schema_that_names_itself_is_walked_as_deep_as_the_value() -> None:
+    node = {"properties": {"key": {"writeOnly": True}, "below": {"$ref": "#/$defs/node"}}}
+    schema = {"$ref": "#/$defs/node", "$defs": {"node": node | {"anyOf": [{"$ref": "#/$defs/node"}]}}}
+
+    assert mask(schema, {"below": {"below": {"key": "k", "n": 1}}}) == {"below": {"below": {"key": MASK, "n": 1}}}
+
+
+def test_a_parameter_that_is_called_write_only_is_no_secret() -> None:
+    schema = schema_of(writeOnly=bool)
+
+    assert not secretive(schema)
+    assert mask(schema, {"writeOnly": True}) == {"writeOnly": True}
+
+
+def test_the_stage_gets_the_secret_as_it_declared_it() -> None:
+    fields = {n: Declared(annotation=a, required=True) for n, a in {"plain": SecretStr, "own": OWN_WAY}.items()}
+    read = reader("stage 'run'", Signature(fields=fields), fields)
+
+    given = read('{"plain": "correct horse", "own": "my own"}')
+
+    assert given["plain"].get_secret_value() == PASSWORD
+    assert given["own"] == "my own"
+
+
+REFUSED: dict[str, dict[str, Any]] = {
+    "of another type": {"plain": [PASSWORD], "login": {"user": "u", "password": "p"}},
+    "inside a model": {"plain": "p", "login": {"user": 5, "password": PASSWORD}},
+    "in a model of the wrong form": {"plain": "p", "login": [PASSWORD]},
+    "beside an unknown one": {"plain": PASSWORD, "login": {"user": "u", "password": "p"}, "plan": 1},
+    "beside a missing one": {"plain": PASSWORD},
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_a_refusal_names_the_parameter_and_shows_no_secret(case: str) -> None:
+    fields = {"plain": SecretStr, "login": Login}
+
+    with pytest.raises(BadParameters) as with_code:
+        parameters(**fields).text(REFUSED[case])
+    with pytest.raises(BadParameters) as by_schema:
+        checker(spec(**fields))(REFUSED[case])
+
+    for caught in (with_code, by_schema):
+        told = rows.of_error(caught.value)
+        assert PASSWORD not in told["error"]
+        assert any(f"'{name}'" in str(caught.value) for name in ("plain", "login", "plan"))
+
+
+def test_parameters_that_are_no_object_are_not_shown_where_there_are_secrets() -> None:
+    with pytest.raises(BadParameters) as caught:
+        checker(spec(plain=SecretStr))([PASSWORD])
+
+    assert PASSWORD not in str(caught.value)
+
+
+def test_the_mask_itself_is_no_secret_that_anybody_means() -> None:
+    with pytest.raises(BadParameters, match="as secrets are shown"):
+        checker(spec(login=Login))({"login": {"user": "ann", "password": MASK}})
+
+    checker(spec(name=str))({"name": MASK})
+
+
+def test_a_stage_that_cannot_read_its_parameters_fails_without_showing_them() -> None:
+    fields = {"login": Declared(annotation=Login, required=True)}
+    read = reader("stage 'run'", Signature(fields=fields), fields)
+
+    text = orjson.dumps({"login": {"user": 5, "password": PASSWORD}}).decode()
+    with pytest.raises(Fail) as caught:
+        read(text)
+
+    assert PASSWORD not in rows.of_exception("run", caught.value)["error"]
+
+
+def test_a_lock_is_not_named_by_a_secret() -> None:
+    with pytest.raises(UsageError, match="secret parameter 'serno'"):
+        Parameters("fetch", {"serno": Declared(annotation=SecretStr, required=True)}, lock_templates=["r:{serno}"])
+
+    Parameters("fetch", {"serno": Declared(annotation=str, required=True)}, lock_templates=["r:{serno}"])
+    with pytest.raises(BadParameters):  # and where it may be anything, as before
+        checker(TypeSpec(name="t", stages=(StageSpec(name="run", locks=(LockSpec(template="r:{serno}"),)),)))({})
+
+
+def veil() -> Veil:
+    return Veil.over(schema_of(plain=SecretStr, short=SecretStr, n=int), {"plain": 'say "it"', "short": "abc", "n": 1})
+
+
+def test_a_veil_hides_a_secret_in_other_texts_however_it_is_written() -> None:
+    said = veil()
+
+    assert said.text('login with say "it" failed') == f"login with {MASK} failed"
+    assert said.text(orjson.dumps({"x": 'say "it"'}).decode()) == f'{{"x":"{MASK}"}}'
+    assert said.text(repr(['say "it"', "abc"])) == f"['{MASK}', 'abc']", "a short one stands anywhere by chance"
+    value = {"plain": 17, "list": ['say "it"!'], "n": 1, "short": None}
+    assert said.value(value) == {"plain": MASK, "list": [f"{MASK}!"], "n": 1, "short": None}
+
+
+@pytest.mark.parametrize("length", [1, 2, 5, 11, 40])
+def test_a_veil_over_a_file_hides_what_lies_across_its_pieces_and_moves_nothing(length: int) -> None:
+    data = b'before say "it" after, say "it"say "it" end'
+
+    def read(start: int, n: int) -> bytes:
+        return data[start : start + n]
+
+    pieces = b"".join(veil().piece(read, start, length) for start in range(0, len(data), length))
+
+    assert pieces == data.replace(b'say "it"', b"*" * 8)
+
+
+def test_an_attempt_that_fails_tells_nothing_of_its_secrets() -> None:
+    secret = 'say "it"'
+    try:
+        raise ValueError(f"no login with {secret} and {[secret]!r}")
+    except ValueError as error:
+        told = rows.of_exception("run", error, veil())
+
+    assert "say" not in orjson.dumps(told).decode()
+    assert orjson.loads(told["error"])["message"] == told["message"] == f"no login with {MASK} and ['{MASK}']"
