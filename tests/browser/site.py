@@ -1,9 +1,7 @@
 """A store with a node at work and a server before it, as a browser meets them."""
 
 import re
-import socket
 import subprocess
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -12,15 +10,14 @@ from pathlib import Path
 from fastapi import Request
 
 from cli.shell import Shell, furnish
+from listening import Listening
 from spinney.model.access import ALL_RIGHTS, Rights, Role
 from spinney.server.application import Parts, make
 from spinney.server.asking import Asker, How, Identity
-from spinney.server.serving import Server, listen_tcp, server
 from spinney.server.settings import ServerSettings
 from spinney.server.stores import Stores
 from spinney.stores.sql import open_store
 
-START_S = 20.0
 _COOKIE = "asker"
 
 
@@ -47,8 +44,7 @@ class Site:
     shell: Shell
     identity: Callable[[Stores, ServerSettings], Identity] = by_cookie
     port: int = 0
-    _server: Server | None = field(default=None, repr=False)
-    _thread: threading.Thread | None = field(default=None, repr=False)
+    _server: Listening | None = field(default=None, repr=False)
     _node: "subprocess.Popen[str] | None" = field(default=None, repr=False)
 
     @property
@@ -67,21 +63,14 @@ class Site:
             folders=self.folder / "spinney.folders", run_dir=str(self.folder / "spinney.db.run"),
             identity=self.identity,
         ))  # fmt: skip
-        listening: socket.socket = listen_tcp("127.0.0.1", self.port)
-        self.port = listening.getsockname()[1]
-        ready = threading.Event()
-        self._server = server(app, settings, told=ready.set)
-        self._thread = threading.Thread(target=self._server.run, args=([listening],), name="server", daemon=True)
-        self._thread.start()
-        assert ready.wait(START_S), "the server did not start"
+        self._server = Listening(app, settings, port=self.port)
+        self.port = self._server.port
 
     def stop(self) -> None:
         """End the server; the address is kept for the next."""
-        if self._server is not None and self._thread is not None:
-            self._server.should_exit = True
-            self._thread.join(START_S)
-            assert not self._thread.is_alive(), "the server did not end"
-        self._server = self._thread = None
+        if self._server is not None:
+            self._server.end()
+        self._server = None
 
     def start_node(self, name: str = "oak", slots: int = 3) -> None:
         self._node = self.shell.start("node", "jobs:app", "--name", name, "--slots", str(slots))

@@ -134,8 +134,8 @@ def settings() -> ServerSettings:
 
 
 @contextmanager
-def world_at(place: Path, settings: ServerSettings = ServerSettings()) -> Iterator[World]:  # noqa: B008 - frozen
-    """A world of its own in this folder."""
+def unserved(place: Path, settings: ServerSettings = ServerSettings()) -> Iterator[World]:  # noqa: B008 - frozen
+    """A world of its own in this folder, whose server somebody has yet to start."""
     file = place / "spinney.db"
     shutil.copyfile(_empty_store(), file)
     file.chmod(0o600)
@@ -151,9 +151,15 @@ def world_at(place: Path, settings: ServerSettings = ServerSettings()) -> Iterat
     app = make(Parts(
         settings=settings, open_store=lambda: open_store(url), folders=root, run_dir=None, identity=identity,
     ))  # fmt: skip
-    with TestClient(app, "http://localhost"):
-        yield World(app=app, store=store, site=Site(store, RealClock()), folders=root, rights=rights)  # type: ignore[arg-type]
+    yield World(app=app, store=store, site=Site(store, RealClock()), folders=root, rights=rights)  # type: ignore[arg-type]
     store.close()
+
+
+@contextmanager
+def world_at(place: Path, settings: ServerSettings = ServerSettings()) -> Iterator[World]:  # noqa: B008 - frozen
+    """A world of its own in this folder."""
+    with unserved(place, settings) as made, TestClient(made.app, "http://localhost"):
+        yield made
 
 
 @pytest.fixture

@@ -5,7 +5,6 @@ import os
 import pwd
 import socket
 import stat
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import suppress
@@ -14,12 +13,13 @@ from pathlib import Path
 import pytest
 from starlette.responses import PlainTextResponse
 
+from listening import Listening
 from spinney.model.errors import StoreUnusable
 from spinney.server.application import Parts, make
 from spinney.server.asking import Asked
 from spinney.server.connections import ADDRESS_MAX_BYTES, HEAD_MAX_BYTES, HEADERS_MAX, with_limits
 from spinney.server.identity import Identify
-from spinney.server.serving import listen_tcp, listen_unix, server
+from spinney.server.serving import listen_unix
 from spinney.server.settings import ServerSettings
 from spinney.stores.sql import open_store
 
@@ -50,25 +50,16 @@ class Served:
         app.add_api_route("/probe", probe)
         app.add_api_route("/probe", probe, methods=["POST"])
         app.add_api_route("/large", lambda: PlainTextResponse(b"x" * 1_000_000))
-        tcp = listen_tcp("127.0.0.1", 0)
-        self.port = tcp.getsockname()[1]
-        listens = threading.Event()
-        self._server = server(
-            app, settings, told=listens.set, connection=with_limits(head_s=HEAD_S, rest_s=REST_S)
-        )
-        self._server.config.limit_concurrency = MOST
-        self._thread = threading.Thread(target=self._server.run, args=([tcp, listen_unix(self.path)],))
-        self._thread.start()
-        assert listens.wait(20)
-
-    def end(self) -> None:
-        self._server.should_exit = True
-        self._thread.join(20)
-        assert not self._thread.is_alive()
+        self._listening = Listening(
+            app, settings, beside=[listen_unix(self.path)], connection=with_limits(head_s=HEAD_S, rest_s=REST_S),
+            most=MOST,
+        )  # fmt: skip
+        self.port = self._listening.port
+        self.end = self._listening.end
 
     def idle(self) -> bool:
         """Whether nobody is connected, and nothing is being answered."""
-        state = self._server.server_state
+        state = self._listening.server.server_state
         return not state.connections and not state.tasks
 
     def connect(self) -> socket.socket:
@@ -101,11 +92,6 @@ class _Unix(http.client.HTTPConnection):
     def __init__(self, path: Path) -> None:
         super().__init__("anything.example", timeout=10)
         self._path = str(path)
-
-    def idle(self) -> bool:
-        """Whether nobody is connected, and nothing is being answered."""
-        state = self._server.server_state
-        return not state.connections and not state.tasks
 
     def connect(self) -> None:
         self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
