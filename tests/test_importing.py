@@ -9,7 +9,7 @@ import spinney
 
 ENTRANCES = [
     "app", "job", "jobtype.kinds", "params.signature", "control", "stores.sql", "node.supervisor_main",
-    "node.executors.worker", "cli.main", "testing", "apps.ingest",
+    "node.executors.worker", "cli.main", "client", "server.application", "testing", "apps.ingest",
 ]  # fmt: skip
 
 
@@ -28,4 +28,11 @@ def test_every_entrance_can_be_the_first(room: str) -> None:
 
 def test_a_bare_import_loads_no_application() -> None:
     code = "import sys, spinney; sys.exit('pydantic' in sys.modules or 'sqlalchemy' in sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize("room", ["node.supervisor_main", "cli.main", "cli.looking", "server.application"])
+def test_only_who_alters_the_schema_loads_what_that_takes(room: str) -> None:
+    """It would double what a command or a node takes to start."""
+    code = f"import sys, spinney.{room}; sys.exit('sqlalchemy' in sys.modules or 'alembic' in sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -9,7 +9,7 @@ from typing import Any, Self, TypeVar
 import httpx
 import orjson
 
-from spinney.client.answers import Page
+from spinney.answers import Page
 from spinney.client.calls import Call, path
 from spinney.client.refusals import ServerAway, refusal
 from spinney.client.streaming import Event, Lines

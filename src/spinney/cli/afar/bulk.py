@@ -4,9 +4,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from spinney.answers import Done
 from spinney.cli.afar.connecting import Patient
 from spinney.cli.afar.filters import which as asked_for
-from spinney.client.answers import Done
 from spinney.client.calls import Call, do, path, said
 from spinney.client.verbs.doing import Canary as AskedCanary
 from spinney.control import trial

@@ -6,10 +6,10 @@ from dataclasses import fields, replace
 from functools import cached_property
 from typing import Any
 
+from spinney.answers import JobShown
 from spinney.cli.afar.connecting import Patient
 from spinney.cli.afar.filters import top, which
 from spinney.cli.afar.reading import Reading, queue
-from spinney.client.answers import JobShown
 from spinney.control.lines import known_type
 from spinney.model.audits import Call, Entry
 from spinney.model.fleet import NodeStatus

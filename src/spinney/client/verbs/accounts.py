@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from spinney.client.answers import Ended, MadeLink, MadeToken, Me, Page
+from spinney.answers import Ended, MadeLink, MadeToken, Me, Page
 from spinney.client.calls import Call, do, get, path, said, verb
 from spinney.model.access import Rights
 from spinney.model.accounts import Session, Token, User

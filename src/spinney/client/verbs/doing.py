@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypedDict, Unpack
 
-from spinney.client.answers import Done, Planned, Reported
+from spinney.answers import Done, Planned, Reported
 from spinney.client.calls import Call, do, path, said, verb
 from spinney.client.verbs.which import Which
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, TypedDict, Unpack
 
-from spinney.client.answers import Born, Left, Length, Page, PartyShown, Printed, Taken
+from spinney.answers import Born, Left, Length, Page, PartyShown, Printed, Taken
 from spinney.client.calls import Call, do, get, path, said, verb
 from spinney.model.external import Claimed, Standing
 

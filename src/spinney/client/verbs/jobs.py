@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import IO, Any, Unpack
 
-from spinney.client.answers import BatchDetails, BatchShown, FailureShown, Files, JobShown, Object, Page, Put
+from spinney.answers import BatchDetails, BatchShown, FailureShown, Files, JobShown, Object, Page, Put
 from spinney.client.calls import Call, answer_of, get, path, verb
 from spinney.client.verbs.which import Batches, Which
 from spinney.model.holds import Hold

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import TypedDict, Unpack
 
-from spinney.client.answers import Capacity, Freed, Head, Linked, Page, Proof, Unset
+from spinney.answers import Capacity, Freed, Head, Linked, Page, Proof, Unset
 from spinney.client.calls import Call, do, get, path, said, verb
 from spinney.control.retaining import Set
 from spinney.model.audits import Call as AuditCall

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from spinney.client.answers import Made, Page
+from spinney.answers import Made, Page
 from spinney.client.calls import Call, do, get, path, said, verb
 from spinney.model.schedules import Schedule, ScheduleRun
 

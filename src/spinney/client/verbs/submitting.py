@@ -5,7 +5,7 @@ from typing import IO, Any, TypedDict, Unpack
 
 import orjson
 
-from spinney.client.answers import Made, MadeMany
+from spinney.answers import Made, MadeMany
 from spinney.client.calls import IDEMPOTENCY, Call, answer_of, said, verb, words
 
 

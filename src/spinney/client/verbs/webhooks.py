@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import TypedDict, Unpack
 
-from spinney.client.answers import Page
+from spinney.answers import Page
 from spinney.client.calls import Call, do, get, path, said, verb
 from spinney.control.webhooks import WithSecret
 from spinney.model.webhooks import Delivery, Webhook

@@ -6,7 +6,7 @@ from typing import Annotated
 from fastapi import Path, Query
 from pydantic import Field
 
-from spinney.client.answers import Unset
+from spinney.answers import Unset
 from spinney.control import Control
 from spinney.control.retaining import Set
 from spinney.model.access import Rights

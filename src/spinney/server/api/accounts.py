@@ -6,7 +6,7 @@ from typing import Annotated
 from fastapi import Path, Query
 from pydantic import Field
 
-from spinney.client.answers import Ended
+from spinney.answers import Ended
 from spinney.control import Control
 from spinney.model.access import Rights, Role, Within
 from spinney.model.accounts import PASSWORD_MAX, PASSWORD_MIN, Session, Token, User

@@ -5,7 +5,7 @@ from typing import Annotated
 
 from fastapi import Query
 
-from spinney.client.answers import Head, Linked, Proof
+from spinney.answers import Head, Linked, Proof
 from spinney.control import Control
 from spinney.model.access import Role
 from spinney.model.audits import Call

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 from fastapi import Query
 from pydantic import BaseModel, ConfigDict, Field
 
-from spinney.client.answers import BatchDetails, BatchShown, Object
+from spinney.answers import BatchDetails, BatchShown, Object
 from spinney.control import Control
 from spinney.control.batches import PAGE, Batch, Batches
 from spinney.model.jobs import Filter, Job

@@ -10,7 +10,7 @@ from fastapi import Request
 from pydantic import Field
 from starlette.responses import StreamingResponse
 
-from spinney.client.answers import Planned, Reported
+from spinney.answers import Planned, Reported
 from spinney.control import Control
 from spinney.control.bulk import Plan, Report
 from spinney.control.trial import Canary, Trial

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, TypeVar
 from fastapi import Path, Request
 from pydantic import Field
 
-from spinney.client.answers import Born, Left, Length, PartyShown, Printed, Taken
+from spinney.answers import Born, Left, Length, PartyShown, Printed, Taken
 from spinney.control.external import SPAWN_MAX, External
 from spinney.model.external import CLAIM_MAX, LEASE_S, SLOTS_MAX, Claimed, Party, Settlement, Standing
 from spinney.model.outcomes import Outcome

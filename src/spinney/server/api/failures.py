@@ -4,7 +4,7 @@ from typing import Annotated
 
 from fastapi import Path, Query
 
-from spinney.client.answers import FailureShown
+from spinney.answers import FailureShown
 from spinney.control import Control
 from spinney.model.errors import NoSuch
 from spinney.model.jobs import Filter

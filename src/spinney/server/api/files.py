@@ -10,7 +10,7 @@ from typing import Annotated, Any
 from fastapi import Path, Query, Request
 from starlette.responses import Response, StreamingResponse
 
-from spinney.client.answers import File, Put
+from spinney.answers import File, Put
 from spinney.control import Control
 from spinney.control.uploading import Uploads
 from spinney.model.errors import NoSuch

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 from fastapi import Query
 
-from spinney.client.answers import JobShown
+from spinney.answers import JobShown
 from spinney.control import Control
 from spinney.model.holds import Hold
 from spinney.model.jobs import Attempt

@@ -5,7 +5,7 @@ from typing import Annotated
 from fastapi import Query
 from pydantic import Field
 
-from spinney.client.answers import Capacity, Freed
+from spinney.answers import Capacity, Freed
 from spinney.control import Control
 from spinney.model.capacities import AMOUNT_MAX
 from spinney.model.operators import CapacityInfo, LockInfo

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 from fastapi import Body, Query
 from pydantic import Field
 
-from spinney.client.answers import Made
+from spinney.answers import Made
 from spinney.control import Control
 from spinney.model.schedules import CatchUp, Overlap, Schedule, ScheduleRun
 from spinney.server.api.missing import not_there

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
 
-from spinney.client.answers import JobShown
+from spinney.answers import JobShown
 from spinney.control import Control
 from spinney.control.looking import Looking
 from spinney.model.failures import Cause

@@ -11,7 +11,7 @@ from fastapi.exceptions import RequestValidationError
 from pydantic import Field, ValidationError
 from starlette.exceptions import HTTPException
 
-from spinney.client.answers import Made, MadeMany
+from spinney.answers import Made, MadeMany
 from spinney.job.options import Options
 from spinney.model.types import PRIORITIES
 from spinney.server.api.parsing import JSON, NDJSON, read, require_flat, routes, told

@@ -6,7 +6,7 @@ from typing import Annotated
 from fastapi import Body, Query, Request
 from pydantic import Field
 
-from spinney.client.answers import Done
+from spinney.answers import Done
 from spinney.control import Control
 from spinney.control.reaching import Reach
 from spinney.model.errors import Refused

@@ -15,13 +15,13 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import psycopg
-from sqlalchemy import Connection
-from sqlalchemy.exc import DBAPIError
 
 from spinney.model.errors import StoreUnusable
 from spinney.stores.sql.standing import INDEX
 
 if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
     from spinney.stores.sql.reaching import Way
 
 TABLE_WAIT = "300ms"
@@ -42,9 +42,7 @@ def patiently(
     while True:
         try:
             return alter()
-        except DBAPIError as error:
-            if not isinstance(error.orig, psycopg.errors.LockNotAvailable):
-                raise
+        except psycopg.errors.LockNotAvailable as error:
             if monotonic() >= give_up:
                 raise StoreUnusable(
                     f"{way.name} could not be changed in {patience_s:.0f} s, because somebody else keeps a table"
@@ -53,7 +51,7 @@ def patiently(
         rest(REST_S)
 
 
-def begin(connection: Connection, schema: str) -> None:
+def begin(connection: "Connection", schema: str) -> None:
     """In the transaction that alters: nobody else writes from now on, and no table is waited for long."""
     has_turn = connection.exec_driver_sql("select to_regclass(%s)", (f'"{schema}".counters',)).scalar() is not None
     if has_turn:

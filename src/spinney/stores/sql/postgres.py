@@ -17,8 +17,6 @@ from contextlib import contextmanager
 from typing import Any, LiteralString
 
 import psycopg
-from sqlalchemy import create_engine
-from sqlalchemy.pool import NullPool
 
 from spinney.model.errors import StoreUnusable
 from spinney.stores.contract import POLL_S
@@ -26,7 +24,6 @@ from spinney.stores.sql import altering, owning, upkeep
 from spinney.stores.sql.database import MOVES, Database, Tx
 from spinney.stores.sql.hearing import PostgresEar, channel
 from spinney.stores.sql.reaching import Connection, Way
-from spinney.stores.sql.schema import metadata
 from spinney.stores.sql.standing import Standing
 from spinney.stores.sql.translating import Column, array, at_once, copied, translated
 
@@ -156,13 +153,15 @@ class PostgresDatabase(Database):
             return None
 
     def upgrade(self, run: Callable[[Any], None]) -> None:
+        from spinney.stores.sql.engines import transaction  # slow to import, and rarely needed
+
         def connect() -> "psycopg.Connection[Any]":
             connection = self._way.connect()
             connection.autocommit = False  # or "begin" would begin nothing
             return connection
 
         def alter() -> None:
-            with engine.begin() as connection:
+            with transaction("postgresql+psycopg://", connect) as connection:
                 told = self._way.each(connection.connection.driver_connection)  # type: ignore[arg-type]
                 if told:
                     connection.exec_driver_sql(told)
@@ -178,13 +177,9 @@ class PostgresDatabase(Database):
                     "insert into counters (name, value) values ('turn', 0) on conflict do nothing"
                 )
 
-        engine = create_engine("postgresql+psycopg://", creator=connect, poolclass=NullPool)
-        try:
-            with self._way.explained():
-                altering.patiently(alter, self._way)
-                altering.build_indexes(self._way)
-        finally:
-            engine.dispose()
+        with self._way.explained():
+            altering.patiently(alter, self._way)
+            altering.build_indexes(self._way)
 
     def grant(self, roles: Sequence[str]) -> None:
         with self._way.explained():
@@ -233,6 +228,8 @@ class PostgresDatabase(Database):
 
     @contextmanager
     def fill(self) -> Iterator[Tx]:
+        from spinney.stores.sql.schema import metadata  # slow to import, and rarely needed
+
         with self._way.explained():
             connection = self._way.connect()
             connection.patience_s = altering.AS_LONG_AS_IT_TAKES_S

@@ -25,7 +25,6 @@ import psycopg
 from psycopg.abc import PQGen
 from psycopg.adapt import Dumper
 from psycopg.types.numeric import Int8Dumper
-from sqlalchemy.exc import DBAPIError
 
 from spinney.model.errors import FateUnknown, StoreAway, StoreUnusable, UsageError
 from spinney.model.places import without_password
@@ -219,8 +218,6 @@ class Way:
         """The driver's errors as one sentence that says what to do."""
         try:
             yield
-        except DBAPIError as error:
-            raise self._sentence(error.orig) from error
         except psycopg.Error as error:
             raise self._sentence(error) from error
 

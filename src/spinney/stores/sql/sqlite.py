@@ -12,9 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import psutil
-from sqlalchemy import create_engine, event
-from sqlalchemy.exc import DBAPIError
-from sqlalchemy.pool import NullPool
 
 from spinney.model.errors import StoreAway, StoreUnusable
 from spinney.model.places import beside
@@ -120,16 +117,19 @@ class SqliteDatabase(Database):
         }
 
     def upgrade(self, run: Callable[[Any], None]) -> None:
+        from spinney.stores.sql.engines import transaction  # slow to import, and rarely needed
+
         self.make_file()
         turnstile = Turnstile(self.run_folder)
-        engine = create_engine("sqlite://", creator=self.connect, poolclass=NullPool)
-        event.listen(engine, "begin", lambda c: c.exec_driver_sql("begin immediate"))
         try:
-            with turnstile.passed(), explained(self.path), engine.begin() as connection:
+            with (
+                turnstile.passed(),
+                explained(self.path),
+                transaction("sqlite://", self.connect, begin="begin immediate") as connection,
+            ):
                 run(connection)
         finally:
             turnstile.close()
-            engine.dispose()
 
     def standing(self) -> Standing | None:
         refuse_network(self.path)
@@ -256,8 +256,6 @@ def explained(path: Path) -> Iterator[None]:
     """The driver's errors as one sentence that says what to do."""
     try:
         yield
-    except DBAPIError as error:
-        raise _sentence(path, error.orig) from error
     except sqlite3.Error as error:
         raise _sentence(path, error) from error
 

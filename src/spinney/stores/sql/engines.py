@@ -1,0 +1,32 @@
+"""SQLAlchemy over a connection of the store's own, for who alters its schema.
+
+Nobody else imports it: importing SQLAlchemy takes longer than most commands do.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from sqlalchemy import Connection, create_engine, event
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.pool import NullPool
+
+
+@contextmanager
+def transaction(url: str, connect: Callable[[], Any], *, begin: str | None = None) -> Iterator[Connection]:
+    """A transaction on a connection that ``connect`` makes, of the dialect that ``url`` names.
+
+    ``begin``: the statement that opens it, where the driver opens none. Raises the driver's own errors.
+    """
+    engine = create_engine(url, creator=connect, poolclass=NullPool)
+    if begin is not None:
+        event.listen(engine, "begin", lambda c: c.exec_driver_sql(begin))
+    try:
+        with engine.begin() as connection:
+            yield connection
+    except DBAPIError as error:
+        if error.orig is None:
+            raise
+        raise error.orig from error
+    finally:
+        engine.dispose()
