@@ -8,7 +8,9 @@ from pathlib import Path
 
 from playwright.sync_api import Browser, sync_playwright
 
-UNPACKED = Path(__file__).parents[2] / ".venv" / "debian" / "usr" / "lib"
+from servers import DEBIAN
+
+UNPACKED = DEBIAN / "usr" / "lib"
 MISSING = "there is no chromium: install Debian's package, or let 'make' unpack it"
 _LIBRARIES = ("x86_64-linux-gnu", "aarch64-linux-gnu")
 _FLAGS = (

@@ -70,6 +70,12 @@ def test_given_another_origin_then_the_proof_does_not_help(browser: TestClient, 
     assert browser.post("/probe", headers=headers).status_code == 403
 
 
+def test_given_a_browser_that_hides_where_it_comes_from_then_a_page_of_ours_still_is(browser: TestClient) -> None:
+    headers = {"X-CSRF-Token": _proof(browser), "Origin": "null", "Sec-Fetch-Site": "same-origin"}
+
+    assert browser.post("/probe", headers=headers).status_code == 200
+
+
 def test_given_only_reading_then_no_proof_is_needed_from_anywhere(browser: TestClient) -> None:
     assert browser.get("/probe", headers={"Sec-Fetch-Site": "cross-site"}).status_code == 200
 

@@ -32,10 +32,12 @@ async def require_ours(request: Request, proof: str, settings: ServerSettings) -
 
 def require_same_site(headers: Headers, settings: ServerSettings) -> None:
     """Raise Forbidden where the browser says that another site made it. What is no browser says nothing."""
-    if headers.get("sec-fetch-site", "none") not in ("same-origin", "none"):
+    site = headers.get("sec-fetch-site", "none")
+    if site not in ("same-origin", "none"):
         raise Forbidden(_FOREIGN)
     origin = headers.get("origin")
-    if origin is None:
+    # A browser that keeps to itself where people come from says "null" to us, too; no page can write Sec-Fetch-Site.
+    if origin is None or (origin == "null" and site == "same-origin"):
         return
     ours = {headers.get("host", "")}
     if settings.url is not None:  # a proxy may have put its own name into Host

@@ -49,7 +49,6 @@ async def guest_page(request: Request, template: str, *, status: int = 200, **co
         **{"error": "", "wrong": {}, **context},
     )  # fmt: skip
     cookies.set_guest(answer, number)
-    answer.headers["Referrer-Policy"] = "no-referrer"
     return answer
 
 
@@ -82,7 +81,6 @@ def entered(cookies: Cookies, who: Entered, path: str) -> Response:
     """On with a session."""
     answer = RedirectResponse(path, 303)
     cookies.set_session(answer, who.secret)
-    answer.headers["Referrer-Policy"] = "no-referrer"
     return answer
 
 

@@ -25,6 +25,7 @@ async def show(request: Request, link: str | None = None) -> Response:
     if link is not None:
         answer = RedirectResponse(WELCOME, 303)
         cookies.set_short(answer, LINK_COOKIE, link[:200])
+        # Of this address alone: forms of a page of that policy say that they come from nowhere (Origin: null).
         answer.headers["Referrer-Policy"] = "no-referrer"
         return answer
     try:

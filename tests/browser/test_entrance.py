@@ -1,0 +1,96 @@
+"""Who comes in, and who does not: with real accounts, passwords and sessions."""
+
+import re
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from browser.conftest import NewPage
+from browser.site import Site
+from cli.shell import furnish
+from spinney.control import Control
+from spinney.server.asking import now_us
+from spinney.server.identity import Identify
+from spinney.stores.sql import open_store
+
+PASSWORD = "a spinney is a small wood"
+
+
+@pytest.fixture(scope="module")
+def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    """Where nobody has an account yet."""
+    found = Site(shell=furnish(tmp_path_factory.mktemp("house")), identity=Identify)
+    found.start()
+    yield found
+    found.close()
+
+
+def first_link(house: Site) -> str:
+    store = open_store(f"sqlite:///{house.folder}/spinney.db")
+    secret = Control(store=store, clock=now_us, nudge=lambda: None, by="test").accounts.invite_first()
+    store.close()
+    return f"{house.url}/welcome?link={secret}"
+
+
+def sign_in(page: Page, house: Site, name: str, password: str = PASSWORD) -> None:
+    page.goto(f"{house.url}/sign-in")
+    page.get_by_label("Name").fill(name)
+    page.get_by_label("Password").fill(password)
+    page.get_by_role("button", name="Sign in").click()
+
+
+def test_from_the_first_link_to_a_colleague_who_may_less(new_page: NewPage, house: Site) -> None:
+    # Given the link that the server prints where nobody has an account
+    admin = new_page(loud=True)
+    admin.goto(first_link(house))
+    admin.get_by_label("Name").fill("wanda")
+    for label in ("Password (required)", "The same password again"):
+        admin.get_by_label(label).fill(PASSWORD)
+    admin.get_by_role("button", name="Make this account").click()
+    expect(admin).to_have_url(f"{house.url}/")
+
+    # When she makes an account for a colleague, who follows the link that comes of it
+    admin.goto(f"{house.url}/users")
+    admin.get_by_label("Name (required)").fill("vic")
+    admin.get_by_label("Role").select_option("viewer")
+    admin.get_by_role("button", name="Make the user").click()
+    link = admin.locator("#secret").inner_text()
+    viewer = new_page(loud=True)
+    viewer.goto(link)
+    for label in ("Password (required)", "The same password again"):
+        viewer.get_by_label(label).fill(PASSWORD)
+    viewer.get_by_role("main").get_by_role("button").click()
+
+    # Then he is in, and what is not for him is refused and says why
+    expect(viewer).to_have_url(f"{house.url}/")
+    refused = viewer.goto(f"{house.url}/users")
+    assert refused is not None
+    assert refused.status == 403
+    expect(viewer.get_by_role("main")).to_contain_text("that takes an admin")
+
+    # And a server that starts anew still knows both
+    house.stop()
+    house.start()
+    for page in (admin, viewer):
+        page.goto(f"{house.url}/jobs")
+        expect(page.get_by_role("heading", level=1)).to_have_text("Jobs")
+
+
+def test_a_wrong_password_is_refused_the_right_one_lets_in_and_out_again(new_page: NewPage, house: Site) -> None:
+    page = new_page(loud=True)
+    page.goto(f"{house.url}/jobs?state=failed")
+    expect(page).to_have_url(re.compile("/sign-in"))
+
+    sign_in(page, house, "wanda", "a spinney is a large wood")
+    expect(page.get_by_role("alert")).to_be_visible()
+    expect(page.get_by_label("Name")).to_have_value("wanda")
+
+    sign_in(page, house, "wanda")
+    expect(page).to_have_url(f"{house.url}/")
+    page.locator("summary", has_text="wanda").click()
+    page.get_by_role("button", name="Sign out").click()
+    expect(page).to_have_url(re.compile("/sign-in"))
+    page.go_back()
+    page.reload()
+    expect(page).to_have_url(re.compile("/sign-in"))
