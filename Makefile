@@ -1,5 +1,6 @@
 # make demo [SOURCE=/folder] [CRASH=1]   deposits real files over HTTP, mends one that fails, shows both reports
 # make test                              every test, linter and type check
+# make long                              every test in its long form
 # make bench, make chaos                 figures; faults of every kind under load, and the table of what was lost
 # make sim [SEEDS=100000] [SEED=12345]   that many simulated lives of clusters; one of them again
 # make postgres                          the whole contract on PostgreSQL, directly and through a pooler
@@ -14,18 +15,23 @@ SOURCE ?=
 CRASH  ?=
 SMTP   ?=
 export SOURCE CRASH SMTP
+# Every command, node and worker is a process: without compiled files each would compile all of it for itself.
+unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test lint types bench chaos sim postgres clean
+.PHONY: help demo test long lint types bench chaos sim postgres clean
 .DELETE_ON_ERROR:
 
 help:
-	@sed -n '1,5s/^# //p' Makefile
+	@sed -n '1,6s/^# //p' Makefile
 
 demo: $(VENV)/.runtime
 	@$(BIN)/python -m spinney.apps.ingest.demo
 
 test: lint types $(VENV)/.servers
 	@$(BIN)/python -m pytest -n 3 --dist loadgroup
+
+long: $(VENV)/.tools $(VENV)/.servers
+	@SPINNEY_LONG=1 $(BIN)/python -m pytest -n 3 --dist loadgroup --timeout 3600
 
 lint: $(VENV)/.tools
 	@$(BIN)/ruff check .

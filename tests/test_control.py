@@ -9,6 +9,7 @@ from typing import Any
 import orjson
 import pytest
 
+from new_store import new_store
 from spinney import Spinney
 from spinney.control import Control
 from spinney.job.options import Options
@@ -43,8 +44,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
     @app.job(locks=["receiver:{serno}"])
     def read(serno: str) -> None: ...
 
-    store = open_store(f"sqlite:///{tmp_path}/jobs.db")
-    store.create()
+    store = open_store(new_store(tmp_path / "jobs.db"))
     store.register([t.spec for t in app.types.values()], [])
     yield store
     store.close()

@@ -74,4 +74,4 @@ def test_given_a_batch_when_held_and_cancelled_then_it_tells_so(page: Page, site
 def test_given_any_page_here_when_axe_looks_then_it_finds_nothing_and_a_phone_has_room(
     sound: Sound, batch: int
 ) -> None:
-    sound(("/batches", "/batches?submitter=nobody", f"/batches/{batch}", f"/batches/{batch}/report"))
+    sound(("/batches", f"/batches/{batch}", "/batches?submitter=nobody", f"/batches/{batch}/report"))

@@ -35,7 +35,7 @@ def let_go(site: Site) -> Iterator[None]:
 def pages(jobs: dict[str, int]) -> list[str]:
     return [
         "/", f"/jobs/{jobs['failed']}", "/jobs?state=failed&type=fragile&message=flag", "/jobs/verbs?verb=hold",
-        "/jobs?type=nothing", "/jobs?root=seven", f"/jobs/{jobs['batch']}", f"/jobs/{jobs['running']}",
+        f"/jobs/{jobs['batch']}", "/jobs?type=nothing", "/jobs?root=seven", f"/jobs/{jobs['running']}",
         f"/jobs/{jobs['told']}/output?q=script", "/jobs/999999",
     ]  # fmt: skip
 

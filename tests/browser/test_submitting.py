@@ -80,4 +80,4 @@ def test_given_no_scripts_when_the_form_is_sent_then_it_works_as_well(new_page: 
 def test_given_any_page_here_when_axe_looks_then_it_finds_nothing_and_a_phone_has_room(
     sound: Sound
 ) -> None:
-    sound(("/submit", "/submit?q=nothing", "/submit?type=until"))
+    sound(("/submit", "/submit?type=until", "/submit?q=nothing"))

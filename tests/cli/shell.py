@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
+from new_store import new_store
 from spinney.app import Spinney, load_app
 from spinney.cli import main
 from spinney.node import folders
@@ -141,8 +142,7 @@ def furnish(folder: Path) -> Shell:
     """Make a store in ``folder`` that knows the types of ``jobs.py``; what ``init`` and a node do."""
     (folder / "jobs.py").write_text(JOBS)
     app = jobs_app(folder)
-    store = open_store(f"sqlite:///{folder}/spinney.db")
-    store.create()
+    store = open_store(new_store(folder / "spinney.db"))
     store.register([t.spec for t in app.types.values()], app.queues)
     folders.write_token(folder / "spinney.folders", store.facts()["folder_token"])
     store.close()

@@ -2,7 +2,6 @@
 
 import atexit
 import os
-import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
@@ -13,6 +12,7 @@ from unittest import mock
 import psycopg
 import pytest
 
+from new_store import new_store
 from servers import pooled, postgres_schema, postgres_url
 from spinney.stores.contract import Store
 from spinney.stores.sql import marks, open_store
@@ -32,22 +32,7 @@ Opener = Callable[[], Store]
 @contextmanager
 def _sqlite() -> Iterator[Opener]:
     with tempfile.TemporaryDirectory(prefix="spinney-contract-") as folder, ExitStack() as opened:
-        file = Path(folder) / "spinney.db"
-        shutil.copyfile(_empty_sqlite(), file)
-        file.chmod(0o600)
-        yield _opener(f"sqlite:///{file}", opened)
-
-
-@cache
-def _empty_sqlite() -> Path:
-    """A store to copy: to make one takes ten times as long as most tests."""
-    folder = tempfile.TemporaryDirectory(prefix="spinney-contract-")
-    atexit.register(folder.cleanup)
-    file = Path(folder.name) / "spinney.db"
-    store = open_store(f"sqlite:///{file}")
-    store.create()
-    store.close()
-    return file
+        yield _opener(new_store(Path(folder) / "spinney.db"), opened)
 
 
 @contextmanager

@@ -8,6 +8,7 @@ import pytest
 from argon2 import PasswordHasher
 
 from contract.words import Clock
+from new_store import new_store
 from spinney.control import Control, passwords
 from spinney.model.access import ALL_RIGHTS, Rights, Role, Within
 from spinney.model.errors import BadLogin, BadName, Forbidden, NoSuch, Refused, TooSoon, UsageError
@@ -29,8 +30,7 @@ def cheap(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[Store]:
-    made = open_store(f"sqlite:///{tmp_path}/x.db")
-    made.create()
+    made = open_store(new_store(tmp_path / "x.db"))
     yield made
     made.close()
 

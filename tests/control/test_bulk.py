@@ -9,6 +9,7 @@ import pytest
 
 from contract.everything import TYPES, fill
 from contract.words import Clock, Site
+from new_store import new_store
 from spinney.control.bulk import Bulk, Plan, Report, StageCount
 from spinney.control.stepping import PAGE, STEP
 from spinney.control.trial import LOOK_S, Canary
@@ -28,8 +29,7 @@ class CutOff(BaseException):
 
 @pytest.fixture
 def site(tmp_path: Path) -> Iterator[Site]:
-    store = open_store(f"sqlite:///{tmp_path}/x.db")
-    store.create()
+    store = open_store(new_store(tmp_path / "x.db"))
     made = Site(store, Clock())
     made.knows(*TYPES, queues=[QueueSpec(name="urgent")])
     yield made

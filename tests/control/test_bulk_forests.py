@@ -14,6 +14,7 @@ import pytest
 
 from contract.words import Clock, Site, kind, stage
 from longer import LONG
+from new_store import new_store
 from spinney.control.bulk import Bulk, Report
 from spinney.model.jobs import Filter
 from spinney.model.operators import Order, Step, Verb
@@ -37,8 +38,7 @@ class CutOff(BaseException):
 
 @pytest.fixture
 def site(tmp_path: Path) -> Iterator[Site]:
-    store = open_store(f"sqlite:///{tmp_path}/x.db")
-    store.create()
+    store = open_store(new_store(tmp_path / "x.db"))
     made = Site(store, Clock())
     made.knows(*INNER, *LEAVES)
     yield made

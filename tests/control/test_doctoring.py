@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from contract.words import Clock, Site, kind
+from new_store import new_store
 from spinney.control import Control
 from spinney.control.doctoring import ROUNDS
 from spinney.model.errors import Refused, UsageError
@@ -18,8 +19,7 @@ from spinney.stores.sql import open_store
 
 @pytest.fixture
 def site(tmp_path: Path) -> Iterator[Site]:
-    store = open_store(f"sqlite:///{tmp_path}/x.db")
-    store.create()
+    store = open_store(new_store(tmp_path / "x.db"))
     made = Site(store, Clock())
     made.knows(kind("one", "work"), kind("parent", "expand", "merge"))
     yield made

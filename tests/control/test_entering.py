@@ -8,6 +8,7 @@ import pytest
 from argon2 import PasswordHasher
 
 from contract.words import Clock
+from new_store import new_store
 from spinney.control import Control, passwords
 from spinney.control.entering import Terms, Visit
 from spinney.control.refusals import KINDS_MOST, Refusals
@@ -36,8 +37,7 @@ def clock() -> Clock:
 @pytest.fixture
 def server(tmp_path: Path, clock: Clock) -> Iterator[Control]:
     """A server's hand on a store without users."""
-    store = open_store(f"sqlite:///{tmp_path}/x.db")
-    store.create()
+    store = open_store(new_store(tmp_path / "x.db"))
     yield Control(store=store, clock=lambda: clock.now_us, nudge=lambda: None, by="(server)")
     store.close()
 

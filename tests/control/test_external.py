@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from contract.words import Clock, Site, kind, locked, stage
+from new_store import new_store
 from spinney.control import Control
 from spinney.control.external import External
 from spinney.model.access import Rights, Role, Within
@@ -22,8 +23,7 @@ EAR = ("talk", "listen")
 
 @pytest.fixture
 def site(tmp_path: Path) -> Iterator[Site]:
-    store = open_store(f"sqlite:///{tmp_path}/x.db")
-    store.create()
+    store = open_store(new_store(tmp_path / "x.db"))
     made = Site(store, Clock())
     ear = stage("listen", isolation=Isolation.EXTERNAL, max_attempts=2, timeout_s=100.0, grace_s=5.0)
     made.knows(

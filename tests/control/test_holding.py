@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from new_store import new_store
 from spinney.control import Control
 from spinney.control.holding import REST, Holds
 from spinney.model.errors import BadName, Refused, UnknownType, UsageError
@@ -47,8 +48,7 @@ class Nudges:
 
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[Store]:
-    store = open_store(f"sqlite:///{tmp_path}/jobs.db")
-    store.create()
+    store = open_store(new_store(tmp_path / "jobs.db"))
     store.register([TypeSpec(name="resize", stages=(StageSpec(name="run"),))], [])
     store.submit([Submission(type="resize", params=["{}"] * JOBS, collection="c")], now_us=1)
     yield store

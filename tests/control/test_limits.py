@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from contract.words import BATCH, ONE, PARENT, THREE, Clock, Site, kind, locked, stage
+from new_store import new_store
 from spinney.control import Control
 from spinney.control.bulk import Plan
 from spinney.job.options import Options
@@ -28,8 +29,7 @@ ALPHA = Within(collections=("alpha",))
 
 @pytest.fixture
 def site(tmp_path: Path) -> Iterator[Site]:
-    store = open_store(f"sqlite:///{tmp_path}/x.db")
-    store.create()
+    store = open_store(new_store(tmp_path / "x.db"))
     made = Site(store, Clock())
     queues = [QueueSpec(name="urgent", type="one"), QueueSpec(name="slow", type="one")]
     made.knows(ONE, THREE, PARENT, BATCH, TRAVELLING, queues=queues)

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from contract.words import USUAL, Clock, Site
+from new_store import new_store
 from spinney.control import Control
 from spinney.model.errors import BadName, Refused
 from spinney.stores.sql import open_store
@@ -16,8 +17,7 @@ LOCK = "receiver:SG-1"
 @pytest.fixture
 def site(tmp_path: Path) -> Iterator[Site]:
     """Job 1 has the lock; job 2 waits for it."""
-    store = open_store(f"sqlite:///{tmp_path}/x.db")
-    store.create()
+    store = open_store(new_store(tmp_path / "x.db"))
     made = Site(store, Clock())
     made.knows(*USUAL)
     made.submit("locked", {"serno": "SG-1"}, {"serno": "SG-1"})

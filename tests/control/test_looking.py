@@ -9,6 +9,7 @@ from pydantic import SecretStr
 
 from contract.everything import Everything, filled
 from contract.words import USUAL, Clock, Site, kind, stage
+from new_store import new_store
 from spinney.control import Control
 from spinney.model.access import Rights, Role, Within
 from spinney.model.errors import Forbidden, NoSuchJob, Refused, UsageError
@@ -35,8 +36,7 @@ SECRET = "open sesame"
 
 @pytest.fixture
 def store(tmp_path: Any) -> Iterator[Store]:
-    store = open_store(f"sqlite:///{tmp_path}/jobs.db")
-    store.create()
+    store = open_store(new_store(tmp_path / "jobs.db"))
     yield store
     store.close()
 

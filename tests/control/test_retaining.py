@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from contract.words import Clock, Site, kind
+from new_store import new_store
 from spinney.control import Control
 from spinney.control.retaining import REST_LEAST_S, REST_SHARE
 from spinney.model.errors import StoreUnusable, UnknownType
@@ -14,8 +15,7 @@ from spinney.stores.sql import open_store
 
 @pytest.fixture
 def site(tmp_path: Path) -> Iterator[Site]:
-    store = open_store(f"sqlite:///{tmp_path}/x.db")
-    store.create()
+    store = open_store(new_store(tmp_path / "x.db"))
     made = Site(store, Clock())
     made.knows(kind("a", "work", keep={"completed": None}), kind("b", "work", keep={"completed": 5.0}))
     made.knows(kind("c", "work"))

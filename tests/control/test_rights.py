@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from contract.words import LOCKED, ONE, PARENT, THREE, Clock, Site
+from new_store import new_store
 from spinney.control import Control
 from spinney.control.hand import Hand
 from spinney.job.options import Options
@@ -343,8 +344,7 @@ def ask(store: Store, role: Role, *collections: str, **limits: Any) -> Control:
 @pytest.fixture(scope="module")
 def template(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, There]]:
     path = tmp_path_factory.mktemp("rights") / "template.db"
-    store = open_store(f"sqlite:///{path}")
-    store.create()
+    store = open_store(new_store(path))
     site = Site(store, Clock())
     site.knows(ONE, THREE, LOCKED, PARENT, queues=[QueueSpec(name="typed", type="one")])
     site.run(site.submit_one("locked", {"serno": "1"}))

@@ -1,7 +1,6 @@
 """Webhooks as people handle them: operators only, within their limits, and nothing beyond them is there."""
 
 import inspect
-import shutil
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Any
 import pytest
 
 from contract.words import ONE, Clock, Site
+from new_store import new_store
 from spinney.control import Control
 from spinney.control.webhooks import Webhooks
 from spinney.model.access import Rights, Role, Within
@@ -23,20 +23,10 @@ BOTH = Within(collections=("alpha", "beta"))
 SLOW = Within(queues=("slow",))
 
 
-@pytest.fixture(scope="module")
-def empty(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A store to copy: to make one takes ten times as long as a test."""
-    file = tmp_path_factory.mktemp("empty") / "x.db"
-    with closing(open_store(f"sqlite:///{file}")) as store:
-        store.create()
-        store.register([ONE], [QueueSpec(name="slow"), QueueSpec(name="quick")])
-    return file
-
-
 @pytest.fixture
-def site(empty: Path, tmp_path: Path) -> Iterator[Site]:
-    shutil.copy(empty, tmp_path)
-    with closing(open_store(f"sqlite:///{tmp_path}/x.db")) as store:
+def site(tmp_path: Path) -> Iterator[Site]:
+    with closing(open_store(new_store(tmp_path / "x.db"))) as store:
+        store.register([ONE], [QueueSpec(name="slow"), QueueSpec(name="quick")])
         yield Site(store, Clock())
 
 

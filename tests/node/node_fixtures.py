@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 import pytest
 
+from new_store import new_store
 from spinney.model.jobs import Attempt, Filter, Job, NodeInfo, Submission
 from spinney.model.states import SETTLED
 from spinney.node import folders
@@ -114,9 +115,12 @@ class House:
 
     def __init__(self, place: Path, url: str | None = None, *, local_folders: bool = False) -> None:
         self.place = place
-        self.url = url or f"sqlite:///{place / 'spinney.db'}"
+        as_usual = url is None and not local_folders
+        file = place / "spinney.db"
+        self.url = url or (new_store(file) if as_usual else f"sqlite:///{file}")
         self.store: Store = open_store(self.url)
-        self.store.create(local_folders=local_folders)
+        if not as_usual:
+            self.store.create(local_folders=local_folders)
         self.folders = place / "folders"
         self.folders.mkdir()
         folders.write_token(self.folders, self.store.facts()["folder_token"])

@@ -10,6 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from new_store import new_store
 from spinney.model.errors import StoreUnusable
 from spinney.model.homes import Root
 from spinney.model.jobs import NodeInfo, Submission
@@ -47,8 +48,7 @@ class Place:
 
 @pytest.fixture
 def place(tmp_path: Path) -> Iterator[Place]:
-    store = open_store(f"sqlite:///{tmp_path}/x.db")
-    store.create()
+    store = open_store(new_store(tmp_path / "x.db"))
     store.register([TypeSpec(name="t", stages=(StageSpec(name="s"),))], [])
     store.submit([Submission(type="t", params=("{}",) * 4)], now_us=1)
     store.cancel(4, tree=False, by="ann", reason=None, now_us=2)

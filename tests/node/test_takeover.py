@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from node_fixtures import House, house, lines, now_us, until
 
+from new_store import new_store
 from spinney.model.errors import NodeRefused, UsageError
 from spinney.model.jobs import NodeInfo
 from spinney.model.states import State
@@ -30,8 +31,7 @@ NODE = NodeInfo(
 
 def test_what_a_lost_answer_left_of_a_start_does_not_stay(tmp_path: Path) -> None:
     # Given a node that joined, and did not hear of it
-    store = open_store(f"sqlite:///{tmp_path / 'spinney.db'}")
-    store.create()
+    store = open_store(new_store(tmp_path / "spinney.db"))
     other = enter(store, replace(NODE, name="ash"), now_us()).id
     enter(store, NODE, now_us())
     # When it joins once more
@@ -45,8 +45,7 @@ def test_a_node_that_is_declared_dead_while_it_starts_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Given a node whose machine stands still just when it has joined
-    store = open_store(f"sqlite:///{tmp_path / 'spinney.db'}")
-    store.create()
+    store = open_store(new_store(tmp_path / "spinney.db"))
     join = store.join
 
     def join_and_stand_still(node: NodeInfo, *, now_us: int) -> int:

@@ -1,7 +1,6 @@
 """One delivery: what it says, and what becomes of it."""
 
 import json
-import shutil
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Any
 import pytest
 
 from contract.words import USUAL, Clock, Site, kind
+from new_store import new_store
 from spinney.model.access import Within
 from spinney.model.operators import Author
 from spinney.model.types import TypeSpec
@@ -27,19 +27,9 @@ SAFE = TypeSpec(
 )  # fmt: skip
 
 
-@pytest.fixture(scope="module")
-def empty(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A store to copy: to make one takes ten times as long."""
-    file = tmp_path_factory.mktemp("empty") / "jobs.db"
-    with closing(open_store(f"sqlite:///{file}")) as store:
-        store.create()
-    return file
-
-
 @pytest.fixture
-def site(empty: Path, tmp_path: Path) -> Iterator[Site]:
-    shutil.copy(empty, tmp_path / "jobs.db")
-    with closing(open_store(f"sqlite:///{tmp_path}/jobs.db")) as store:
+def site(tmp_path: Path) -> Iterator[Site]:
+    with closing(open_store(new_store(tmp_path / "jobs.db"))) as store:
         made = Site(store, Clock())
         made.knows(*USUAL, SAFE)
         yield made

@@ -4,13 +4,9 @@ Who asks is said by the header ``X-Asker`` (``Askers``, an identity made for tes
 store stands in a file and keeps real time; ``site`` moves its jobs as nodes would.
 """
 
-import atexit
-import shutil
-import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +15,7 @@ from fastapi import FastAPI, Request
 from starlette.testclient import TestClient
 
 from contract.words import Site, kind, stage
+from new_store import new_store
 from spinney.control import Control
 from spinney.model.access import ALL_RIGHTS, Rights, Role, Within
 from spinney.model.types import LockSpec, QueueSpec, TypeSpec
@@ -114,17 +111,13 @@ class World:
         return folders.make(self.folders, job_id)
 
 
-@cache
-def _empty_store() -> Path:
-    """To copy: to make one takes ten times as long as most tests."""
-    folder = tempfile.TemporaryDirectory(prefix="spinney-server-")
-    atexit.register(folder.cleanup)
-    file = Path(folder.name) / "empty.db"
-    store = open_store(f"sqlite:///{file}")
-    store.create()
+def store_at(file: Path) -> str:
+    """URL of a new store that knows the types of these tests."""
+    url = new_store(file)
+    store = open_store(url)
     store.register(TYPES, QUEUES)
     store.close()
-    return file
+    return url
 
 
 @pytest.fixture
@@ -136,10 +129,7 @@ def settings() -> ServerSettings:
 @contextmanager
 def unserved(place: Path, settings: ServerSettings = ServerSettings()) -> Iterator[World]:  # noqa: B008 - frozen
     """A world of its own in this folder, whose server somebody has yet to start."""
-    file = place / "spinney.db"
-    shutil.copyfile(_empty_store(), file)
-    file.chmod(0o600)
-    url = f"sqlite:///{file}"
+    url = store_at(place / "spinney.db")
     store = open_store(url)
     root = place / "folders"
     folders.write_token(root, store.facts()["folder_token"])

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import shutil
 import threading
 import time
 from collections import Counter
@@ -16,6 +15,7 @@ from unittest import mock
 import pytest
 
 from contract.words import USUAL, Site
+from new_store import new_store
 from reports.hook_server import Receiver, answer, receiver
 from spinney.model.errors import StoreAway
 from spinney.model.operators import Author
@@ -34,20 +34,12 @@ ANN = Author(by="ann", call="c", reason=None)
 Start = Callable[..., AbstractAsyncContextManager[Deliverer]]
 
 
-@pytest.fixture(scope="module")
-def empty(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    file = tmp_path_factory.mktemp("empty") / "jobs.db"
-    with closing(open_store(f"sqlite:///{file}")) as store:
-        store.create()
-        store.register(USUAL, [])
-    return file
-
-
 @pytest.fixture
-def file(empty: Path, tmp_path: Path) -> Path:
-    copied = tmp_path / "jobs.db"
-    shutil.copy(empty, copied)
-    return copied
+def file(tmp_path: Path) -> Path:
+    found = tmp_path / "jobs.db"
+    with closing(open_store(new_store(found))) as store:
+        store.register(USUAL, [])
+    return found
 
 
 @pytest.fixture

@@ -15,6 +15,7 @@ from fastapi import FastAPI
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from prometheus_client.parser import text_string_to_metric_families
 
+from new_store import new_store
 from spinney.control import Control
 from spinney.model.access import ALL_RIGHTS, Rights, Role, Within
 from spinney.model.types import StageSpec, TypeSpec
@@ -36,9 +37,8 @@ class Known:
 
 @pytest.fixture
 def url(tmp_path: Path) -> str:
-    url = f"sqlite:///{tmp_path}/spinney.db"
+    url = new_store(tmp_path / "spinney.db")
     store = open_store(url)
-    store.create()
     store.register([TypeSpec(name="work", stages=(StageSpec(name="work"),))], [])
     Control(store=store, clock=now_us, nudge=lambda: None, by="somebody").submit("work", [{}, {}])
     store.close()

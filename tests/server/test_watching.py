@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from contract.words import Clock, Site, kind, stage
+from new_store import new_store
 from spinney.model.external import Party
 from spinney.model.jobs import LaneWant, SlotWant, Want
 from spinney.model.operators import Author
@@ -25,8 +26,7 @@ ANN = Author(by="ann", call="1")
 
 @pytest.fixture
 def site(tmp_path: Path) -> Iterator[Site]:
-    store = open_store(f"sqlite:///{tmp_path}/x.db")
-    store.create()
+    store = open_store(new_store(tmp_path / "x.db"))
     made = Site(store, Clock())
     made.knows(kind("talk", stage("listen", isolation=Isolation.EXTERNAL, max_attempts=2, timeout_s=500.0)))
     yield made

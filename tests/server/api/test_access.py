@@ -215,7 +215,7 @@ EXTERNAL = {"party": "p1", "job": 1, "fence": 1}
 ROWS = (
     Row(method="POST", path="/jobs", least="submitter", ok=201, make=nothing(json=ONE)),
     Row(method="POST", path="/jobs/batch", least="submitter", ok=201, make=nothing(**LINES)),
-    Row(method="POST", path="/jobs/verbs", least="submitter", make=nothing(json=VERB)),
+    Row(method="POST", path="/jobs/verbs", least="submitter", make=sends(json=VERB)),
     Row(method="GET", path="/jobs", least="viewer"),
     Row(method="GET", path="/jobs/count", least="viewer"),
     *(

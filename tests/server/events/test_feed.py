@@ -8,6 +8,7 @@ from pathlib import Path
 import orjson
 import pytest
 
+from new_store import new_store
 from spinney.control import Control
 from spinney.model.access import ALL_RIGHTS, Rights, Role, Within
 from spinney.model.errors import UsageError
@@ -22,9 +23,8 @@ from spinney.stores.sql import open_store
 
 @pytest.fixture
 def url(tmp_path: Path) -> str:
-    url = f"sqlite:///{tmp_path}/spinney.db"
+    url = new_store(tmp_path / "spinney.db")
     store = open_store(url)
-    store.create()
     store.register([TypeSpec(name="work", stages=(StageSpec(name="work"),))], [])
     store.close()
     return url

@@ -1,7 +1,6 @@
 """Event streams as a browser meets them: the application is called as a server calls it, and the stream broken off."""
 
 import asyncio
-import shutil
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -16,14 +15,13 @@ from spinney.server.application import Parts, make
 from spinney.server.settings import ServerSettings
 from spinney.stores.sql import open_store
 
-from ..conftest import RIGHTS, Askers, _empty_store
+from ..conftest import RIGHTS, Askers, store_at
 
 
 @pytest.fixture
 def app(tmp_path: Path) -> FastAPI:
     """An application that is started in the test's own event loop."""
-    shutil.copyfile(_empty_store(), tmp_path / "spinney.db")
-    url = f"sqlite:///{tmp_path}/spinney.db"
+    url = store_at(tmp_path / "spinney.db")
     return make(Parts(
         settings=ServerSettings(), open_store=lambda: open_store(url), folders=tmp_path / "folders", run_dir=None,
         identity=lambda stores, settings: Askers(RIGHTS),

@@ -1,10 +1,8 @@
 """A server that identifies who asks as real ones do, on a store of its own, with two routes that tell who it was."""
 
 import re
-import shutil
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +12,7 @@ from argon2 import PasswordHasher
 from fastapi import FastAPI
 from starlette.testclient import TestClient
 
+from new_store import new_store
 from spinney.control import Control
 from spinney.model.access import Rights, Role
 from spinney.model.audits import Entry
@@ -94,12 +93,8 @@ def quick_hashes(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def house(
-    settings: ServerSettings, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[House]:
-    file = tmp_path / "spinney.db"
-    shutil.copyfile(_empty(tmp_path_factory.getbasetemp()), file)
-    url = f"sqlite:///{file}"
+def house(settings: ServerSettings, tmp_path: Path) -> Iterator[House]:
+    url = new_store(tmp_path / "spinney.db")
     store = open_store(url)
     app = make(Parts(
         settings=settings, open_store=lambda: open_store(url), folders=tmp_path / "folders", run_dir=None,
@@ -114,15 +109,6 @@ def house(
     with TestClient(app, "http://localhost"):
         yield House(app=app, store=store)
     store.close()
-
-
-@cache
-def _empty(folder: Path) -> Path:
-    file = folder / "empty-identity.db"
-    store = open_store(f"sqlite:///{file}")
-    store.create()
-    store.close()
-    return file
 
 
 Who = Callable[[Any], tuple[str, str, str]]

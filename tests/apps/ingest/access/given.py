@@ -12,6 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from new_store import new_store
 from spinney.apps.ingest import app, settings
 from spinney.apps.ingest.access.tickets import AccessOrder
 from spinney.apps.ingest.inventory import Entry, File, Inventory, open_inventory
@@ -122,8 +123,7 @@ def _template() -> Path:
     open_storage(folder / "archive")
     with open_inventory(f"sqlite:///{folder}/home/inventory.db") as inventory:
         inventory.init()
-    store = open_store(f"sqlite:///{folder}/spinney.db")
-    store.create()
+    store = open_store(new_store(folder / "spinney.db"))
     store.register([t.spec for t in app.types.values()], app.queues)
     folders.write_token(folder / "spinney.folders", store.facts()["folder_token"])
     store.close()

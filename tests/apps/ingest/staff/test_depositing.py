@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from new_store import new_store
 from spinney.apps.ingest import settings
 from spinney.apps.ingest.manifests import PayloadKind
 from spinney.apps.ingest.staff import Deposit, Service, batch, batches, prepare, submit, sweep
@@ -29,8 +30,7 @@ def service(tmp_path: Path) -> Iterator[Service]:
     found = settings.load({settings.VARIABLE: str(tmp_path / "ingest.toml")})
     assert list(prepare(found))
     (found.profiles / "maps.toml").write_text("collection = 'maps'\nhold = 'a look first'\n")
-    store = open_store(f"sqlite:///{tmp_path}/spinney.db")
-    store.create()
+    store = open_store(new_store(tmp_path / "spinney.db"))
     control = Control(store=store, clock=lambda: time.time_ns() // 1000, nudge=lambda: None, by="ann")
     yield Service(control=control, settings=found, folders=tmp_path / "spinney.folders")
     store.close()

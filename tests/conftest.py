@@ -1,0 +1,14 @@
+"""For all tests."""
+
+import pytest
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What a module makes once for all its tests is made in one of the processes that share the tests, not in each."""
+    for item in items:
+        if item.get_closest_marker("xdist_group") is not None:
+            continue
+        made = getattr(item, "_fixtureinfo").name2fixturedefs  # noqa: B009 - pytest has no public way to ask
+        if any(fixture.scope == "module" for fixtures in made.values() for fixture in fixtures):
+            assert isinstance(item, pytest.Function)
+            item.add_marker(pytest.mark.xdist_group(item.module.__name__))
