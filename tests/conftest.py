@@ -1,6 +1,11 @@
 """For all tests."""
 
 import pytest
+from hypothesis import settings
+
+# What is slow on a busy machine is not wrong.
+settings.register_profile("spinney", deadline=None)
+settings.load_profile("spinney")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

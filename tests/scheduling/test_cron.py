@@ -11,9 +11,10 @@ from zoneinfo import ZoneInfo
 
 import pytest
 from cronsim import CronSim
-from hypothesis import assume, example, given
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
+from longer import LONG
 from spinney.model.errors import UsageError
 from spinney.scheduling import cron
 
@@ -139,6 +140,7 @@ EXPRESSIONS = st.tuples(
 ).map(" ".join)
 
 
+@settings(max_examples=300 if LONG else 30)  # each looks at 2,880 minutes
 @given(EXPRESSIONS, st.sampled_from(CHANGES), st.integers(0, DAY_S))
 @example("*/10 2 * * *", ("Australia/Lord_Howe", date(2026, 4, 5)), 0)
 @example("*/10 3 * * *", ("Australia/Lord_Howe", date(2026, 10, 4)), 0)
