@@ -25,7 +25,6 @@ from spinney.model.access import Role
 from spinney.model.errors import BadParameters, Forbidden, NoSuchJob, Refused, StaleFence, UsageError
 from spinney.model.external import (
     CLAIM_MAX,
-    PREFIX,
     RESULT_BYTES,
     Claimed,
     Given,
@@ -39,6 +38,7 @@ from spinney.model.external import (
     require_sane,
 )
 from spinney.model.jobs import LaneWant, Lease, Record, SlotWant, Submission, Want
+from spinney.model.names import PARTY_PREFIX
 from spinney.model.outcomes import Outcome
 from spinney.model.serving import ALL, Serves
 from spinney.model.types import Isolation, StageSpec, TypeSpec
@@ -254,7 +254,7 @@ class External(Hand):
             attempts = self.store.attempts(job_id)
         except NoSuchJob:
             return False
-        return any((a.fence, a.outcome, a.node) == (fence, said.outcome, PREFIX + party.name) for a in attempts)
+        return any((a.fence, a.outcome, a.node) == (fence, said.outcome, PARTY_PREFIX + party.name) for a in attempts)
 
     def _target(self, job_id: int, of: str) -> int:
         if of not in ("job", "parent", "root"):

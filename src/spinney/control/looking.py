@@ -21,10 +21,10 @@ from spinney.model import lawful
 from spinney.model.access import Role, Within
 from spinney.model.audits import Call, Entry
 from spinney.model.errors import NoSuch, UsageError
-from spinney.model.external import PREFIX
 from spinney.model.fleet import NodeStatus
 from spinney.model.holds import Hold
 from spinney.model.jobs import Attempt, Filter, Job
+from spinney.model.names import PARTY_PREFIX
 from spinney.model.operators import (
     CapacityInfo,
     Explanation,
@@ -272,7 +272,7 @@ class Looking(Hand):
         leases = self.store.bulk.count(mine, most=node.leases) if node.leases else 0
         return replace(
             node, leases=leases, used=min(node.used, leases), trouble=None, drained_by=None, drained_reason=None,
-            host="" if node.node.startswith(PREFIX) else node.host,  # of a party: whose it is
+            host="" if node.node.startswith(PARTY_PREFIX) else node.host,  # of a party: whose it is
         )  # fmt: skip
 
     def _schedule(self, name: str) -> Schedule:

@@ -17,8 +17,6 @@ from spinney.model.serving import ALL, Serves
 from spinney.model.signals import CODE_MAX
 from spinney.model.types import StageSpec
 
-PREFIX = "external:"
-"""How the names of parties begin where nodes are listed; no node may be called so."""
 LEASE_S = (2.0, 86_400.0)
 """How long a party may be silent, at least and at most."""
 SLOTS_MAX = 10_000
@@ -189,7 +187,7 @@ class Settlement:
 def node_name(name: str) -> str:
     """The name under which others see a party. Raises BadName."""
     names.name("party", name)
-    return names.name("party", PREFIX + name)
+    return names.name("party", names.PARTY_PREFIX + name)
 
 
 def require_sane(slots: int, lease_s: float, lanes: tuple[tuple[str, str], ...]) -> None:

@@ -11,10 +11,9 @@ from typing import Any
 
 from spinney.model import names
 from spinney.model.errors import UsageError
-from spinney.model.external import PREFIX
 from spinney.model.places import is_postgres, run_dir
+from spinney.model.polling import POLL_S
 from spinney.model.serving import Serves
-from spinney.stores.contract import POLL_S
 
 _APP = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 _LEVELS = ("debug", "info", "warning", "error")
@@ -81,8 +80,10 @@ class NodeSettings:
 
     def __post_init__(self) -> None:
         names.name("node", self.name)
-        if self.name.startswith(PREFIX):
-            raise UsageError(f"{self.name!r} cannot name a node: {PREFIX!r} begins the names of parties that are none")
+        if self.name.startswith(names.PARTY_PREFIX):
+            raise UsageError(
+                f"{self.name!r} cannot name a node: {names.PARTY_PREFIX!r} begins the names of parties that are none"
+            )
         _ = self.serves
         for setting, (in_a_file, on_a_server) in _BY_STORE.items():
             if getattr(self, setting) == 0:

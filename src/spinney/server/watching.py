@@ -14,9 +14,9 @@ from collections.abc import Callable, Sequence
 from typing import Self
 
 from spinney.model.errors import SpinneyError, StoreUnusable
-from spinney.model.external import PREFIX
 from spinney.model.fleet import DEAD_US
 from spinney.model.jobs import NodeInfo
+from spinney.model.names import PARTY_PREFIX
 from spinney.node.recovery import Watch
 from spinney.server.stores import Stores
 from spinney.stores.contract import Store
@@ -81,7 +81,7 @@ class Watching:
             back = lapsed(store, party, now_us=self._now_us())
             log.warning(
                 "party %s was silent for longer than its lease: %d jobs taken back",
-                party.name.removeprefix(PREFIX), len(back),
+                party.name.removeprefix(PARTY_PREFIX), len(back),
             )  # fmt: skip
         if len(silent) == len(parties):
             return bool(silent)

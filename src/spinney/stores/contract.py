@@ -48,9 +48,6 @@ from spinney.model.operators import Author
 from spinney.model.types import QueueSpec, TypeSpec
 from spinney.stores import operators
 
-POLL_S = 0.2
-"""How often nodes look at the store, whatever wakes them beside."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Submitted:

@@ -7,8 +7,9 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from spinney.control import Control
-from spinney.model.external import PREFIX, Party
+from spinney.model.external import Party
 from spinney.model.fleet import NodeStatus, Orders
+from spinney.model.names import PARTY_PREFIX
 from spinney.server.asking import Asked
 from spinney.server.ui.given import Form, deed, looked, shown
 
@@ -36,14 +37,14 @@ async def nodes(request: Request, hands: Asked) -> Response:
     def read(control: Control) -> Found:
         found = control.look.nodes()
         return Found(
-            nodes=[node for node in found if not node.node.startswith(PREFIX)],
-            others=[node for node in found if node.node.startswith(PREFIX)],
+            nodes=[node for node in found if not node.node.startswith(PARTY_PREFIX)],
+            others=[node for node in found if node.node.startswith(PARTY_PREFIX)],
             parties={party.id: party for party in control.external.all()},
         )
 
     key = ("nodes", asker.rights, asker.name)
     found = await looked(request, key, lambda: hands.run(read))
-    return shown(request, hands, "nodes", topics=("nodes",), found=found, prefix=PREFIX)
+    return shown(request, hands, "nodes", topics=("nodes",), found=found, prefix=PARTY_PREFIX)
 
 
 @router.post(f"{NODES}/{{name}}/drain", summary="Drain a node")

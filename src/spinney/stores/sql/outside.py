@@ -1,7 +1,7 @@
 """External stages in words: why no party has a job that waits for one, or how it stands with the one that has it."""
 
 from spinney.model import durations
-from spinney.model.external import PREFIX
+from spinney.model.names import PARTY_PREFIX
 from spinney.model.serving import may_serve
 from spinney.model.types import Isolation
 from spinney.stores.sql import nodes, resting
@@ -70,4 +70,4 @@ def at_work(node: str, *, left: bool, silent: str | None, wished: bool) -> Hindr
 
 
 def _bare(name: str) -> str:
-    return name.removeprefix(PREFIX)
+    return name.removeprefix(PARTY_PREFIX)

@@ -9,8 +9,9 @@ from collections.abc import Sequence
 import orjson
 
 from spinney.model.errors import Refused, UsageError
-from spinney.model.external import PREFIX, Given, NoSuchParty, Party, PartyGone
+from spinney.model.external import Given, NoSuchParty, Party, PartyGone
 from spinney.model.jobs import NodeInfo
+from spinney.model.names import PARTY_PREFIX
 from spinney.model.operators import Author
 from spinney.model.types import Isolation
 from spinney.stores.sql import nodes
@@ -147,7 +148,7 @@ def _party(row: Sequence[object]) -> Party:
 
 
 def _bare(name: str) -> str:
-    return name.removeprefix(PREFIX)
+    return name.removeprefix(PARTY_PREFIX)
 
 
 def _found(tx: Tx, node_id: int, joins: int | None) -> Party:
@@ -158,7 +159,7 @@ def _found(tx: Tx, node_id: int, joins: int | None) -> Party:
 
 
 def _named(tx: Tx, name: str) -> Party | None:
-    row = tx.one(f"{_PARTY} where n.name = ?", (PREFIX + name,))
+    row = tx.one(f"{_PARTY} where n.name = ?", (PARTY_PREFIX + name,))
     return None if row is None else _party(row)
 
 
@@ -173,6 +174,6 @@ def _lanes(party: Party) -> str:
 
 def _info(party: Party, version: str, now_us: int) -> NodeInfo:
     return NodeInfo(
-        id=0, name=PREFIX + party.name, boot_id="", host=party.owner, pid=0, slots=party.slots, state="active", beat=0,
-        started_us=now_us, seen_us=now_us, version=version, types=tuple(_types(party)), serves=party.serves,
+        id=0, name=PARTY_PREFIX + party.name, boot_id="", host=party.owner, pid=0, slots=party.slots, state="active",
+        beat=0, started_us=now_us, seen_us=now_us, version=version, types=tuple(_types(party)), serves=party.serves,
     )  # fmt: skip

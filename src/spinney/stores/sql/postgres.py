@@ -19,7 +19,7 @@ from typing import Any, LiteralString
 import psycopg
 
 from spinney.model.errors import StoreUnusable
-from spinney.stores.contract import POLL_S
+from spinney.model.polling import POLL_S
 from spinney.stores.sql import altering, owning, upkeep
 from spinney.stores.sql.database import MOVES, Database, Tx
 from spinney.stores.sql.hearing import PostgresEar, channel
