@@ -2,6 +2,8 @@
 
 import re
 from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import Page, expect
@@ -10,6 +12,8 @@ from browser.conftest import NewPage
 from browser.site import Site
 from cli.shell import furnish
 from spinney.control import Control
+from spinney.control.accounts import Accounts
+from spinney.model.access import Rights, Role
 from spinney.server.asking import now_us
 from spinney.server.identity import Identify
 from spinney.stores.sql import open_store
@@ -17,20 +21,19 @@ from spinney.stores.sql import open_store
 PASSWORD = "a spinney is a small wood"
 
 
-@pytest.fixture(scope="module")
-def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+@pytest.fixture
+def house(tmp_path: Path) -> Iterator[Site]:
     """Where nobody has an account yet."""
-    found = Site(shell=furnish(tmp_path_factory.mktemp("house")), identity=Identify)
+    found = Site(shell=furnish(tmp_path), identity=Identify)
     found.start()
     yield found
     found.close()
 
 
-def first_link(house: Site) -> str:
-    store = open_store(f"sqlite:///{house.folder}/spinney.db")
-    secret = Control(store=store, clock=now_us, nudge=lambda: None, by="test").accounts.invite_first()
-    store.close()
-    return f"{house.url}/welcome?link={secret}"
+@contextmanager
+def accounts(house: Site) -> Iterator[Accounts]:
+    with closing(open_store(f"sqlite:///{house.folder}/spinney.db")) as store:
+        yield Control(store=store, clock=now_us, nudge=lambda: None, by="test").accounts
 
 
 def sign_in(page: Page, house: Site, name: str, password: str = PASSWORD) -> None:
@@ -42,8 +45,10 @@ def sign_in(page: Page, house: Site, name: str, password: str = PASSWORD) -> Non
 
 def test_from_the_first_link_to_a_colleague_who_may_less(new_page: NewPage, house: Site) -> None:
     # Given the link that the server prints where nobody has an account
+    with accounts(house) as found:
+        secret = found.invite_first()
     admin = new_page(loud=True)
-    admin.goto(first_link(house))
+    admin.goto(f"{house.url}/welcome?link={secret}")
     admin.get_by_label("Name").fill("wanda")
     for label in ("Password (required)", "The same password again"):
         admin.get_by_label(label).fill(PASSWORD)
@@ -78,6 +83,8 @@ def test_from_the_first_link_to_a_colleague_who_may_less(new_page: NewPage, hous
 
 
 def test_a_wrong_password_is_refused_the_right_one_lets_in_and_out_again(new_page: NewPage, house: Site) -> None:
+    with accounts(house) as found:
+        found.add("wanda", Rights(role=Role.OPERATOR), PASSWORD)
     page = new_page(loud=True)
     page.goto(f"{house.url}/jobs?state=failed")
     expect(page).to_have_url(re.compile("/sign-in"))
