@@ -15,7 +15,7 @@ from longer import LONG, long_alone
 from spinney.model.errors import SpinneyError
 from spinney.node import folders
 
-FLOOD_MB = 2048 if LONG else 64
+FLOOD_MB = 2048 if LONG else 24
 Tell = Callable[[str, str, Harvest], None]
 
 

@@ -9,7 +9,7 @@ from test_faults_of_nodes import kill
 
 from longer import LONG, long_alone
 
-SUBJOBS = 100_000 if LONG else 2_000
+SUBJOBS = 100_000 if LONG else 600
 
 
 @pytest.mark.timeout(1800)

@@ -9,6 +9,7 @@ import pytest
 from typer.main import get_command
 
 from contract.everything import filled
+from longer import long_alone
 from spinney.cli import bulk
 from spinney.cli.commands import everything
 from spinney.cli.exits import Exit
@@ -38,7 +39,11 @@ class Typed(io.StringIO):
 
 
 @pytest.mark.parametrize("case", ASKING)
-@pytest.mark.parametrize("answer", ["n\n", "no\n", "\n"], ids=["n", "no", "Enter"])
+@pytest.mark.parametrize(
+    "answer",
+    [pytest.param("n\n", id="n", marks=long_alone), pytest.param("no\n", id="no", marks=long_alone),
+     pytest.param("\n", id="Enter")],
+)  # fmt: skip
 def test_no_is_an_answer(bare: Shell, monkeypatch: pytest.MonkeyPatch, case: str, answer: str) -> None:
     filled(f"sqlite:///{bare.folder}/spinney.db")
     bare.ok("init")

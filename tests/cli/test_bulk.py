@@ -482,6 +482,7 @@ def test_all_that_failed_is_retried_while_a_node_works(working: Shell, flagless:
     assert working.ok("retry", "--type", "fragile") == "no job fits; nothing was done\n"
 
 
+@long_alone
 def test_verbs_by_filter_leave_a_node_and_its_jobs_in_order(working: Shell, flagless: Path) -> None:
     """Moved, prioritized, held and released while they run; each runs once and completes."""
     flagless.touch()
@@ -499,6 +500,7 @@ def test_verbs_by_filter_leave_a_node_and_its_jobs_in_order(working: Shell, flag
     assert {tuple(outcomes(working, job)) for job in jobs} == {("ok",)}
 
 
+@long_alone
 def test_canaries_that_fail_stop_a_retry(working: Shell, flagless: Path) -> None:
     jobs = submitted(working, flagless, 40)
 

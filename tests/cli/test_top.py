@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from longer import long_alone
+
 from .shell import Shell
 from .terminal import Terminal
 
@@ -94,7 +96,7 @@ def test_a_job_is_cancelled_with_a_reason_after_a_question(busy: tuple[Shell, st
     assert shown(shell, job)["message"] == "cancelled by ann: wrong batch"
 
 
-@pytest.mark.parametrize("no", ["cn", "cq", "cy\x1b", "c\r"])
+@pytest.mark.parametrize("no", ["cn", *(pytest.param(no, marks=long_alone) for no in ("cq", "cy\x1b", "c\r"))])
 def test_whoever_does_not_confirm_changes_nothing(busy: tuple[Shell, str], no: str) -> None:
     shell, job = busy
     with top(shell) as terminal:

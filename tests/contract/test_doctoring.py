@@ -18,7 +18,7 @@ from typing import Any
 import orjson
 import pytest
 
-from longer import LONG
+from longer import LONG, long_alone
 from spinney.model.errors import DuplicateKey, Refused
 from spinney.model.holds import Scope
 from spinney.model.jobs import Submission
@@ -1357,6 +1357,7 @@ def test_files_of_somebody_else_are_told(patient: Patient, monkeypatch: pytest.M
 # --- large stores -----------------------------------------------------------------------------
 
 
+@long_alone
 def test_many_jobs_are_examined_in_bounded_memory_and_short_snapshots(
     patient: Patient, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -247,7 +247,7 @@ def test_holds_keep_their_word_whatever_happens(opener: str) -> None:
     run_state_machine_as_test(
         machine,
         settings=settings(
-            max_examples=2_000 if LONG else 25, stateful_step_count=60 if LONG else 35, deadline=None, database=None,
+            max_examples=2_000 if LONG else 15, stateful_step_count=60 if LONG else 35, deadline=None, database=None,
             # As in test_machine: a failure is shown at once, and takes the time to be shrunk in the long form alone.
             phases=list(Phase) if LONG else [Phase.generate],
             report_multiple_bugs=False, suppress_health_check=list(HealthCheck),

@@ -380,7 +380,7 @@ def test_a_store_agrees_with_the_plain_model_whatever_is_done(opener: str) -> No
     run_state_machine_as_test(
         machine,
         settings=settings(
-            max_examples=2000 if LONG else 40 if opener == "sqlite" else 12,
+            max_examples=2000 if LONG else 25 if opener == "sqlite" else 8,
             stateful_step_count=80 if LONG else 40,
             deadline=None,
             database=None,

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from longer import long_alone
 from spinney.model.errors import BadName, BadParameters, Refused, UnknownType, UsageError
 from spinney.model.holds import Scope
 from spinney.model.jobs import Filter
@@ -352,6 +353,7 @@ def test_what_waits_follows_the_policy_when_it_is_changed(site: Site, now: Overl
     assert outcomes(site) == expected
 
 
+@long_alone
 def test_a_long_queue_keeps_its_order_and_what_is_remembered_is_bounded(site: Site) -> None:
     put(site, hourly(every_s=1, overlap="queue", catch_up="all"))
     later(site, 1300)

@@ -2,6 +2,7 @@
 
 from node_fixtures import House, house, now_us, until
 
+from longer import long_alone
 from spinney.model.holds import Hold, Scope
 from spinney.model.jobs import Filter
 from spinney.model.operators import Author
@@ -61,6 +62,7 @@ def test_a_service_that_is_down_stops_its_jobs_and_a_release_lets_them_go_on(hou
     assert house.store.failures.groups().causes == 0
 
 
+@long_alone
 def test_a_service_that_is_still_down_trips_it_again(house: House) -> None:
     house.node()
     ids = house.submit("calls_out", *[{"flag": str(house.file("up"))}] * JOBS)

@@ -8,6 +8,7 @@ from contextlib import suppress
 import pytest
 from node_fixtures import House, house, now_us, until
 
+from longer import long_alone
 from spinney.control import Control
 from spinney.model.errors import Refused
 from spinney.model.operators import Author
@@ -22,6 +23,7 @@ ANN = Author(by="ann", call="c")
 SLOW_RULES = {"database-damaged", "index-damaged", "disk-full", "folder-disk-full", "audit-broken"}
 
 
+@long_alone
 def test_while_nodes_work_nothing_is_found(house: House) -> None:
     nodes = [house.node(name=name, retention_s=0.1) for name in ("oak", "elm")]
     house.store.retention.set("noop", "completed", 0.0, ANN, now_us=now_us())

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from node_fixtures import House, house, now_us, until
 
+from longer import long_alone
 from spinney.model.holds import Hold, Scope
 from spinney.model.jobs import Filter
 from spinney.model.operators import Author
@@ -45,8 +46,14 @@ def at_rest(house: House) -> bool:
     return not any(count(house, state) for state in (State.CLAIMED, State.RUNNING))
 
 
-@pytest.mark.parametrize("told", [True, False], ids=["nudged", "by the poll"])
-@pytest.mark.parametrize("scope", [Scope.TYPE, Scope.COLLECTION, Scope.JOB])
+@pytest.mark.parametrize(
+    ("scope", "told"),
+    [
+        pytest.param(scope, told, id=f"{scope}-{how}", marks=[] if scope is short else long_alone)
+        for told, how, short in ((True, "nudged", Scope.COLLECTION), (False, "by the poll", Scope.JOB))
+        for scope in (Scope.TYPE, Scope.COLLECTION, Scope.JOB)
+    ],
+)
 def test_soon_after_a_hold_nothing_begins_of_what_a_node_had_been_given(house: House, scope: Scope, told: bool) -> None:
     # Given a node whose slots have been given seconds of work ahead
     house.node(slots=2, lookahead_s=30.0)
@@ -152,6 +159,7 @@ def killed_midway(house: House, what: str, reached: Callable[[], bool]) -> None:
         process.communicate()
 
 
+@long_alone
 def test_a_sweep_that_was_killed_midway_leaves_nothing_that_starts_and_nothing_stuck(house: House) -> None:
     n = 4_000
     house.node().stop()  # its types are known from now on

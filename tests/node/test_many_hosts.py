@@ -170,6 +170,7 @@ def test_a_process_that_has_not_the_lock_open_is_not_told_to_drain(tmp_path: Pat
         bystander.communicate(b"\n", timeout=10)
 
 
+@long_alone
 def test_replace_leaves_no_gap(house: House) -> None:
     # Given a node with work for some seconds
     old = house.node(name="elm", slots=2)

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from node_fixtures import House, now_us
 
+from longer import long_alone
 from servers import postgres_schema
 from spinney.control.moving import copy_store
 from spinney.model.errors import Refused
@@ -32,6 +33,7 @@ def new(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, old: House) -> Iterator
             yield house
 
 
+@long_alone
 def test_what_was_to_be_done_is_done_in_the_new_place(old: House, new: House) -> None:
     flag = old.file("flag")
     node = old.node(app="moving_app:app")

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from node_fixtures import House, house, now_us, until
 
+from longer import long_alone
 from servers import postgres_schema
 from spinney.model.operators import Author, QueueChange
 from spinney.model.serving import Serves
@@ -76,6 +77,7 @@ def test_a_limit_that_is_set_while_two_nodes_work_is_obeyed_by_both(apart: House
     assert nodes == {"oak", "elm"}
 
 
+@long_alone
 def test_a_queue_that_is_pinned_while_two_nodes_work_is_left_by_the_other(apart: House) -> None:
     for name in ("oak", "elm"):
         apart.node(name=name, slots=2)

@@ -5,6 +5,7 @@ from itertools import pairwise
 import pytest
 from node_fixtures import House, house, now_us, until
 
+from longer import long_alone
 from spinney.model.operators import Author
 from spinney.model.schedules import Overlap, Schedule, ScheduleRun
 from spinney.model.states import State
@@ -50,7 +51,7 @@ def test_two_nodes_make_one_job_a_nominal_time(house: House) -> None:
     assert {job.state for job in jobs} == {State.COMPLETED}
 
 
-@pytest.mark.parametrize("overlap", [Overlap.SKIP, Overlap.QUEUE])
+@pytest.mark.parametrize("overlap", [pytest.param(Overlap.SKIP, marks=long_alone), Overlap.QUEUE])
 def test_jobs_that_take_longer_than_their_interval_never_overlap(house: House, overlap: Overlap) -> None:
     house.node(slots=4)
     put(
@@ -86,6 +87,7 @@ def test_what_code_declares_is_made_by_the_node_that_runs_it(house: House) -> No
     node.stop()
 
 
+@long_alone
 def test_what_an_operator_said_outlasts_the_start_of_a_node(house: House) -> None:
     # Given a node that has declared a schedule, which somebody then pauses and another drops
     house.node(app="schedule_app:app").stop()

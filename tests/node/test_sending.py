@@ -5,6 +5,7 @@ import signal
 
 from node_fixtures import House, house, lines, until
 
+from longer import long_alone
 from spinney.model.jobs import Filter
 from spinney.model.states import State
 
@@ -32,6 +33,7 @@ def test_what_a_stage_submits_runs_and_is_nobodys_child(house: House) -> None:
     assert all(m.parent_id is None for m in mails)
 
 
+@long_alone
 def test_of_a_node_killed_between_a_stages_end_and_its_record_nothing_is_left(house: House) -> None:
     # Given a stage that has submitted and comes to its end, on a node that is frozen before it can record that
     node = house.node(app=APP, name="oak")

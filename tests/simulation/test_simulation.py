@@ -11,7 +11,7 @@ from .__main__ import main, report
 from .variants import VARIANTS
 from .world import live
 
-SEEDS = 60
+SEEDS = 40
 """Lives in each of the tests below: always the same, so that nobody else's change is found here by luck. With those
 that it takes to find the broken engines some hundred are lived."""
 LOOK = 200

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from longer import long_alone
 from spinney.apps.ingest.report import ObjectEnd, build, read_told, write
 
 from .samples import end, facts, failed
@@ -79,6 +80,7 @@ print(update.totals.objects, int(peak[1]) // 1024)
 """
 
 
+@long_alone
 def test_a_hundred_thousand_objects_stay_small(tmp_path: Path) -> None:
     """Given as many objects as are lawful, when two reports of them are written, then memory stays bounded."""
     tests = Path(__file__).parents[3]

@@ -33,6 +33,7 @@ def deaths(points: list[str], *short: str) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("dies_at", [pytest.param(short, id="here and there"), *each])
 
 
+@long_alone
 @deaths(POINTS, "ingest.object.processing.ended", "ingest.batch.reporting.ended")
 def test_a_batch_completes(service: Service, dies_at: tuple[str, ...]) -> None:
     # Given a manifest of three objects
@@ -57,6 +58,7 @@ def test_a_batch_completes(service: Service, dies_at: tuple[str, ...]) -> None:
     assert all_is_well(service, batch)
 
 
+@long_alone
 @deaths(POINTS, "ingest.object.downloading.ended", "reports.mail.sending.ended")
 def test_a_batch_with_an_object_that_fails(service: Service, dies_at: tuple[str, ...]) -> None:
     # Given a manifest of three objects, and a wrong byte in a file of the first
