@@ -68,48 +68,56 @@ Span = tuple[int, int]
 
 
 def _whole(ask: Ask, which: Filter, lead: leading.Lead) -> tuple[int, Span | None]:
-    """How many fit in all states, and between which ids they lie."""
+    """How many fit in all states, and between which ids they lie: outside none fits, which saves looking at what
+    stands there."""
     if which.roots_only:
         children = _entries(ask, "jobs.parent_id is not null", ())
         return _entries(ask, "", ()) - children, None
     if lead is leading.EVERYTHING:
         return _entries(ask, "", ()), None
+    top = which.root_id or (int(which.below.split(".")[-1]) if which.below is not None else None)
+    if top is not None:
+        return _tree(ask, top, lead)
     return sum(_entries(ask, *part) for part in lead.parts), _span(ask, which, lead)
 
 
+def _tree(ask: Ask, top: int, lead: leading.Lead) -> tuple[int, Span]:
+    """What lies below a job was made after it. The index is by lineage, so that all its entries are looked through for
+    the last id; they are counted on the way."""
+    whole, last = 0, top
+    for condition, args in lead.parts:
+        n, highest = ask(f"select count(*), max(jobs.id + 0) from jobs where {condition}", args)[0]
+        whole += n - _hidden(ask, condition, args)
+        last = max(last, highest or 0)
+    return whole, (top, last)
+
+
 def _entries(ask: Ask, condition: str, args: Sequence[Any]) -> int:
-    """Those whose call is still being written are entries of the index, too."""
     # Without any condition SQLite counts the index by its pages.
     n: int = ask(f"select count(*) from jobs {f'where {condition}' if condition else ''}", args)[0][0]
+    return n - _hidden(ask, condition, args)
+
+
+def _hidden(ask: Ask, condition: str, args: Sequence[Any]) -> int:
+    """Those whose call is still being written are entries of the index, too."""
     hidden: int = ask(
         "select count(*) from staging s cross join jobs where s.published <> 1 "
         f"and jobs.id between s.first_id and s.last_id {f'and {condition}' if condition else ''}",
         args,
     )[0][0]
-    return n - hidden
+    return hidden
 
 
 def _span(ask: Ask, which: Filter, lead: leading.Lead) -> Span | None:
-    """Ids outside of which none fits: looking at what stands there is saved."""
     if which.type is not None or which.queue is not None or (which.within and which.within.queues is not None):
         return None  # They may lie anywhere.
-    ends = [_end(ask, part, which, order) for part in lead.parts for order in ("asc", "desc")]
-    found = [end for end in ends if end is not None]
-    return (min(found), max(found)) if found else None
-
-
-def _end(ask: Ask, part: tuple[str, Sequence[Any]], which: Filter, order: str) -> int | None:
-    condition, args = part
-    top = which.root_id or (int(which.below.split(".")[-1]) if which.below is not None else None)
-    if top is not None:
-        # What lies below a job was made after it. The index is by lineage: it is looked through, not sorted.
-        return top if order == "asc" else _first(ask, f"select max(jobs.id + 0) from jobs where {condition}", args)
-    return _first(ask, f"select jobs.id from jobs where {condition} order by jobs.id {order} limit 1", args)
-
-
-def _first(ask: Ask, sql: str, args: Sequence[Any]) -> int | None:
-    found: int | None = next((row[0] for row in ask(sql, args)), None)
-    return found
+    ends = [
+        row[0]
+        for condition, args in lead.parts
+        for order in ("asc", "desc")
+        for row in ask(f"select jobs.id from jobs where {condition} order by jobs.id {order} limit 1", args)
+    ]
+    return (min(ends), max(ends)) if ends else None
 
 
 def _by_entry(part: Arm, lead: leading.Lead, span: Span) -> list[Arm]:
