@@ -12,7 +12,7 @@ from spinney.model.jobs import Lease, SlotWant, Want
 from spinney.model.operators import Author, Explanation, QueueChange
 from spinney.model.outcomes import Outcome
 from spinney.model.serving import Serves
-from spinney.model.states import State
+from spinney.model.states import SETTLED, State
 from spinney.model.types import Backoff, QueueSpec
 
 from .conftest import PLACES
@@ -553,8 +553,9 @@ def _do(act: str, site: Site, both: list[Any], jobs: list[int], held: list[Lease
         case "lane" if held:
             site.record(held.pop(choose.randrange(len(held))), Outcome.DEFER, lane=True, delay_s=20.0)
         case "hold":
+            open_ = [job for job in jobs if site.store.job(job).state not in SETTLED]
             scope, name = choose.choice(
-                [(Scope.QUEUE, "q"), (Scope.TYPE, "one"), (Scope.EVERYTHING, ""), *((Scope.JOB, str(j)) for j in jobs)]
+                [(Scope.QUEUE, "q"), (Scope.TYPE, "one"), (Scope.EVERYTHING, ""), *((Scope.JOB, str(j)) for j in open_)]
             )
             store.holds.lay(scope, name, "why", ANN, now_us=now)
         case "sweep":

@@ -59,6 +59,24 @@ def test_what_may_not_run_twice_is_orphaned_when_it_has_to_be_ended(house: House
     assert house.store.job(job_id).state is State.ORPHANED
 
 
+def test_terms_that_come_together_are_one(house: House) -> None:
+    """The kernel sends one for each thread of a dying parent (``spinney up``, killed)."""
+    node = house.node()
+    go, notes = house.file("go"), house.file("notes")
+    (job_id,) = house.submit("wait_for", {"file": str(go), "note_in": str(notes)})
+    until(lambda: lines(notes), "it runs")
+
+    for _ in range(4):
+        node.term()
+        time.sleep(0.03)
+    until(lambda: (info := node.info()) and info.state == "draining", "draining")
+    go.touch()
+
+    assert node.wait() == 0
+    assert house.store.job(job_id).state is State.COMPLETED
+    assert [a.outcome for a in house.attempts(job_id)] == ["ok"]
+
+
 def test_a_second_term_stops_at_once(house: House) -> None:
     node = house.node(drain_limit_s=3600)
     notes = house.file("notes")

@@ -33,6 +33,8 @@ EXIT_LOST = 1
 _LOOK_S = 0.25
 _HANDED_ON = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 _AWAITED = {*_HANDED_ON, signal.SIGCHLD}
+_ONE_S = 0.5
+"""Signals of one kind that come so close are one: who dies with several threads has the kernel send one for each."""
 
 
 def guard(settings: NodeSettings) -> int:
@@ -91,9 +93,14 @@ def _start(settings: NodeSettings, instance: Instance, lock_fd: int, deadline: D
 
 def _watch(supervisor: int, deadline: Deadline) -> int:
     told = False
+    last_signal, last_s = 0, 0.0
     while True:
         seen = signal.sigtimedwait(_AWAITED, _LOOK_S)
         if seen is not None and seen.si_signo in _HANDED_ON:
+            again = seen.si_signo == last_signal and time.monotonic() - last_s < _ONE_S
+            last_signal, last_s = seen.si_signo, time.monotonic()
+            if again:
+                continue
             log.info("%s: handed on to the supervisor", signal.Signals(seen.si_signo).name)
             os.kill(supervisor, signal.SIGTERM)  # not reaped yet, so the pid is still its own
             told = True
