@@ -35,7 +35,7 @@ def needs_a_file(job: Job, file: str = "please.txt") -> str:
     """Fail until a file of that name lies in the job's folder: put it there, then retry."""
     found = job.folder / file
     if not found.is_file():
-        raise Fail(f"there is no {file} in the job's folder; put one there, then retry", retryable=False)
+        raise Fail(f"there is no {found}; put one there, then retry", retryable=False)
     return found.read_text()
 
 
