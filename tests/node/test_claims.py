@@ -8,7 +8,7 @@ from spinney.model.jobs import Lease, Record
 from spinney.model.outcomes import Outcome
 from spinney.model.types import Isolation, LockSpec, StageSpec, TypeSpec
 from spinney.node.crew import Worker
-from spinney.node.desk import Desk, messages
+from spinney.node.desk import Desk
 from spinney.node.executors.child import Exit
 from spinney.node.executors.page import Running
 from spinney.node.lanes import MIN_RUN_US, Lane, Lanes
@@ -231,6 +231,21 @@ def lease(n: int, slot: int = 0, type_: str = "t") -> Lease:
     return Lease(n, n + 100, slot, type_, "s", 1, "{}", None, n)
 
 
+async def test_what_large_parameters_cost_on_their_way_counts_as_run_time() -> None:
+    """So that of them a slot is given some megabytes ahead, however quickly they are run."""
+    scene = Scene(spec("t"))
+    megabyte = lease(1)._replace(params="x" * 2**20)
+
+    await scene.desk.take([megabyte])
+    scene.desk.done(scene.worker(0), [[101, 1000, 1010]])
+
+    want = scene.desk.want()
+    assert want is not None
+    run_us = want.lanes[("t", "s")].run_us
+    assert run_us is not None
+    assert 2 <= AHEAD.run_us / run_us <= 20
+
+
 async def test_leases_reach_the_workers_of_their_slots_in_order() -> None:
     scene = Scene(spec("t"), spec("u"))
     await scene.desk.take([lease(1, 0), lease(2, 1), lease(3, 0, "u"), lease(4, 0)])
@@ -396,13 +411,6 @@ async def test_a_slot_without_a_warm_worker_serves_threads_all_the_same() -> Non
     assert want is not None
     assert [(s.slot, s.warm) for s in want.slots] == [(0, True), (1, False)]
     assert {key: lane.warm for key, lane in want.lanes.items()} == {("t", "s"): True, ("a", "s"): False}
-
-
-def test_messages_are_cut_to_lists_in_order() -> None:
-    groups = [("t", "s", [[n] for n in range(5)]), ("u", "s", [[n] for n in range(5, 8)])]
-    found = list(messages(groups, 3))
-    assert [sum(len(rows) for _, _, rows in message) for message in found] == [3, 3, 2]
-    assert [row[0] for message in found for _, _, rows in message for row in rows] == list(range(8))
 
 
 # --- slots that come and go --------------------------------------------------------------------

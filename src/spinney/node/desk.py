@@ -6,14 +6,15 @@ job, with plain tuples and dict lookups. Everything unusual leaves it at the fir
 
 import logging
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from spinney.model.jobs import Exchange, LaneWant, Lease, Record, SlotWant, Want
 from spinney.model.outcomes import PASSED, Outcome
 from spinney.node.crew import Crew, Worker
-from spinney.node.executors.child import Exit, Group
-from spinney.node.lanes import Lane, Lanes
+from spinney.node.executors.child import Exit
+from spinney.node.lanes import CHARS_A_US, Lane, Lanes
+from spinney.node.lists import messages
 from spinney.node.slots import Ahead, Slot, Task, backlogged, cold_want
 
 log = logging.getLogger(__name__)
@@ -250,7 +251,7 @@ class Desk:
             slot.held -= 1
             slot.expected_us -= expected_us
             lane.attempts += 1
-            lane.total_us += ended_us - started_us
+            lane.total_us += ended_us - started_us + len(lease[6]) // CHARS_A_US
             if lane is not touched:
                 if touched is not None:
                     touched.learn()
@@ -365,20 +366,3 @@ def _wanted(said: Mapping[str, Any]) -> tuple[int, int | None] | None:
 def handed_back(lane: Lane, message: str) -> tuple[Outcome, str]:
     """How an attempt ends that the node had to break off: uncounted where it may run again."""
     return (Outcome.LOST if lane.orphan else Outcome.RETURNED), message
-
-
-def messages(groups: Sequence[Group], size: int) -> Iterator[list[Group]]:
-    """The groups in messages of up to ``size`` jobs, in order."""
-    message: list[Group] = []
-    room = size
-    for type_, stage, rows in groups:
-        at = 0
-        while at < len(rows):
-            part = rows[at : at + room]
-            message.append((type_, stage, part))
-            at, room = at + len(part), room - len(part)
-            if room == 0:
-                yield message
-                message, room = [], size
-    if message:
-        yield message

@@ -8,6 +8,10 @@ from spinney.model.types import Isolation, StageSpec, TypeSpec
 MIN_RUN_US = 10.0
 """No attempt is taken to be shorter: handing it out and recording it costs about as much."""
 
+CHARS_A_US = 50
+"""What parameters cost on their way from the store to the worker counts as run time: a slot that is given a tenth of
+a second ahead is given some megabytes then, and not a gigabyte."""
+
 _MEMORY = 4
 """So many attempts of old weigh as much as the same number of new ones."""
 _NEWS = 1.25
