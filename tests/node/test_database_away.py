@@ -21,6 +21,8 @@ from spinney.model.states import SETTLED, State
 T = TypeVar("T")
 LEASE_S = 8.0
 """The guard lets a node live for 6.4 s without its database."""
+LOST = "a connection was lost in a commit"
+"""What a node says that does not know whether its records are in."""
 
 
 @pytest.fixture(scope="module")
@@ -159,18 +161,21 @@ def test_what_was_committed_without_an_answer_is_done_once_and_no_lease_is_forgo
 ) -> None:
     # Given a node on the far side of a network that loses one answer to a commit in four
     house = place(network.port)
-    node = house.node(lease_period_s=LEASE_S)
+    said = house.file("node.log")
+    node = house.node(lease_period_s=LEASE_S, log=said)
     ids = house.submit("stages", *[{"log": str(house.file("log")), "seconds": 0.0}] * 40)
     ids += house.submit("noop", *[{"n": n} for n in range(40)])
     asking = house.submit("talks", *[{}] * 5)
     network.lose_answers(4)
-    until(lambda: network.lost > 8 or _over(house) == len(ids) + len(asking), "some are lost")
+    # Many of those that are lost are the heartbeat's: until one of the records is among them, there is more to record
+    while LOST not in said.read_text():
+        ids.extend(house.submit("noop", *[{"n": n} for n in range(10)]))
+        until(lambda: LOST in said.read_text() or _over(house) == len(ids) + len(asking), "one is lost, or all over")
     network.lose_answers(0)
 
     # When all is done, then each stage passed once, no lease is left over, and nobody was called late
     until(lambda: _over(house) == len(ids) + len(asking), "all have settled")
     assert house.counts() == {"completed": len(ids) + len(asking)}
-    assert network.lost > 3
     # Of what is asked for, that which would be there twice interrupts its attempt instead
     assert {str(a.outcome) for job_id in asking for a in house.attempts(job_id)} <= {"ok", "lost"}
     for job_id in ids:
@@ -178,9 +183,8 @@ def test_what_was_committed_without_an_answer_is_done_once_and_no_lease_is_forgo
         assert len(stages) == len(set(stages)), stages
         assert {a.outcome for a in house.attempts(job_id)} == {"ok"}
     until(lambda: sum(n.leases for n in house.store.nodes()) == 0, "every lease is accounted for")
-    log = stopped(node)
-    assert "a connection was lost in a commit" in log
-    assert "refused late record" not in log
+    stopped(node)
+    assert "refused late record" not in said.read_text()
 
 
 @long_alone
