@@ -35,7 +35,10 @@ def grant(
             found = tx.all(_GRANT, (fence, listed, *values, slot, lane.type, lane.stage))
         else:
             tx.run(_INSERT_LEASES, (fence, *values, listed))
-            found = tx.all(_SELECT_LEASES, (fence, slot, lane.type, lane.stage, listed))
+            found = [
+                (job_id, fence + at, slot, lane.type, lane.stage, attempt, params, parent_id, root_id)
+                for job_id, at, attempt, params, parent_id, root_id in tx.all_at_once(*_LEASED, (listed,))
+            ]
         granted = list(map(Lease._make, found))
         if needs_locks:
             for lease in granted:
@@ -50,11 +53,11 @@ _INSERT_LEASES = (
     "select jobs.id, ? + j.key, ?, ?, ?, jobs.share * ?, jobs.attempts + 1, jobs.parent_id, "
     "case when ? = 1 and jobs.special is null then 1 else 0 end, ? from json_each(?) j join jobs on jobs.id = j.value"
 )
-_SELECT_LEASES = (
-    "select jobs.id, ? + j.key, ?, ?, ?, jobs.attempts + 1, jobs.params, jobs.parent_id, jobs.root_id "
-    "from json_each(?) j join jobs on jobs.id = j.value order by j.key"
+_LEASED = (
+    "jobs.id, j.key, jobs.attempts + 1, jobs.params, jobs.parent_id, jobs.root_id",
+    "from json_each(?) j cross join jobs where jobs.id = j.value",
 )
-"""The fields of Lease, in its order."""
+"""What a Lease says of its job, in the order of the list."""
 
 # Both in one, so that each job's row is looked up once.
 _GRANTING = (

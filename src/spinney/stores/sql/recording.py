@@ -6,7 +6,7 @@ matter of speed alone: both leave the same rows.
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import orjson
 
@@ -29,6 +29,7 @@ from spinney.stores.sql import (
     shifting,
     staging,
 )
+from spinney.stores.sql.completing import complete
 from spinney.stores.sql.database import Tx
 from spinney.stores.sql.ordering import POSITIONS, ready_share, share_sql
 from spinney.stores.sql.registry import Lane, Registry, effective_queue
@@ -37,6 +38,10 @@ from spinney.stores.sql.settling import Consequences, there
 from spinney.stores.sql.watching import Settled, tell
 
 MESSAGE_MAX = 2_000
+_LEASES = (
+    "job_id, fence, node_id, slot, lane, attempt, parent_id, plain",
+    "from json_each(?) j cross join leases where job_id = j.value",
+)
 _SPECIAL = (
     "select exists(select 1 from needs), exists(select 1 from wishes), exists(select 1 from locks), "
     "exists(select 1 from staging), exists(select 1 from children_left)"
@@ -56,7 +61,7 @@ class Held(NamedTuple):
     plain: bool
 
 
-HeldRow = tuple[int, int, int, int, int, int, int | None, bool]
+HeldRow = Sequence[Any]
 """The same, as it comes from the driver: thousands a second."""
 
 
@@ -106,12 +111,8 @@ class Recorder:
         self.consequences.drain()
 
     def _leases(self, records: Sequence[Record]) -> dict[int, HeldRow]:
-        ids = orjson.dumps([r.job_id for r in records]).decode()
-        sql = (
-            "select job_id, fence, node_id, slot, lane, attempt, parent_id, plain from json_each(?) j "
-            "join leases on job_id = j.value"
-        )
-        return {r[1]: r for r in self.tx.all(sql, (ids,))}
+        ids = orjson.dumps([r[0] for r in records]).decode()
+        return {row[1]: row for row in self.tx.all_at_once(*_LEASES, (ids,))}
 
     def _special(self, records: Sequence[Record]) -> set[int]:
         """Jobs of this flush about which some other table has something to say."""
@@ -157,15 +158,10 @@ class Recorder:
     def _complete_plain(self, records: list[tuple[Record, HeldRow]]) -> None:
         """The last stage has passed, and that is all there is to say: one row each is written, once."""
         tx, now = self.tx, self.now_us
+        complete(tx, records, now)
         tx.run(
             "delete from leases where job_id in (select j.value from json_each(?) j)",
             (orjson.dumps([r[0] for r, _ in records]).decode(),),
-        )
-        tx.many(
-            "update jobs set state = 'completed', attempts = 0, interruptions = 0, "
-            "started_us = coalesce(started_us, ?), settled_us = ?, node_id = ?, final_fence = ?, final_attempt = ?, "
-            "final_began_us = ?, final_ended_us = ?, final_result = ? where id = ?",
-            [(r[3], now, h[2], r[1], h[5], r[3], r[4], r[5], r[0]) for r, h in records],
         )
         if self.registry.streaks:
             lanes = {self.registry.lanes[lane_id] for lane_id in {h[4] for _, h in records}}
