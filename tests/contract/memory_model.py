@@ -74,11 +74,12 @@ class Model:
             assert lease.stage == job.stage
             assert lease.stage not in job.passed, f"stage {lease.stage} of job {job.id} had passed"
             assert lease.attempt == job.attempts + 1
-            assert lease.fence > self.last_fence, "fences only grow"
+            assert lease.fence > self.last_fence, "fences only grow from claim to claim"
             assert not self._wished(job), f"job {job.id} is to be cancelled"
             assert not self._barred(job), f"job {job.id} overtook one of its serial tree"
-            self.last_fence = lease.fence
             job.lease = Held(lease.fence, node, lease.slot)
+        assert len({lease.fence for lease in leases}) == len(leases), "and each is given once"
+        self.last_fence = max([self.last_fence, *(lease.fence for lease in leases)])
         for queue, limit in self.limits.items():
             slots = {(j.lease.node, j.lease.slot) for j in self.leased() if j.lease and j.queue == queue}
             assert len(slots) <= limit, f"queue {queue} occupies {len(slots)} slots of {limit}"

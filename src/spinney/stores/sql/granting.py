@@ -1,6 +1,7 @@
-"""Writing leases: the right to run what a claim has chosen."""
+"""Writing leases: the right to run what a claim has chosen. One statement a lane, however many slots are given of it:
+a slot and a job's number travel as one number, ``job * slots + slot``."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import orjson
 
@@ -20,55 +21,69 @@ def grant(
     total = sum(map(len, given.values()))
     tx.passed_on(total)
     registry.marks.granted(total)
-    # On a server the numbers come with the leases where one statement writes all of these.
-    fence = None if tx.postgresql and len(given) == 1 else tx.take("fence", total)
-    leases: list[Lease] = []
+    slots = max(slot for slot, _ in given) + 1
+    by_lane: dict[int, list[int]] = {}
     for (slot, lane_id), ids in given.items():
+        by_lane.setdefault(lane_id, []).extend([job_id * slots + slot for job_id in ids])
+    # On a server the numbers come with the leases where one statement writes all of these.
+    fence = None if tx.postgresql and len(by_lane) == 1 else tx.take("fence", total)
+    leases: list[Lease] = []
+    for lane_id, packed in by_lane.items():
         lane = registry.lanes[lane_id]
         needs_locks = bool(want.lanes[(lane.type, lane.stage)].locks)
         shared = registry.queue(lane.queue).shared != "none"
-        listed = orjson.dumps(ids).decode()
-        values = (want.node_id, slot, lane_id, shared, not needs_locks, now_us)
+        listed = orjson.dumps(packed).decode()
+        values = (want.node_id, lane_id, shared, not needs_locks, now_us)
         if fence is None:
-            found = tx.all(_NUMBER_AND_GRANT, (total, total, listed, *values, slot, lane.type, lane.stage))
+            found = tx.all(_NUMBER_AND_GRANT, (total, total, slots, listed, *values, lane.type, lane.stage))
         elif tx.postgresql:
-            found = tx.all(_GRANT, (fence, listed, *values, slot, lane.type, lane.stage))
+            found = tx.all(_GRANT, (fence, slots, listed, *values, lane.type, lane.stage))
         else:
-            tx.run(_INSERT_LEASES, (fence, *values, listed))
+            tx.run(_INSERT_LEASES, (fence, slots, *values, listed))
+            rows = tx.all_at_once(*_LEASED, (slots, listed))
             found = [
                 (job_id, fence + at, slot, lane.type, lane.stage, attempt, params, parent_id, root_id)
-                for job_id, at, attempt, params, parent_id, root_id in tx.all_at_once(*_LEASED, (listed,))
+                for job_id, at, slot, attempt, params, parent_id, root_id in rows
             ]
         granted = list(map(Lease._make, found))
         if needs_locks:
             for lease in granted:
                 locks.fence_claimed(tx, lease.job_id, lease.fence)
         leases += granted
-        fence = None if fence is None else fence + len(ids)
-    return leases
+        fence = None if fence is None else fence + len(packed)
+    return leases if len(by_lane) == 1 else _in_order(leases, given)
+
+
+def _in_order(leases: Iterable[Lease], given: Mapping[tuple[int, int], Sequence[int]]) -> list[Lease]:
+    """As they were given, where the statements had them lane by lane."""
+    by_job = {lease.job_id: lease for lease in leases}
+    return [by_job[job_id] for ids in given.values() for job_id in ids if job_id in by_job]
 
 
 _INSERT_LEASES = (
     "insert into leases (job_id, fence, node_id, slot, lane, share, attempt, parent_id, plain, claimed_us) "
-    "select jobs.id, ? + j.key, ?, ?, ?, jobs.share * ?, jobs.attempts + 1, jobs.parent_id, "
-    "case when ? = 1 and jobs.special is null then 1 else 0 end, ? from json_each(?) j join jobs on jobs.id = j.value"
+    "select jobs.id, ?1 + j.key, ?3, j.value % ?2, ?4, jobs.share * ?5, jobs.attempts + 1, jobs.parent_id, "
+    "case when ?6 = 1 and jobs.special is null then 1 else 0 end, ?7 "
+    "from json_each(?8) j cross join jobs where jobs.id = j.value / ?2"
 )
 _LEASED = (
-    "jobs.id, j.key, jobs.attempts + 1, jobs.params, jobs.parent_id, jobs.root_id",
-    "from json_each(?) j cross join jobs where jobs.id = j.value",
+    "jobs.id, j.key, j.value % ?1, jobs.attempts + 1, jobs.params, jobs.parent_id, jobs.root_id",
+    "from json_each(?2) j cross join jobs where jobs.id = j.value / ?1",
 )
 """What a Lease says of its job, in the order of the list."""
 
 # Both in one, so that each job's row is looked up once.
 _GRANTING = (
+    "s as (select cast(? as bigint) as slots), "
     "given as materialized ("
-    "select jobs.id, n.first + j.key as fence, j.key, jobs.share, jobs.attempts + 1 as attempt, jobs.params, "
-    "jobs.parent_id, jobs.root_id, jobs.special from n cross join json_each(?) j join jobs on jobs.id = j.value), "
+    "select jobs.id, n.first + j.key as fence, j.key, cast(j.value % s.slots as integer) as slot, jobs.share, "
+    "jobs.attempts + 1 as attempt, jobs.params, jobs.parent_id, jobs.root_id, jobs.special "
+    "from n cross join s cross join json_each(?) j join jobs on jobs.id = j.value / s.slots), "
     "written as (insert into leases "
     "(job_id, fence, node_id, slot, lane, share, attempt, parent_id, plain, claimed_us) "
-    "select id, fence, ?, ?, ?, share * ?, attempt, parent_id, case when ? = 1 and special is null then 1 else 0 end, "
-    "? from given) "
-    "select id, fence, cast(? as integer), cast(? as text), cast(? as text), attempt, params, parent_id, root_id "
+    "select id, fence, ?, slot, ?, share * ?, attempt, parent_id, "
+    "case when ? = 1 and special is null then 1 else 0 end, ? from given) "
+    "select id, fence, slot, cast(? as text), cast(? as text), attempt, params, parent_id, root_id "
     "from given order by key"
 )
 _GRANT = f"with n as (select cast(? as bigint) as first), {_GRANTING}"
