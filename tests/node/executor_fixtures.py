@@ -51,7 +51,7 @@ class Host:
             folder_root=self.root,
             known=self.known,
             many=many,
-            env={"PYTHONPATH": os.pathsep.join(map(str, (HERE, *path)))},
+            env={"PYTHONPATH": os.pathsep.join((*map(str, (HERE, *path)), os.environ.get("PYTHONPATH", "")))},
             **more,
         )
         child.start()

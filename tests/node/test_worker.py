@@ -423,7 +423,7 @@ async def test_it_ends_with_its_supervisor(tmp_path):
         "        await asyncio.sleep(600)\n"
         "asyncio.run(main())\n"
     )
-    env = os.environ | {"PYTHONPATH": str(HERE)}
+    env = os.environ | {"PYTHONPATH": os.pathsep.join((str(HERE), os.environ.get("PYTHONPATH", "")))}
     supervisor = await asyncio.create_subprocess_exec(
         sys.executable, "-c", code, str(tmp_path), stdout=asyncio.subprocess.PIPE, env=env
     )
