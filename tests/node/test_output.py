@@ -4,15 +4,17 @@ import json
 import os
 import random
 import threading
+from pathlib import Path
 
+import orjson
 import pytest
 from executor_fixtures import DEADLINE_S, host_in
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spinney.node.executors import capture, marks
+from spinney.node.executors import capture, handover, marks
 from spinney.node.executors.capture import Capture, WorkerLog
-from spinney.node.executors.page import Page
+from spinney.node.executors.page import CELL_PUMP, Page
 from spinney.node.output import Pump
 
 TOKEN = b"0123456789abcdef"
@@ -266,7 +268,95 @@ def test_a_link_in_the_outputs_place_is_not_followed(acted, tmp_path):
 # --- the worker's side of marks --------------------------------------------------------------------
 
 
-def test_a_marker_sees_every_byte_while_a_pump_reads(tmp_path):
+def sight_of(pipes):
+    """As a worker inherits it: a descriptor, of which the supervisor has none any more."""
+    with marks.sight(here for here, _ in pipes) as seen:
+        return os.dup(seen.fileno())
+
+
+@pytest.fixture
+def watched(tmp_path):
+    """A page, two pipes that nobody pumps, and a marker with sight on their writing ends."""
+    page = Page.create(tmp_path / "page")
+    pipes = [os.pipe(), os.pipe()]
+    saved = [os.dup(1), os.dup(2)]
+    try:
+        for stream in (0, 1):
+            os.dup2(pipes[stream][1], stream + 1)
+        marker = marks.Marker(page, TOKEN, sight_of(pipes))
+    finally:
+        for stream in (0, 1):
+            os.dup2(saved[stream], stream + 1)
+            os.close(saved[stream])
+    yield page, pipes, marker
+    page.close()
+    for end in (end for ends in pipes for end in ends):
+        os.close(end)
+
+
+@pytest.mark.parametrize("stream", [0, 1])
+def test_a_byte_in_either_pipe_is_seen_and_a_mark_is_no_byte(watched, stream):
+    """Given pipes that nobody reads, when a mark has been set, then what lies before it is not taken
+    for the next attempt's, and one more byte behind it is."""
+    _, pipes, marker = watched
+    assert not marker.wrote()
+    os.write(pipes[stream][1], b"x")
+    assert marker.wrote()
+    marker.set(1)
+    assert not marker.wrote()
+    os.write(pipes[stream][1], b"y")
+    assert marker.wrote()
+
+
+@pytest.mark.parametrize("stream", [0, 1])
+def test_what_a_pump_has_taken_out_already_is_seen(watched, stream):
+    """Given pipes that are empty again, then it is the pump's own word that tells of the byte: while
+    it reads, and when it has counted."""
+    page, pipes, marker = watched
+    reading, pumped = CELL_PUMP + 2 * stream, CELL_PUMP + 2 * stream + 1
+    os.write(pipes[stream][1], b"x")
+    page.cells[reading] = 1
+    os.read(pipes[stream][0], 10)
+    assert marker.wrote()
+    page.cells[pumped] += 1
+    page.cells[reading] = 0
+    assert marker.wrote()
+    marker.set(1)
+    page.cells[pumped] += len(os.read(pipes[stream][0], 100))
+    assert not marker.wrote()
+
+
+def test_sight_keeps_no_pipe_open_for_reading():
+    """Given a reader that is gone, then whoever writes is told, although the sight is still there."""
+    here, there = os.pipe()
+    seen = marks.sight([here])
+    os.close(here)
+    with seen, pytest.raises(BrokenPipeError):
+        os.write(there, b"x")
+    os.close(there)
+
+
+async def test_a_worker_is_told_of_its_sight_and_what_it_starts_inherits_none(host, monkeypatch):
+    """Given what a worker is started with, when it has taken that, then sight is one of the
+    descriptors that go no further."""
+    told = []
+
+    def launch(argv, *, env, pass_fds, **more):
+        given = orjson.loads(env[handover.VARIABLE])
+        assert given["sight_fd"] in pass_fds
+        os.set_inheritable(given["sight_fd"], True)
+        monkeypatch.setenv(handover.VARIABLE, env[handover.VARIABLE])
+        taken = handover.take()
+        told.append((str(Path(f"/proc/self/fd/{taken.sight_fd}").readlink()), os.get_inheritable(taken.sight_fd)))
+        raise OSError("no more is wanted")
+
+    with pytest.raises(OSError, match="no more is wanted"):
+        host.start(launch=launch)
+    assert told == [("anon_inode:[eventpoll]", False)]
+
+
+@pytest.mark.parametrize("with_sight", [True, False], ids=["sight", "blind"])
+def test_a_marker_sees_every_byte_while_a_pump_reads(tmp_path, with_sight):
     """Given a pump reading as it likes, when attempts write or do not, then a mark is set behind
     every attempt that wrote, and its bytes are under its fence."""
     page = Page.create(tmp_path / "page")
@@ -294,7 +384,7 @@ def test_a_marker_sees_every_byte_while_a_pump_reads(tmp_path):
     try:
         for stream in (0, 1):
             os.dup2(pipes[stream][1], stream + 1)
-        marker = marks.Marker(page, TOKEN)
+        marker = marks.Marker(page, TOKEN, sight_of(pipes) if with_sight else None)
         for fence, size in wrote.items():
             page.begin(fence, 1)
             if size:

@@ -2,12 +2,12 @@
 
 **Processes.** A worker is ``python -m spinney.node.executors.worker`` started with the user's
 application (``module:attribute``). It inherits one end of a stream socket pair, a shared page,
-pipes as its stdout and stderr, and the node's lock file (so that the lock is free only when every
-worker and program is gone); it is told of them in one environment variable (``handover``). It is a
-child subreaper: whatever an attempt starts, however it forks, ends up below it. The kernel kills it
-with its supervisor, and it ends when its socket closes. ``process``, ``cold`` and ``program`` stages
-run in it one at a time (``serial``); a worker started with ``--many`` is the host of ``thread`` and
-``async`` stages, many at once (``many``).
+pipes as its stdout and stderr, what shows whether anything is in those (``marks.sight``), and the
+node's lock file (so that the lock is free only when every worker and program is gone); it is told of
+them in one environment variable (``handover``). It is a child subreaper: whatever an attempt starts,
+however it forks, ends up below it. The kernel kills it with its supervisor, and it ends when its
+socket closes. ``process``, ``cold`` and ``program`` stages run in it one at a time (``serial``); a
+worker started with ``--many`` is the host of ``thread`` and ``async`` stages, many at once (``many``).
 
 **The page** (``page``) is a file of 4 kB (of 96 kB for ``--many``) in the run-time directory, mapped
 by both sides, so that it survives either. Before each attempt the worker writes its fence and start

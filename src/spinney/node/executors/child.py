@@ -29,6 +29,7 @@ from spinney.model.types import QueueSpec, TypeSpec
 from spinney.node.executors import proctree
 from spinney.node.executors.handover import NUDGE, Handover
 from spinney.node.executors.link import Link
+from spinney.node.executors.marks import sight
 from spinney.node.executors.page import CELL_CANCEL, CELL_RECALL, MANY_LINES, Page, Running
 from spinney.node.executors.standing import Standing
 from spinney.node.executors.wire import WireError
@@ -170,7 +171,8 @@ class Child:
                 on_failure.callback(os.close, here)
                 anyway.callback(os.close, there)
                 pipes.append((here, there))
-            self._process = self._spawn(theirs.fileno(), pipes[0][1], pipes[1][1])
+            seen = anyway.enter_context(sight(here for here, _ in pipes))
+            self._process = self._spawn(theirs.fileno(), pipes[0][1], pipes[1][1], seen.fileno())
             on_failure.pop_all()
         self.pid = self._process.pid
         self._known.add(self.pid)
@@ -394,7 +396,7 @@ class Child:
         self._ended.set()
         self._events.exited(self, how)
 
-    def _spawn(self, socket_fd: int, out_fd: int, err_fd: int) -> subprocess.Popen[bytes]:
+    def _spawn(self, socket_fd: int, out_fd: int, err_fd: int, sight_fd: int) -> subprocess.Popen[bytes]:
         handover = Handover(
             parent_pid=os.getpid(),
             socket_fd=socket_fd,
@@ -404,6 +406,7 @@ class Child:
             log=self.log_file.name,
             folder_root=str(self._folder_root),
             node=self._node,
+            sight_fd=sight_fd,
         )
         many = ["--many"] if self.many else []
         lock = [] if self._lock_fd is None else [self._lock_fd]
@@ -412,7 +415,7 @@ class Child:
             stdin=subprocess.DEVNULL,
             stdout=out_fd,
             stderr=err_fd,
-            pass_fds=[socket_fd, self.page.fd, *lock],
+            pass_fds=[socket_fd, self.page.fd, sight_fd, *lock],
             env=os.environ | self._env | handover.to_env(),
             start_new_session=True,
         )

@@ -28,6 +28,8 @@ class Handover:
     """Name of the worker's log, where output goes that belongs to no attempt."""
     folder_root: str
     node: str
+    sight_fd: int | None = None
+    """Shows whether anything is in the worker's pipes (``marks.sight``)."""
 
     def to_env(self) -> dict[str, str]:
         return {VARIABLE: orjson.dumps(asdict(self)).decode()}
@@ -37,7 +39,7 @@ def take() -> Handover:
     """The handover of this process. Its variable is gone afterwards, and its descriptors are
     inherited no further. Raises KeyError when there is none."""
     given = Handover(**orjson.loads(os.environ.pop(VARIABLE)))
-    for fd in (given.socket_fd, given.page_fd, given.lock_fd):
+    for fd in (given.socket_fd, given.page_fd, given.lock_fd, given.sight_fd):
         if fd is not None:
             os.set_inheritable(fd, False)
     return given

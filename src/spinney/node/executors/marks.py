@@ -3,13 +3,18 @@
 A worker's stdout and stderr are pipes that its descendants write to as well, past Python if they
 like. When an attempt has ended (all that was buffered is flushed, nobody below is left to write)
 and has written anything to either pipe, the worker writes a mark into both: what stands before it
-belongs to that attempt. An attempt that wrote nothing costs two looks at a counter and sets none.
+belongs to that attempt. An attempt that wrote nothing costs one look and sets none.
 
 *Has it written anything?* What went into a pipe since it was made is what the pump has taken out
 (``pumped``) and what is still in it (FIONREAD). The pump raises ``reading`` before it reads, and
 lowers it after it has counted. So with FIONREAD looked at first, then ``reading``, then ``pumped``,
 the sum is never too small while ``reading`` is 0; when it is what it was at the last mark, nothing
 was written. In doubt a mark is set: one with nothing before it does no harm.
+
+*One look at both.* Most attempts write nothing, and find both pipes empty. That an epoll tells at
+once, in a third of the time of two FIONREADs, which are asked only when it says otherwise. It watches
+the reading ends, so the supervisor makes it and the worker inherits it (``sight``), not the ends:
+a worker that held those could never find out that nobody reads any more.
 """
 
 import fcntl
@@ -17,6 +22,8 @@ import os
 import select
 import sys
 import termios
+from collections.abc import Callable, Iterable
+from typing import Any
 
 from spinney.node.executors.page import CELL_PUMP, Page
 
@@ -24,7 +31,7 @@ STREAMS = ("stdout", "stderr")
 
 _READING_OUT, _PUMPED_OUT, _READING_ERR, _PUMPED_ERR = range(CELL_PUMP, CELL_PUMP + 4)
 _FENCE_BYTES = 8
-_NOTHING = bytes(4)
+_INT_BYTES = 4
 
 
 def start_of(token: bytes) -> bytes:
@@ -53,11 +60,23 @@ def split(data: bytes, start: bytes) -> tuple[list[tuple[int, bytes]], bytes]:
     return parts, data[at:]
 
 
+def sight(read_ends: Iterable[int]) -> select.epoll:
+    """What a ``Marker`` looks through: it shows whether anything is in one of the pipes. The
+    supervisor closes its own once the worker has it."""
+    made = select.epoll()
+    for fd in read_ends:
+        made.register(fd, select.EPOLLIN)
+    return made
+
+
 class Marker:
     """The worker's side: watches its own two pipes."""
 
-    def __init__(self, page: Page, token: bytes) -> None:
+    def __init__(self, page: Page, token: bytes, sight_fd: int | None = None) -> None:
+        """``sight_fd``: the descriptor of ``sight``, from now on its own; without it both pipes are
+        always asked."""
         self._cells, self._token = page.cells, token
+        self._look: Callable[[int, int], Any] = _unseen if sight_fd is None else select.epoll.fromfd(sight_fd).poll
         # Own copies: an attempt may close 1 and 2 or point them elsewhere.
         self._fds = (os.dup(1), os.dup(2))
         self._most = 0
@@ -66,9 +85,11 @@ class Marker:
 
     def wrote(self) -> bool:
         """Whether anything may have been written to either pipe since the last mark."""
-        cells, base, (out_fd, err_fd) = self._cells, self._base, self._fds
+        cells, base = self._cells, self._base
+        in_out = in_err = 0
         # Asked after every attempt, so written out for both.
-        in_out, in_err = _waiting(out_fd), _waiting(err_fd)
+        if self._look(0, 1):
+            in_out, in_err = map(_waiting, self._fds)
         return (
             cells[_READING_OUT] != 0
             or cells[_PUMPED_OUT] + in_out != base[0]
@@ -102,7 +123,15 @@ class Marker:
 
 def _waiting(fd: int) -> int:
     """Bytes in the pipe; its writing end may ask too."""
-    return int.from_bytes(fcntl.ioctl(fd, termios.FIONREAD, _NOTHING), sys.byteorder)
+    # Room of its own: several threads may ask. Handing over ``bytes`` would take twice as long.
+    room = bytearray(_INT_BYTES)
+    fcntl.ioctl(fd, termios.FIONREAD, room)
+    return int.from_bytes(room, sys.byteorder)
+
+
+def _unseen(timeout_s: int, most: int) -> bool:
+    """For a ``Marker`` without sight: there may be something."""
+    return True
 
 
 def _write(fd: int, text: bytes) -> None:

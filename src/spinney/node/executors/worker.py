@@ -136,7 +136,7 @@ def _be_many(types: "Mapping[str, JobType]", given: Handover, channel: Channel) 
 
 def _marker(given: Handover, page: Page) -> Marker:
     """Ready for the first attempt: what loading the application printed belongs to none."""
-    marker = Marker(page, bytes.fromhex(given.mark))
+    marker = Marker(page, bytes.fromhex(given.mark), given.sight_fd)
     sys.stdout.flush()
     sys.stderr.flush()
     if marker.wrote():
