@@ -264,6 +264,27 @@ def test_the_handle_goes_to_what_is_annotated_or_named_for_it(app: Spinney) -> N
     assert annotated.spec.schema["properties"].keys() == {"n"}
 
 
+def test_it_is_known_which_stages_take_a_handle(app: Spinney) -> None:
+    line = app.pipeline("line")
+
+    @line.stage
+    def bare(n: int) -> None: ...
+
+    @line.stage
+    def annotated(me: Job) -> None: ...
+
+    @line.stage
+    async def awaited(job: Job) -> None: ...
+
+    @line.stage
+    def rest(**rest: Any) -> None: ...
+
+    line.program("program", ["true"])
+    taking = [stage.name for stage in line.spec.stages if line.takes_handle(stage.name)]
+    assert taking == ["annotated", "awaited", "program"]
+    assert not line.takes_handle("gone")
+
+
 def test_each_stage_gets_its_own_parameters_converted_as_annotated(app: Spinney) -> None:
     line = app.pipeline("line")
     got: list[Any] = []

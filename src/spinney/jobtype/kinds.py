@@ -177,6 +177,11 @@ class JobType:
         read = reader(f"stage {stage!r} of {self.name!r}", found.signature, self._fields)
         return _runner(found.function, read, found.signature.job_name)
 
+    def takes_handle(self, stage: str) -> bool:
+        """Whether what runs that stage makes any use of the handle that it is called with."""
+        found = self._stages.get(stage)
+        return found is not None and (found.function is None or found.signature.job_name is not None)
+
     def function(self, stage: str | None = None) -> Callable[..., Any] | None:
         """The bare function of a stage (the first unless named); None for a program, and for a party's stage."""
         return self._stages[stage or next(iter(self._stages))].function

@@ -53,6 +53,11 @@ class Stages:
         start: Callable[[str, Job], Coroutine[Any, Any, Any]] = runner
         return lambda params, job: asyncio.run(start(params, job))
 
+    def takes_handle(self, type_: str, stage: str) -> bool:
+        """Whether the runner of that stage makes any use of its handle."""
+        kind = self.types.get(type_)
+        return kind is not None and kind.takes_handle(stage)
+
     def _make(self, type_: str, stage: str) -> Runner:
         kind = self.types.get(type_)
         spec = None if kind is None else kind.spec.stage(stage)
