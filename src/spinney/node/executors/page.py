@@ -40,6 +40,7 @@ CELL_LINE = 16
 _CELL_BYTES = 8
 _LINE_CELLS = 3
 _PAGE_BYTES = 4096
+_clock_ns, _BOOTTIME = time.clock_gettime_ns, time.CLOCK_BOOTTIME
 MANY_LINES = 4000
 """How many attempts a ``--many`` worker may have begun at once."""
 
@@ -116,10 +117,10 @@ class Page:
 
     def begin(self, fence: int, started_us: int, *, line: int = 0) -> None:
         """Say that an attempt begins."""
-        at = CELL_LINE + line * _LINE_CELLS
-        self.cells[at + 1] = started_us
-        self.cells[at + 2] = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
-        self.cells[at] = fence
+        at, cells = CELL_LINE + line * _LINE_CELLS, self.cells
+        cells[at + 1] = started_us
+        cells[at + 2] = _clock_ns(_BOOTTIME)
+        cells[at] = fence
 
     def finish(self, *, line: int = 0) -> None:
         """Say that the attempt of this line has ended."""

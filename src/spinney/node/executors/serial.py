@@ -42,11 +42,11 @@ _QUICK_US = 1000
 _KEEP_US = 2000
 _KEEP_ROWS = 100
 
-# Calls that keep the interpreter's lock: they take less time than handing it over.
+# Calls that keep the interpreter's lock: they take less time than handing it over. Their arguments are
+# small integers and NULL, which need no types declared: checking those would cost a third more.
 _libc = ctypes.PyDLL(None)
 _fflush, _waitpid = _libc.fflush, _libc.waitpid
-_fflush.argtypes = [ctypes.c_void_p]
-_waitpid.argtypes = [ctypes.c_int, ctypes.c_void_p, ctypes.c_int]
+
 
 class Serial:
     """The loop and what it holds."""
@@ -128,20 +128,24 @@ class Serial:
         begin, wrote, now_ns = self._page.begin, self._marker.wrote, time.time_ns
         root, folders, bare = self._root, Path(self._root), self._bare
         runner = self._stages.blocking(type_, stage)
+        takes_handle = self._stages.takes_handle(type_, stage)
+        # Where the function takes none, one that nobody looks at does for all.
+        unused = None if takes_handle else Job(Assignment(0, 0, type_, stage, 0, "{}", None, 0, folders), port, types)
         while waiting:
             if cells[CELL_RECALL] >= ordinal or self._stop:
                 return
             job_id, fence, attempt, params, parent_id, root_id = waiting.pop()
-            given = Assignment(job_id, fence, type_, stage, attempt, params, parent_id, root_id, folders)
             started_us = now_ns() // 1000
             begin(fence, started_us)
             port.fence = fence
-            job = Job(given, port, types)
+            job = unused or Job(
+                Assignment(job_id, fence, type_, stage, attempt, params, parent_id, root_id, folders), port, types
+            )
             try:
                 value = runner(params, job)
                 detail = None if value is None else rows.of_value(stage, value)
             except BaseException as error:  # noqa: BLE001 - whatever it was, it is that attempt's end
-                detail = self._caught(given, error)
+                detail = self._caught(type_, stage, params, error)
             if self._forked:
                 self._leave_fork(None)
             self._flush()
@@ -162,14 +166,14 @@ class Serial:
 
     # --- after an attempt -----------------------------------------------------------------
 
-    def _caught(self, given: Assignment, error: BaseException) -> rows.Detail:
+    def _caught(self, type_: str, stage: str, params: str, error: BaseException) -> rows.Detail:
         if self._forked:
             self._leave_fork(error)
         if isinstance(error, Terminated):
             # Its output goes out before it, so that the pump finds it under this attempt.
             self._flush()
             raise error
-        return rows.of_exception(given.stage, error, self._stages.veil(given.type, given.params))
+        return rows.of_exception(stage, error, self._stages.veil(type_, params))
 
     def _note_fork(self) -> None:
         self._forked = True
