@@ -3,7 +3,8 @@
 The main thread reads the socket. ``thread`` stages have a thread each, from a pool that grows on
 demand; ``async`` stages are tasks of one event loop in a thread of its own, so that a handle's
 request, which blocks, finds its answer read. Whoever has ended sends its row; those who end
-meanwhile leave theirs for the next to send.
+meanwhile leave theirs to him, and tasks that end in one turn of the event loop send once. A row by
+itself is a message, a change of threads in the supervisor and a transaction.
 
 Weaker than in a worker of one attempt at a time, and why there is that other one: processes that an
 attempt left behind cannot be told from its neighbours' and are ended when nothing else is running;
@@ -69,7 +70,7 @@ class Many:
     ) -> None:
         self._channel, self._asker = channel, ManyAsker(channel)
         self._page, self._marker, self._stages = page, marker, stages
-        self._root, self._log_name = folder_root, log_name
+        self._root, self._folders, self._log_name = folder_root, Path(folder_root), log_name
         self._helpers = frozenset(p.pid for p in proctree.descendants(os.getpid()))
         self._lock = threading.Lock()
         """Over what runs and what waits."""
@@ -80,6 +81,9 @@ class Many:
         self._ending = False
         self._done: deque[list[Any]] = deque()
         self._sending = threading.Lock()
+        """Whoever sends rows holds it."""
+        self._will_send = False
+        """The event loop will, when its turn is over."""
         self._rows = rows.Report()
         self._place = Place()
         self._pool = ThreadPoolExecutor(max_workers=page.lines, thread_name_prefix="stage")
@@ -120,14 +124,22 @@ class Many:
 
     def _begin_waiting(self) -> None:
         """Under the lock."""
+        tasks: list[tuple[_Attempt, Runner]] = []
         while self._waiting and self._lines and not self._ending:
-            self._begin(*self._waiting.popleft())
+            type_, stage, row = self._waiting.popleft()
+            attempt, runner = self._begin(type_, stage, row), self._stages.runner(type_, stage)
+            if inspect.iscoroutinefunction(runner):
+                tasks.append((attempt, runner))
+            else:
+                self._pool.submit(attempt.context.run, self._run_in_thread, attempt, runner)
+        if tasks:
+            self._loop.call_soon_threadsafe(self._start_tasks, tasks)
 
-    def _begin(self, type_: str, stage: str, row: list[Any]) -> None:
+    def _begin(self, type_: str, stage: str, row: list[Any]) -> _Attempt:
         job_id, fence, number, params, parent_id, root_id = row
         attempt = _Attempt(
             given=Assignment(
-                job_id, fence, type_, stage, number, params, parent_id, root_id, Path(self._root)
+                job_id, fence, type_, stage, number, params, parent_id, root_id, self._folders
             ),
             line=self._lines.pop(),
             port=ManyPort(self._asker, fence),
@@ -138,11 +150,7 @@ class Many:
         attempt.context.run(speaking.set, attempt.voice)
         self._running[fence] = attempt
         self._page.begin(fence, attempt.started_us, line=attempt.line)
-        runner = self._stages.runner(type_, stage)
-        if inspect.iscoroutinefunction(runner):
-            self._loop.call_soon_threadsafe(self._start_task, attempt, runner)
-        else:
-            self._pool.submit(attempt.context.run, self._run_in_thread, attempt, runner)
+        return attempt
 
     # --- running --------------------------------------------------------------------------
 
@@ -156,12 +164,17 @@ class Many:
             detail = rows.of_exception(given.stage, error, self._stages.veil(given.type, given.params))
         if os.getpid() != pid:
             os._exit(1)  # user code forked, and the child came back to where only the worker may be
-        self._finish(attempt, synced(detail, self._root, given.job_id, attempt.started_us))
+        if has_folder(self._root, given.job_id):
+            detail = synced(detail, self._root, given.job_id, attempt.started_us)
+        self._finish(attempt, detail)
+        self._send_done()
+        self._stop_if_ended()
 
-    def _start_task(self, attempt: _Attempt, runner: Runner) -> None:
-        attempt.task = self._loop.create_task(self._run_as_task(attempt, runner), context=attempt.context)
-        if attempt.port.wished:
-            attempt.task.cancel()
+    def _start_tasks(self, begun: list[tuple[_Attempt, Runner]]) -> None:
+        for attempt, runner in begun:
+            attempt.task = self._loop.create_task(self._run_as_task(attempt, runner), context=attempt.context)
+            if attempt.port.wished:
+                attempt.task.cancel()
 
     async def _run_as_task(self, attempt: _Attempt, runner: Runner) -> None:
         given = attempt.given
@@ -180,6 +193,9 @@ class Many:
                 self._pool, synced, detail, self._root, given.job_id, attempt.started_us
             )
         self._finish(attempt, detail)
+        if not self._will_send:
+            self._will_send = True
+            self._loop.call_soon(self._send_of_this_turn)
 
     # --- ending ---------------------------------------------------------------------------
 
@@ -205,19 +221,29 @@ class Many:
             del self._running[fence]
             self._lines.append(attempt.line)
             self._begin_waiting()
-        self._send_done()
-        self._stop_if_ended()
 
     def _end_leftovers(self) -> None:
         """Nothing but the caller is running: what is still below belongs to nobody."""
         if proctree.reap() and any(p.pid not in self._helpers for p in proctree.descendants(os.getpid())):
             proctree.kill_tree(os.getpid(), LEFTOVER_GRACE_S, spare=self._helpers)
 
+    def _send_of_this_turn(self) -> None:
+        self._will_send = False
+        self._send_done()
+        self._stop_if_ended()
+
     def _send_done(self) -> None:
-        with self._sending:
-            sent = [self._done.popleft() for _ in range(len(self._done))]
-            if sent:
-                self._rows.send(self.send, sent)
+        # Who finds somebody at it leaves his row to him, who looks again when he is through.
+        while self._done and self._sending.acquire(blocking=False):
+            try:
+                self._send_rows()
+            finally:
+                self._sending.release()
+
+    def _send_rows(self) -> None:
+        sent = [self._done.popleft() for _ in range(len(self._done))]
+        if sent:
+            self._rows.send(self.send, sent)
 
     def _tell(self, fence: int, stream: str, text: str) -> None:
         self.send({"output": [fence, stream, text]})
@@ -241,4 +267,6 @@ class Many:
 
     def _stop_if_ended(self) -> None:
         if self._ending and not self._running:
+            with self._sending:  # behind whoever is at it
+                self._send_rows()
             self._channel.stop_reading()
