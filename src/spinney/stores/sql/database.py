@@ -20,7 +20,11 @@ if TYPE_CHECKING:
     from spinney.stores.sql.standing import Standing
 
 SCHEMA_VERSION = "0007"
-MOVES = "select name, value from counters where name in ('registry', 'marks')"
+MOVES = (
+    "select name, value from counters where name = 'registry' "
+    "union all select name, value from counters where name = 'marks'"
+)
+"""Two look-ups: for ``in (…)`` SQLite makes a table of its list each time, which costs more than both."""
 
 
 class Tx:
@@ -97,9 +101,12 @@ class Tx:
 
     def take(self, counter: str, n: int = 1) -> int:
         """Reserve ``n`` numbers of a counter; returns the first."""
-        last: int = self.run(
-            "update counters set value = value + ? where name = ? returning value", (n, counter)
-        ).fetchone()[0]
+        last: int
+        if self.postgresql:
+            last = self.value("update counters set value = value + ? where name = ? returning value", (n, counter))
+        else:  # where ``returning`` makes a table for its row, which costs more than another statement
+            self.run("update counters set value = value + ? where name = ?", (n, counter))
+            last = self.value("select value from counters where name = ?", (counter,))
         return last - n + 1
 
 
