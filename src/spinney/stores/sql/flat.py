@@ -1,4 +1,4 @@
-"""Jobs at the top of their trees, as most are, on a server: what they have in common travels once, beside the list of
+"""Jobs at the top of their trees, as most are. On a server what they have in common travels once, beside the list of
 their parameters, so that one costs one exchange and many cost one of a long list.
 
 On SQLite nothing is gained by that: there a statement for each row costs a microsecond.
@@ -6,6 +6,7 @@ On SQLite nothing is gained by that: there a statement for each row costs a micr
 
 from collections.abc import Sequence
 
+from spinney.model.lineage import WIDTH
 from spinney.model.types import QueueSpec
 from spinney.stores.sql.database import Tx
 from spinney.stores.sql.ordering import POSITIONS, share_sql
@@ -34,9 +35,23 @@ _NEW = (
 )
 
 
+_ROW = (
+    "insert into jobs (id, type, state, stage, queue, priority, share, lineage, root_id, params, created_us, "
+    "collection, submitter, queue_named, at_us) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+)
+_PLACED = (
+    "insert into ready (lane, priority, share, position, job_id) "
+    "select ?, jobs.priority, {share}, {position}, jobs.id from jobs where jobs.id between ? and ?"
+)
+
+
 def write(tx: Tx, head: Head, share: int, first_id: int, params: Sequence[str], tail: Tail) -> None:
     """Their rows in ``jobs``, under numbers that have been given to them."""
-    tx.run(_WITH_IDS, (first_id, *head, share, *tail, array(params)))
+    if tx.postgresql:
+        tx.run(_WITH_IDS, (first_id, *head, share, *tail, array(params)))
+        return
+    made = [(i, *head, share, f"{i:0{WIDTH}d}", i, text, *tail) for i, text in enumerate(params, first_id)]
+    tx.many(_ROW, made)
 
 
 def accept(
@@ -44,6 +59,18 @@ def accept(
 ) -> int:
     """Number them, write them and make them claimable, all at once; returns the first number. ``share``: None for one
     of this call alone."""
+    if not tx.postgresql:
+        return _accept_there(tx, queue, lane, head, share, params, tail)
     sql = _NEW.format(share=share_sql(queue), position=POSITIONS[queue.order])
     first: int = tx.value(sql, (len(params), len(params), *head, share, *tail, array(params), lane))
+    return first
+
+
+def _accept_there(
+    tx: Tx, queue: QueueSpec, lane: int, head: Head, share: int | None, params: Sequence[str], tail: Tail
+) -> int:
+    first = tx.take("job", len(params))
+    write(tx, head, first if share is None else share, first, params, tail)
+    placed = _PLACED.format(share=share_sql(queue), position=POSITIONS[queue.order])
+    tx.run(placed, (lane, first, first + len(params) - 1))
     return first

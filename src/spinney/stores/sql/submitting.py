@@ -186,10 +186,6 @@ _INSERT = (
     "at_us, special) "
     "values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 )
-_INSERT_FLAT = (
-    "insert into jobs (id, type, state, stage, queue, priority, share, lineage, root_id, params, created_us, "
-    "collection, submitter, queue_named, at_us) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-)
 
 
 def write_rows(
@@ -199,11 +195,7 @@ def write_rows(
     waiting until they are placed."""
     if p.parent is None and keys is None:
         head, tail = _head_and_tail(p, now_us)
-        if tx.postgresql:
-            flat.write(tx, head, share, ids[0], params, tail)
-            return
-        made = [(i, *head, share, f"{i:012d}", i, j, *tail) for i, j in zip(ids, params, strict=True)]
-        tx.many(_INSERT_FLAT, made)
+        flat.write(tx, head, share, ids[0], params, tail)
         return
     up = p.parent
     state = State.PENDING if p.plain else State.WAITING
@@ -332,7 +324,7 @@ def inline(tx: Tx, registry: Registry, plans: Sequence[Plan], now_us: int) -> li
     total = size(plans)
     if total == 0:
         return []
-    if tx.postgresql and len(plans) == 1 and _is_flat(registry, plans[0]):
+    if len(plans) == 1 and _is_flat(registry, plans[0]):
         first_id = _accept(tx, registry, plans[0], now_us)
         return list(range(first_id, first_id + total))
     first_id = tx.take("job", total)
@@ -359,9 +351,10 @@ def _accept(tx: Tx, registry: Registry, p: Plan, now_us: int) -> int:
     named = None if p.submission.share is None and p.beside is None else share_of(tx, registry, p, 0)
     head, tail = _head_and_tail(p, now_us)
     first_id = flat.accept(tx, queue, lane, head, named, params, tail)
-    share = ready_share(queue, first_id if named is None else named)
-    ends = (position(queue, i, f"{i:012d}") for i in (first_id, first_id + len(params) - 1))
-    registry.marks.entered(tx, lane, (p.priority, share, min(ends)))
+    if tx.postgresql:  # a file has no marks
+        share = ready_share(queue, first_id if named is None else named)
+        ends = (position(queue, i, f"{i:012d}") for i in (first_id, first_id + len(params) - 1))
+        registry.marks.entered(tx, lane, (p.priority, share, min(ends)))
     return first_id
 
 
