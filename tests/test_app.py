@@ -17,6 +17,7 @@ from spinney.model.errors import BadParameters, NoSuchJob, UnknownType, UsageErr
 from spinney.model.jobs import Filter
 from spinney.model.states import State
 from spinney.model.types import QueueSpec
+from spinney.nudge import bound, socket_name
 
 
 @pytest.fixture
@@ -235,6 +236,21 @@ def test_the_default_type_is_the_one_that_operators_set_whoever_has_its_code(app
 def test_nodes_are_named_in_a_list() -> None:
     with pytest.raises(UsageError, match=r"write pinned=\['oak'\]"):
         Spinney().queue("q", pinned="oak")
+
+
+def test_a_submission_wakes_each_node_once(app: Spinney) -> None:
+    @app.job
+    def work() -> None: ...
+
+    work.submit()
+    run_dir = app.settings.run_dir
+    assert run_dir is not None
+    with bound(run_dir, socket_name("oak", 1)) as node:
+        for _ in range(3):
+            work.submit()
+            assert node.recv(1) == b""
+            with pytest.raises(BlockingIOError):
+                node.recv(1)
 
 
 # --- loading -----------------------------------------------------------------------------------

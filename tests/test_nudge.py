@@ -1,11 +1,14 @@
 """Wake-ups between processes."""
 
 import asyncio
+import contextlib
+import gc
 import os
 import socket
+import warnings
 from pathlib import Path
 
-from spinney.nudge import bound, nudge_all, nudged, socket_name
+from spinney.nudge import Nudger, bound, nudge_all, nudged, socket_name
 
 
 async def test_a_nudge_wakes_every_node(tmp_path: Path) -> None:
@@ -55,3 +58,72 @@ def test_a_full_or_missing_receiver_holds_nobody_up(tmp_path: Path) -> None:
         for _ in range(2000):
             nudge_all(tmp_path)
     assert not list(tmp_path.iterdir())
+
+
+def test_a_nudger_wakes_each_node_once_and_those_that_it_knows_first(tmp_path: Path) -> None:
+    nudger = Nudger(tmp_path)
+    with bound(tmp_path, socket_name("one", 1)) as one:
+        nudger.nudge_known()
+        assert _nudges(one) == 0, "nobody is known yet"
+        nudger.nudge_rest()
+        assert _nudges(one) == 1
+        nudger.nudge_known()
+        assert _nudges(one) == 1
+        with bound(tmp_path, socket_name("two", 1)) as two:
+            nudger.nudge_rest()
+            assert (_nudges(one), _nudges(two)) == (0, 1), "a newcomer, and nobody twice"
+            nudger.nudge_known()
+            assert (_nudges(one), _nudges(two)) == (1, 1)
+        nudger.nudge_rest()
+        nudger.nudge_rest()
+        assert _nudges(one) == 1, "where nobody was woken before it wakes all"
+    nudger.close()
+
+
+def test_a_nudger_finds_who_has_taken_the_place_of_the_dead(tmp_path: Path) -> None:
+    nudger, name = Nudger(tmp_path), socket_name("one", 1)
+    with bound(tmp_path, name):
+        nudger.nudge_rest()
+    nudger.nudge_known()
+    with bound(tmp_path, name) as successor:
+        nudger.nudge_rest()
+        nudger.nudge_known()
+        assert _nudges(successor) >= 1
+    nudger.close()
+
+
+def test_a_nudger_reaches_long_paths_and_needs_no_directory(tmp_path: Path) -> None:
+    missing = Nudger(tmp_path / "missing")
+    missing.nudge_known()
+    missing.nudge_rest()
+    deep = tmp_path / ("d" * 200)
+    deep.mkdir()
+    nudger = Nudger(deep)
+    with bound(deep, socket_name("one", 1)) as one:
+        for _ in range(2):
+            nudger.nudge_known()
+            nudger.nudge_rest()
+            assert _nudges(one) == 1
+    nudger.close()
+    nudger.nudge_known()
+    missing.close()
+
+
+def test_a_nudger_that_nobody_closes_is_no_reason_for_a_warning(tmp_path: Path) -> None:
+    nudger = Nudger(tmp_path)
+    nudger.nudge_rest()
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        del nudger
+        gc.collect()
+    assert warned == []
+
+
+def _nudges(receiver: socket.socket) -> int:
+    """How many have arrived since the last look."""
+    found = 0
+    with contextlib.suppress(BlockingIOError):
+        while True:
+            receiver.recv(1)
+            found += 1
+    return found

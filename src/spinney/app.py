@@ -51,7 +51,9 @@ from spinney.params.values import to_text
 
 if TYPE_CHECKING:
     from spinney.model.jobs import Job as JobInfo
+    from spinney.model.jobs import Submission
     from spinney.stores.contract import Store
+    from spinney.waking import Waker
 
 _NO_OPTIONS = Options()
 _LOOK_S = (0.002, 0.1)
@@ -84,7 +86,7 @@ class Spinney:
         self._given = (store, folders)
         self._clock = clock
         self._lock = threading.Lock()
-        self._opened: tuple[int, Store, str | None] | None = None
+        self._opened: tuple[int, Store, Waker] | None = None
         self._known: set[str] = set()
 
     # --- declaring ------------------------------------------------------------------------
@@ -250,9 +252,8 @@ class Spinney:
         text = to_text(dict(params), f"a parameter of {name!r}")
         checker(spec)(orjson.loads(text))
         submission = Options(queue=queue.name).submission(name, [text])
-        with self._store() as (store, run_dir):
-            (job_id,) = store.submit([submission], now_us=self._clock()).ids
-            _wake(store, run_dir)
+        with self._store() as (store, waker):
+            (job_id,) = self._accepted(store, waker, submission)
         return job_id
 
     def submit_many(
@@ -273,11 +274,9 @@ class Spinney:
         submission = kind.order.submission(kind.name, texts, keys)
         if not texts:
             return []
-        with self._store() as (store, run_dir):
+        with self._store() as (store, waker):
             self._introduce(store, kind.name)
-            ids = list(store.submit([submission], now_us=self._clock()).ids)
-            _wake(store, run_dir)
-        return ids
+            return self._accepted(store, waker, submission)
 
     # --- asking ---------------------------------------------------------------------------
 
@@ -318,7 +317,8 @@ class Spinney:
         """Let go of the store; the next use opens it again."""
         with self._lock:
             if self._opened is not None and self._opened[0] == os.getpid():
-                self._opened[1].close()
+                for opened in self._opened[1:]:
+                    opened.close()
             self._opened = None
 
     # --- inside ---------------------------------------------------------------------------
@@ -340,19 +340,26 @@ class Spinney:
         return found
 
     @contextmanager
-    def _store(self) -> Iterator[tuple["Store", str | None]]:
-        """The store, for one thread at a time, and its run-time directory, if it has one. A forked child
-        opens its own: no connection may be shared."""
+    def _store(self) -> Iterator[tuple["Store", "Waker"]]:
+        """The store, for one thread at a time, and what wakes its nodes. A forked child opens its own: no connection
+        may be shared."""
         with self._lock:
             if self._opened is None or self._opened[0] != os.getpid():
                 # Imported here: a worker loads the application, and must stay light.
                 from spinney.stores.sql import open_store
+                from spinney.waking import Waker
 
                 where = self.settings
-                run_dir = None if where.run_dir is None else str(where.run_dir)
-                self._opened = (os.getpid(), open_store(where.store), run_dir)
+                store = open_store(where.store)
+                self._opened = (os.getpid(), store, Waker(store, where.run_dir))
                 self._known = set()
             yield self._opened[1], self._opened[2]
+
+    def _accepted(self, store: "Store", waker: "Waker", submission: "Submission") -> list[int]:
+        """Submit it. Nodes look at once instead of at their next poll."""
+        ids = list(store.submit([submission], soon=waker.soon, now_us=self._clock()).ids)
+        waker.now()
+        return ids
 
     def _introduce(self, store: "Store", name: str) -> None:
         """Make types known that no node has registered yet. What nodes did register is theirs to
@@ -437,10 +444,3 @@ def _seconds(length: float | str | timedelta | None) -> float | None:
     if isinstance(length, str):
         return durations.seconds(length)
     return length.total_seconds() if isinstance(length, timedelta) else length
-
-
-def _wake(store: "Store", run_dir: str | None) -> None:
-    """Nodes look at once instead of at their next poll."""
-    from spinney.waking import wake_all
-
-    wake_all(store, run_dir)

@@ -1,14 +1,17 @@
 """Submission: all jobs become visible together and durable, or none is stored."""
 
 import json
+import threading
 from collections.abc import Callable
 
 import pytest
 
 from spinney.model.errors import BadParameters, NoSuchJob, SpinneyError, UnknownType, UsageError
+from spinney.model.jobs import Filter
 from spinney.model.states import State
 from spinney.model.types import QueueSpec
 from spinney.stores.contract import Store
+from spinney.stores.sql import submitting
 
 from .words import Site, kind, locked, stage, submission
 
@@ -311,3 +314,33 @@ def test_the_queue_of_a_submission_may_be_declared_later(site: Site) -> None:
     site.knows(queues=[QueueSpec(name="net", limit=1)])
 
     assert site.claim_one().job_id == job
+
+
+def test_who_is_woken_on_the_point_of_acceptance_asks_behind_it_and_finds_the_job(
+    site: Site, open_another: Callable[[], Store]
+) -> None:
+    claiming, looking = open_another(), open_another()
+    want, now_us, claimed = site.want(site.here), site.now, list[int]()
+    asking = threading.Thread(
+        target=lambda: claimed.extend(x.job_id for x in claiming.exchange([], want, now_us=now_us).leases)
+    )
+
+    def woken() -> None:
+        assert looking.counts(Filter()) == {}, "it is not accepted yet"
+        asking.start()
+        asking.join(0.2)
+        assert asking.is_alive(), "who asks now waits for his turn"
+
+    made = site.store.submit([submission("one")], soon=woken, now_us=now_us).ids
+    asking.join(30)
+
+    assert claimed == list(made)
+
+
+@pytest.mark.parametrize("n", [1, submitting.STEP + 1])
+def test_one_call_wakes_once(site: Site, n: int) -> None:
+    woken: list[int] = []
+
+    site.store.submit([submission("one", n=n)], soon=lambda: woken.append(1), now_us=site.now)
+
+    assert woken == [1]

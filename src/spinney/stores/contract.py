@@ -27,7 +27,7 @@ The suite in ``tests/contract`` is the specification; an implementation is right
 ``now_us`` is handed in by the caller's clock, in microseconds since 1970 UTC.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -212,9 +212,14 @@ class Store(Protocol):
     # --- making jobs ----------------------------------------------------------------------
 
     def submit(
-        self, submissions: Sequence[Submission], *, once: Once | None = None, under: Author | None = None, now_us: int
-    ) -> Submitted:
+        self, submissions: Sequence[Submission], *, once: Once | None = None, under: Author | None = None,
+        soon: Callable[[], object] | None = None, now_us: int,
+    ) -> Submitted:  # fmt: skip
         """Accept jobs: all become visible together and durable, or none is stored.
+
+        ``soon`` is called when they are on the point of being accepted, and may wake whoever asks for work: an
+        exchange that begins from then on has its turn only behind them, and finds them. Nodes so get up while the
+        jobs are being made durable. It must neither fail nor wait; refused jobs it may have told of in vain.
 
         ``under``: each (of at most some 50) under a hold of its own, with the reason of this author, in the same
         transaction: for what has to happen before a job may start (its files are put into its folder).

@@ -199,8 +199,9 @@ class SqlStore:
     # --- making jobs ----------------------------------------------------------------------
 
     def submit(
-        self, submissions: Sequence[Submission], *, once: Once | None = None, under: Author | None = None, now_us: int
-    ) -> Submitted:
+        self, submissions: Sequence[Submission], *, once: Once | None = None, under: Author | None = None,
+        soon: Callable[[], object] | None = None, now_us: int,
+    ) -> Submitted:  # fmt: skip
         with self._write() as tx:
             if once is not None and (before := asked_once.find(tx, once, now_us)) is not None:
                 return before
@@ -217,6 +218,8 @@ class SqlStore:
                     held = len(ids)
                 if once is not None and ids:
                     asked_once.take(tx, once, ids[0], ids[-1], now_us, held=held, done=True)
+                if soon is not None:
+                    soon()  # nobody who writes overtakes this transaction, which holds the turn
                 return Submitted(ids=ids, held=held)
             first_id = tx.take("job", total)
             staging.enter(tx, first_id, first_id + total - 1, None, None, now_us)
@@ -237,6 +240,8 @@ class SqlStore:
                 pass
             with self._look() as tx:
                 held = self._held_at_the_door(tx, made)
+        if soon is not None:
+            soon()
         return Submitted(ids=made, held=held)
 
     def _held_at_the_door(self, tx: Tx, ids: Sequence[int]) -> int:
