@@ -120,7 +120,7 @@ class Database(ABC):
     that crashed has lost what was committed and not synced, and numbers are given anew."""
 
     @abstractmethod
-    def write(self, *, durable: bool = True) -> AbstractContextManager[Tx]:
+    def write(self, *, durable: bool = True, awaited: bool = False) -> AbstractContextManager[Tx]:
         """One transaction in its turn: commits when the block ends, rolls back when it raises.
 
         ``durable=False`` is for what need not survive a loss of power (a claim, a heartbeat): it is
@@ -128,6 +128,9 @@ class Database(ABC):
         a loss of power takes is always the newest, so that the database goes back to an earlier state
         as a whole. Where the database is on another machine than those who use it, they outlive its loss:
         see ``Tx.must_last``.
+
+        ``awaited``: somebody waits for what comes of it, so that upkeep which a commit may bring with it is left to
+        others for as long as can be. What is not durable is taken to be.
         """
 
     @abstractmethod

@@ -56,7 +56,7 @@ class PostgresDatabase(Database):
     # --- writing and reading --------------------------------------------------------------
 
     @contextmanager
-    def write(self, *, durable: bool = True) -> Iterator[Tx]:
+    def write(self, *, durable: bool = True, awaited: bool = False) -> Iterator[Tx]:
         with self._way.explained():
             begin = _BEGIN if durable else _BEGIN_LIGHTLY
             self._writer, answer = self._begun(

@@ -16,10 +16,10 @@ class Session:
         self._connected = 0
 
     @contextmanager
-    def write(self, *, durable: bool = True) -> Iterator[Tx]:
+    def write(self, *, durable: bool = True, awaited: bool = False) -> Iterator[Tx]:
         """One transaction that changes something; see ``Database.write``."""
         try:
-            with self.database.write(durable=durable) as tx:
+            with self.database.write(durable=durable, awaited=awaited) as tx:
                 self._refresh(tx)
                 yield tx
         except BaseException:

@@ -202,7 +202,7 @@ class SqlStore:
         self, submissions: Sequence[Submission], *, once: Once | None = None, under: Author | None = None,
         soon: Callable[[], object] | None = None, now_us: int,
     ) -> Submitted:  # fmt: skip
-        with self._write() as tx:
+        with self._write(awaited=True) as tx:
             if once is not None and (before := asked_once.find(tx, once, now_us)) is not None:
                 return before
             plans = [submitting.plan(tx, self._registry, s, None) for s in submissions]

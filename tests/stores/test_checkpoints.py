@@ -1,0 +1,53 @@
+"""When what was committed is carried over from the log into the file: not while somebody waits, and not never."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from spinney.stores.sql.sqlite import CHECKPOINT_PAGES, LATE_CHECKPOINT_PAGES, SqliteDatabase
+from spinney.stores.sql.store import SqlStore
+
+HASTY = [{"awaited": True}, {"durable": False}]
+"""Transactions that somebody waits for."""
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Iterator[SqliteDatabase]:
+    database = SqliteDatabase(tmp_path / "x.db")
+    SqlStore(database).create()
+    with database.write() as tx:
+        tx.run("create table filling (bytes blob)")
+    yield database
+    database.close()
+
+
+@pytest.mark.parametrize("how", HASTY)
+def test_a_commit_that_somebody_waits_for_leaves_it_to_others(database: SqliteDatabase, how: dict[str, bool]) -> None:
+    before = size(database)
+    fill(database, CHECKPOINT_PAGES + 100, **how)
+    assert size(database) == before
+
+    fill(database, 1)
+
+    assert size(database) > before
+
+
+@pytest.mark.parametrize("how", HASTY)
+def test_the_log_does_not_grow_for_ever_where_somebody_always_waits(
+    database: SqliteDatabase, how: dict[str, bool]
+) -> None:
+    before = size(database)
+
+    fill(database, LATE_CHECKPOINT_PAGES + 100, **how)
+
+    assert size(database) > before
+
+
+def fill(database: SqliteDatabase, pages: int, **how: bool) -> None:
+    with database.write(**how) as tx:
+        tx.many("insert into filling (bytes) values (zeroblob(?))", [(4_000,)] * pages)
+
+
+def size(database: SqliteDatabase) -> int:
+    return database.path.stat().st_size
