@@ -102,7 +102,8 @@ def test_a_wrong_parameter_is_refused_by_name_and_nothing_is_stored(app: Spinney
     with pytest.raises(BadParameters, match="job 3 of the list: parameter 'width' must be a whole number, not 'x'"):
         resize.submit_many([{"picture": "a"}, {"picture": "b"}, {"picture": "c", "width": "x"}])
 
-    with app._store() as (store, _):
+    with app._lock:
+        store, _ = app._open()
         assert len(store.jobs(Filter())) == 1
 
 
@@ -136,7 +137,8 @@ def test_a_submitter_does_not_replace_what_a_node_registered(app: Spinney) -> No
 
     newer.submit("resize", n=1)
     resize.submit(n=2)
-    with app._store() as (store, _):
+    with app._lock:
+        store, _ = app._open()
         assert store.types()["resize"].version == "2"
     newer.close()
 

@@ -17,8 +17,7 @@ import re
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields
 from datetime import timedelta
 from pathlib import Path
@@ -226,7 +225,8 @@ class Spinney:
         The type is the one in force in the store, which operators may change, so it need not be one of this
         application. Raises UsageError when the queue has none, UnknownType, BadParameters.
         """
-        with self._store() as (store, _):
+        with self._lock:
+            store, _ = self._open()
             spec = store.queueing.in_force(queue)
             own = next((q for q in self.queues if q.name == queue), None)
             if own is not None and spec.type is None and queue not in store.queues():
@@ -252,7 +252,8 @@ class Spinney:
         text = to_text(dict(params), f"a parameter of {name!r}")
         checker(spec)(orjson.loads(text))
         submission = Options(queue=queue.name).submission(name, [text])
-        with self._store() as (store, waker):
+        with self._lock:
+            store, waker = self._open()
             (job_id,) = self._accepted(store, waker, submission)
         return job_id
 
@@ -274,7 +275,8 @@ class Spinney:
         submission = kind.order.submission(kind.name, texts, keys)
         if not texts:
             return []
-        with self._store() as (store, waker):
+        with self._lock:
+            store, waker = self._open()
             self._introduce(store, kind.name)
             return self._accepted(store, waker, submission)
 
@@ -282,13 +284,13 @@ class Spinney:
 
     def job_info(self, job_id: int) -> "JobInfo":
         """Where a job stands. Raises NoSuchJob."""
-        with self._store() as (store, _):
-            return store.job(job_id)
+        with self._lock:
+            return self._open()[0].job(job_id)
 
     def results(self, job_id: int) -> Mapping[str, Any]:
         """What the stages of a job returned, by stage."""
-        with self._store() as (store, _):
-            return store.results(job_id)
+        with self._lock:
+            return self._open()[0].results(job_id)
 
     def wait(self, job_id: int, timeout: float | timedelta | None = None) -> "JobInfo":
         """Wait until a job has settled (completed, failed, cancelled, orphaned or deleted).
@@ -339,21 +341,19 @@ class Spinney:
             )
         return found
 
-    @contextmanager
-    def _store(self) -> Iterator[tuple["Store", "Waker"]]:
-        """The store, for one thread at a time, and what wakes its nodes. A forked child opens its own: no connection
-        may be shared."""
-        with self._lock:
-            if self._opened is None or self._opened[0] != os.getpid():
-                # Imported here: a worker loads the application, and must stay light.
-                from spinney.stores.sql import open_store
-                from spinney.waking import Waker
+    def _open(self) -> tuple["Store", "Waker"]:
+        """The store and what wakes its nodes, for who has the lock: one thread at a time. A forked child opens its
+        own: no connection may be shared."""
+        if self._opened is None or self._opened[0] != os.getpid():
+            # Imported here: a worker loads the application, and must stay light.
+            from spinney.stores.sql import open_store
+            from spinney.waking import Waker
 
-                where = self.settings
-                store = open_store(where.store)
-                self._opened = (os.getpid(), store, Waker(store, where.run_dir))
-                self._known = set()
-            yield self._opened[1], self._opened[2]
+            where = self.settings
+            store = open_store(where.store)
+            self._opened = (os.getpid(), store, Waker(store, where.run_dir))
+            self._known = set()
+        return self._opened[1:]
 
     def _accepted(self, store: "Store", waker: "Waker", submission: "Submission") -> list[int]:
         """Submit it. Nodes look at once instead of at their next poll."""

@@ -87,7 +87,7 @@ class Options:
             forever=self.forever,
             at_us=None if self.at is None else (self.at - _EPOCH) // timedelta(microseconds=1),
             needs=tuple(self.needs),
-            data=_data_texts(self.data),
+            data=_data_texts(self.data) if self.data else {},
         )
 
     def _keys(self, jobs: int, keys: Iterable[str] | None) -> Sequence[str] | None:

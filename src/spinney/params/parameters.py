@@ -81,7 +81,8 @@ class Parameters:
 
     def texts(self, rows: Iterable[Mapping[str, Any]]) -> list[str]:
         """Many jobs' parameters as JSON texts. Raises BadParameters with the number of the row."""
-        rows, texts = iter(rows), list[str]()
+        texts: list[str] = []
+        rows = iter(rows)
         while chunk := list(islice(rows, _CHUNK)):
             texts += self._texts(chunk, len(texts) + 1)
         return texts
