@@ -8,6 +8,9 @@ import socket
 import warnings
 from pathlib import Path
 
+import pytest
+
+from spinney import nudge
 from spinney.nudge import Nudger, bound, nudge_all, nudged, socket_name
 
 
@@ -89,6 +92,22 @@ def test_a_nudger_finds_who_has_taken_the_place_of_the_dead(tmp_path: Path) -> N
         nudger.nudge_rest()
         nudger.nudge_known()
         assert _nudges(successor) >= 1
+    nudger.close()
+
+
+def test_a_nudger_reads_a_directory_again_only_when_it_has_changed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nudger, read, sockets = Nudger(tmp_path), list[object](), nudge._sockets
+    monkeypatch.setattr(nudge, "_sockets", lambda folder: read.append(folder) or sockets(folder))
+    with bound(tmp_path, socket_name("one", 1)) as one:
+        os.utime(tmp_path, (1, 1))
+        for _ in range(3):
+            nudger.nudge_rest()
+        assert (_nudges(one), len(read)) == (3, 1)
+        with bound(tmp_path, socket_name("two", 1)) as two:
+            nudger.nudge_rest()
+            assert (_nudges(one), _nudges(two), len(read)) == (1, 1, 2)
     nudger.close()
 
 

@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import os
 import socket
+import time
 import weakref
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
@@ -19,6 +20,9 @@ from pathlib import Path
 _PREFIX, _SUFFIX = "nudge-", ".sock"
 _ADDRESS_BYTES = 107
 """No socket's address is longer; through its directory's descriptor no path is too long."""
+
+_TICK_NS = 100_000_000
+"""More than any file system's times are apart that it can tell."""
 
 
 def socket_name(node: str, pid: int) -> str:
@@ -60,37 +64,47 @@ class Nudger:
     def __init__(self, run_dir: Path | str) -> None:
         self._run_dir = os.fspath(run_dir)
         self._sender: socket.socket | None = None
-        self._found: list[str] = []
+        self._there: list[str] = []
+        self._seen_ns = 0
+        """Of when the directory is in which these were; 0: of some other time."""
+        self._known: list[str] = []
         self._nudged: list[str] = []
 
     def nudge_known(self) -> None:
         """Those that were there the last time."""
         if self._sender is not None:
-            self._nudged = self._found
-            for name in self._found:
+            self._nudged = self._known
+            for name in self._known:
                 _nudge(self._sender, f"{self._run_dir}/{name}")
 
     def nudge_rest(self) -> None:
         """All whom ``nudge_known`` has not woken since the last time."""
-        nudged, self._nudged, self._found = self._nudged, [], []
+        nudged, self._nudged = self._nudged, []
         try:
-            names = _sockets(self._run_dir)
+            self._look()
             if self._sender is None:
                 self._sender = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
                 # An application that nobody closes is no mistake, of which Python would warn.
                 weakref.finalize(self, self._sender.close)
-            if rest := [name for name in names if name not in nudged]:
+            if rest := [name for name in self._there if name not in nudged]:
                 _nudge_in(self._run_dir, rest, self._sender)
         except OSError:
+            self._there, self._seen_ns = [], 0
+        self._known = self._there if _addressable(self._run_dir, self._there) else []
+
+    def _look(self) -> None:
+        changed_ns = os.stat(self._run_dir).st_mtime_ns  # noqa: PTH116 - a text
+        if changed_ns == self._seen_ns:
             return
-        if _addressable(self._run_dir, names):
-            self._found = names
+        self._there = _sockets(self._run_dir)
+        # What changes in the same tick of the kernel's clock would not be seen.
+        self._seen_ns = changed_ns if time.time_ns() - changed_ns > _TICK_NS else 0
 
     def close(self) -> None:
         """It may be used again."""
         if self._sender is not None:
             self._sender.close()
-        self._sender, self._found = None, []
+        self._sender, self._known = None, []
 
 
 def _sockets(run_dir: Path | str) -> list[str]:
