@@ -7,14 +7,17 @@ job, with plain tuples and dict lookups. Everything unusual leaves it at the fir
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from itertools import groupby, repeat
+from operator import itemgetter
+from typing import Protocol
 
 from spinney.model.jobs import Exchange, LaneWant, Lease, Record, SlotWant, Want
 from spinney.model.outcomes import PASSED, Outcome
 from spinney.node.crew import Crew, Worker
 from spinney.node.executors.child import Exit
-from spinney.node.lanes import CHARS_A_US, Lane, Lanes
+from spinney.node.lanes import Lane, Lanes
 from spinney.node.lists import messages
+from spinney.node.records import Row, made, passed, said_more
 from spinney.node.slots import Ahead, Slot, Task, backlogged, cold_want
 
 log = logging.getLogger(__name__)
@@ -26,9 +29,12 @@ RECALL_PAUSE_S = 0.05
 
 _UNSAID = "its worker died before it could say how it ended"
 
-_OK = Outcome.OK
-_record = Record._make
-Row = Sequence[Any]
+_PLAIN = 3
+"""So long is the row of an attempt of which there is nothing to say but that it passed."""
+_SLOT_AND_STAGE = itemgetter(2, 3, 4)
+"""Of a lease."""
+_LANE_AND_SLOT = itemgetter(1, 2)
+"""Of a task."""
 
 
 class Sink(Protocol):
@@ -189,27 +195,29 @@ class Desk:
     def _give(self, leases: Sequence[Lease]) -> None:
         now = self._monotonic()
         groups: dict[Worker, list[tuple[str, str, list[Row]]]] = {}
-        places: dict[int, tuple[str, str, Lane, Slot, Worker, list[Row], float]] = {}
-        for lease in leases:
-            job_id, fence, number, type_, stage, attempt, params, parent_id, root_id = lease
-            place = places.get(number)
-            if place is None or place[1] != stage or place[0] != type_:
-                found = self._place(lease, now)
-                if found is None:
-                    self._return([lease])
-                    continue
-                lane, slot, worker = found
-                rows: list[Row] = []
-                expected_us = self._ahead.expected_us(lane)
-                place = places[number] = (type_, stage, lane, slot, worker, rows, expected_us)
-                groups.setdefault(worker, []).append((type_, stage, rows))
-            _, _, lane, slot, worker, rows, expected_us = place
-            slot.held += 1
-            slot.expected_us += expected_us
-            worker.held[fence] = Task(lease, lane, slot, expected_us)
-            rows.append((job_id, fence, attempt, params, parent_id, root_id))
-        for worker, given in groups.items():
-            for message in messages(given, self._ahead.list_size):
+        for (_, type_, stage), run in groupby(leases, _SLOT_AND_STAGE):
+            given = list(run)
+            place = self._place(given[0], now)
+            if place is None:
+                self._return(given)
+                continue
+            lane, slot, worker = place
+            expected_us = self._ahead.expected_us(lane)
+            slot.held += len(given)
+            slot.expected_us += len(given) * expected_us
+            tasks = map(made, repeat(Task), zip(given, repeat(lane), repeat(slot), repeat(expected_us)))
+            worker.held.update(zip([lease[1] for lease in given], tasks, strict=True))
+            rows: list[Row] = [
+                (job_id, fence, attempt, params, parent_id, root_id)
+                for job_id, fence, _, _, _, attempt, params, parent_id, root_id in given
+            ]
+            sent = groups.setdefault(worker, [])
+            if sent and sent[-1][:2] == (type_, stage):
+                sent[-1][2].extend(rows)
+            else:
+                sent.append((type_, stage, rows))
+        for worker, some in groups.items():
+            for message in messages(some, self._ahead.list_size):
                 worker.child.send_run(message)
 
     def _place(self, lease: Lease, now: float) -> tuple[Lane, Slot, Worker] | None:
@@ -233,60 +241,57 @@ class Desk:
 
     def done(self, worker: Worker, rows: Sequence[Row]) -> None:
         """Attempts have ended in a worker."""
-        pop = worker.held.pop
+        plain = max(map(len, rows), default=0) == _PLAIN
+        if not plain:
+            for row in rows:
+                if len(row) != _PLAIN and row[_PLAIN].get("output"):
+                    # Before it leaves ``held``: the pump's thread must find it in one of the two.
+                    worker.note_unwritten(row[0])
+        rows, tasks = _taken(worker, rows)
         keep = not (self.draining or self.resting or worker.retiring or self.slots[-1].leaving)
-        records = []
+        now = self._monotonic()
+        records: list[Record] = []
         touched: Lane | None = None
-        slot: Slot | None = None
-        for row in rows:
-            fence, started_us, ended_us = row[0], row[1], row[2]
-            if len(row) != 3 and row[3].get("output"):
-                # Before it leaves ``held``: the pump's thread must find it in one of the two.
-                worker.note_unwritten(fence)
-            task = pop(fence, None)
-            if task is None:
-                log.warning("worker %s reported attempt %d, which it does not have", worker.name, fence)
-                continue
-            lease, lane, slot, expected_us = task
-            slot.held -= 1
-            slot.expected_us -= expected_us
-            lane.attempts += 1
-            lane.total_us += ended_us - started_us + len(lease[6]) // CHARS_A_US
+        at = 0
+        for (lane, slot), run in groupby(tasks, _LANE_AND_SLOT):
+            ended = list(run)
+            part = rows[at : at + len(ended)]
+            at += len(ended)
+            slot.held -= len(ended)
+            slot.expected_us -= sum([task[3] for task in ended])
+            lane.measured(
+                len(ended), sum([row[2] - row[1] for row in part]), chars=sum([len(task[0][6]) for task in ended])
+            )
             if lane is not touched:
                 if touched is not None:
                     touched.learn()
                 touched = lane
-            if len(row) == 3:
-                records.append(
-                    _record((lease[0], fence, _OK, started_us, ended_us,
-                             None, None, None, True, None, None, False, None, keep, None, None))
-                )  # fmt: skip
+            if plain:
+                records += passed(ended, part, keep=keep)
             else:
-                self._unusual(worker, task, row, keep, records)
+                for task, row in zip(ended, part, strict=True):
+                    if len(row) == _PLAIN:
+                        records += passed([task], [row], keep=keep)
+                    else:
+                        self._unusual(worker, task, row, keep, records)
+            slot.moved_at = now
             if slot.held == 0:
                 slot.emptied()
         if touched is not None:
             touched.learn()
-        if slot is not None:
-            slot.moved_at = self._monotonic()
-        worker.finished(len(rows), self._monotonic())
+        worker.finished(len(rows), now)
         self.sink.add(records)
 
     def _unusual(self, worker: Worker, task: Task, row: Row, keep: bool, records: list[Record]) -> None:
         """An attempt that ended with more to say than "ok"."""
-        fence, started_us, ended_us, said = row
+        fence, said = row[0], row[_PLAIN]
         outcome = Outcome(said.get("outcome", "ok"))
         message = said.get("message")
         if outcome not in PASSED and (ended := worker.endings.get(fence)) is not None:
             outcome, message = ended
         elif outcome not in PASSED and fence in worker.doubts:
             outcome, message = Outcome.LOST, worker.doubts[fence]
-        record = Record(
-            task.lease.job_id, fence, outcome, started_us, ended_us, said.get("result"), message,
-            said.get("error"), said.get("retryable", True), said.get("code"), said.get("delay_s"),
-            said.get("lane", False), said.get("lock"), keep, said.get("log"),
-            _wanted(said),
-        )  # fmt: skip
+        record = said_more(task, row, outcome, message, keep=keep)
         if said.get("output"):
             self.crew.after_output(worker, record)
         else:
@@ -357,10 +362,17 @@ class MarkStarted(Protocol):
     async def __call__(self, fences: Sequence[int]) -> bool: ...
 
 
-def _wanted(said: Mapping[str, Any]) -> tuple[int, int | None] | None:
-    """How much of a lock an attempt wanted that did not get it."""
-    found = said.get("wanted")
-    return None if found is None else (found[0], found[1])
+def _taken(worker: Worker, rows: Sequence[Row]) -> tuple[Sequence[Row], list[Task]]:
+    """What the worker has of these; it has them no more."""
+    pop = worker.held.pop
+    tasks = [pop(row[0], None) for row in rows]
+    known = [task for task in tasks if task is not None]
+    if len(known) == len(rows):
+        return rows, known
+    for row, task in zip(rows, tasks, strict=True):
+        if task is None:
+            log.warning("worker %s reported attempt %d, which it does not have", worker.name, row[0])
+    return [row for row, task in zip(rows, tasks, strict=True) if task is not None], known
 
 
 def handed_back(lane: Lane, message: str) -> tuple[Outcome, str]:

@@ -41,6 +41,11 @@ class Lane:
             locks=tuple((lock.template, lock.until) for lock in stage.locks), warm=self.warm
         )
 
+    def measured(self, attempts: int, run_us: int, *, chars: int) -> None:
+        """So many attempts took so long together; ``chars``: of their parameters."""
+        self.attempts += attempts
+        self.total_us += run_us + chars // CHARS_A_US
+
     def learn(self) -> None:
         """Take what was measured since the last time into the average."""
         n = self.attempts
