@@ -36,6 +36,11 @@ def tell(text: str) -> None:
     print("to stderr", file=sys.stderr)
 
 @app.job
+def unheard(job: Job) -> None:
+    (job.folder / ".spinney").write_text("in the way of the files that take its output")
+    print("nobody reads this")
+
+@app.job
 def fragile(flag: Path) -> str:
     if not flag.exists():
         raise ValueError("the flag is not up")

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from spinney.cli.session import opened
+from spinney.model.places import job_folder
 from spinney.model.types import StageSpec, TypeSpec
 
 from .shell import Shell
@@ -59,6 +60,20 @@ def test_what_a_job_writes_is_printed(working: Shell) -> None:
     assert working.ok("logs", job, "--stderr").splitlines()[1:] == ["to stderr"]
     assert working.ok("logs", job, "--attempt", attempt, "--stdout") == "hello\n"
     assert "no attempt 7777777" in working.refused(2, "logs", job, "--attempt", "7777777")
+
+
+def test_output_that_was_lost_is_told_by_show_and_logs(working: Shell) -> None:
+    job = submit(working, "unheard")
+    working.ok("wait", job)
+    (working.folder / "spinney.folders" / job_folder(int(job)) / ".spinney").unlink()
+
+    lost = "some of its output was lost (18 bytes: "
+    assert lost in working.ok("show", job)
+    done = working.call("logs", job)
+    assert (done.returncode, done.stdout) == (0, ""), done.stderr
+    assert done.stderr.startswith("spinney: unheard, attempt ")
+    assert lost in done.stderr
+    assert "has written nothing" not in done.stderr
 
 
 def test_logs_are_followed_while_a_job_runs(working: Shell, tmp_path: Path) -> None:

@@ -148,7 +148,7 @@ class Host:
         self.exits[child.name] = how
         self.changed.set()
 
-    def _on_marked(self, fence: int) -> None:
+    def _on_marked(self, fence: int, remark: str | None) -> None:
         self.marked.append(fence)
         with contextlib.suppress(RuntimeError):
             self.loop.call_soon_threadsafe(self.changed.set)

@@ -81,6 +81,23 @@ def shows_itself(job: Job, note_in: str, seconds: float = 0.5) -> None:
     time.sleep(seconds)
 
 
+def _lose(dies: bool, job: Job) -> None:
+    (job.folder / ".spinney").write_text("in the way of the files that take its output")
+    print("nobody reads this", flush=True)
+    if dies:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+@app.job
+def loses(dies: bool, job: Job) -> None:
+    _lose(dies, job)
+
+
+@app.job(isolation="thread")
+def loses_beside_others(dies: bool, job: Job) -> None:
+    _lose(dies, job)
+
+
 @app.job(timeout=0.3, grace=0.2)
 def too_long(note_in: str) -> None:
     """Leaves a stubborn program behind it, too."""

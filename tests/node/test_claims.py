@@ -298,7 +298,7 @@ async def test_a_dead_worker_hits_what_ran_and_hands_back_the_rest() -> None:
         code=None, signal="SIGSEGV", forced=False,
         running=(Running(fence=101, started_us=7, started_boot_ns=0),),
     )  # fmt: skip
-    scene.desk.exited(scene.worker(0), how)
+    scene.desk.exited(scene.worker(0), how, {})
     assert [(r.job_id, r.outcome, r.started_us) for r in scene.recorded] == [
         (1, Outcome.DIED, 7), (2, Outcome.RETURNED, 0), (3, Outcome.RETURNED, 0),
     ]  # fmt: skip
@@ -330,7 +330,7 @@ async def test_what_may_not_run_twice_is_lost_when_its_worker_may_have_ended_it_
     scene = Scene(spec("t", on_lost=on_lost))
     await scene.desk.take([lease(1)])
     how = Exit(code=None, signal="SIGKILL", running=(), forced=False, unreported=unreported)
-    scene.desk.exited(scene.worker(0), how)
+    scene.desk.exited(scene.worker(0), how, {})
     assert [(r.outcome, r.started_us > 0) for r in scene.recorded] == [(outcome, outcome is Outcome.LOST)]
 
 

@@ -117,6 +117,7 @@ class Acted:
         self.page = Page.create(place / "page")
         self.ends = [os.pipe(), os.pipe()]
         self.marked = []
+        self.remarks = {}
         self.seen = threading.Condition()
         self.pump = Pump(self._on_marked, head_bytes=1000, tail_bytes=100)
         self.pump.add(
@@ -129,9 +130,10 @@ class Acted:
             log_file=place / "log",
         )
 
-    def _on_marked(self, fence):
+    def _on_marked(self, fence, remark):
         with self.seen:
             self.marked.append(fence)
+            self.remarks[fence] = remark
             self.seen.notify_all()
 
     def write(self, data, stream=0):
@@ -148,7 +150,7 @@ class Acted:
     def remove(self):
         for _, end in self.ends:
             os.close(end)
-        self.pump.remove("acted").result(DEADLINE_S)
+        return self.pump.remove("acted").result(DEADLINE_S)
 
     def read(self, fence, stream="stdout"):
         file = self.place / "out" / f"stage.{fence}.{stream}"
@@ -239,6 +241,17 @@ def test_a_full_disk_stops_nobody(acted, monkeypatch):
     acted.await_mark(4)
     assert acted.read(1) is None
     assert acted.read(4) == b"kept"
+    # And the attempt says so
+    assert acted.remarks[1] == "some of its output was lost (4 bytes: No space left on device)"
+    assert acted.remarks[4] is None
+
+
+def test_what_a_dead_worker_wrote_and_was_lost_is_told_of_its_attempt(acted, tmp_path):
+    (tmp_path / "out").write_text("in the way")
+    acted.page.begin(1, 1)
+    acted.write(b"lost")
+    acted.write(b"as well", stream=1)
+    assert acted.remove() == {1: f"some of its output was lost (11 bytes: {tmp_path}/out is no directory)"}
 
 
 def test_a_place_that_cannot_be_told_is_survived(acted, tmp_path):
@@ -366,7 +379,7 @@ def test_a_marker_sees_every_byte_while_a_pump_reads(tmp_path, with_sight):
     chance = random.Random(3)
     wrote = {fence: chance.randrange(0, 60) if chance.random() < 0.5 else 0 for fence in range(1, 2001)}
 
-    def on_marked(fence):
+    def on_marked(fence, remark):
         if fence == 2001:
             seen.set()
 

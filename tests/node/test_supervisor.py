@@ -1,5 +1,6 @@
 """A whole node: what is submitted runs, in every isolation, and ends as its stage said."""
 
+import pytest
 from node_fixtures import House, house, lines, now_us, until
 
 from spinney.model.outcomes import Outcome
@@ -58,6 +59,20 @@ def test_output_is_in_the_folder_when_the_job_is_recorded(house: House) -> None:
     fence = lines(notes)[0]
     out = folders.path(house.folders, job.id) / folders.OWN / f"shows_itself.{fence}.stdout"
     assert out.read_text() == "hello from the stage\n"
+
+
+@pytest.mark.parametrize("how", ["ends", "dies", "beside others"])
+def test_lost_output_is_told_on_its_attempt(house: House, how: str) -> None:
+    house.node()
+    (job,) = house.run("loses_beside_others" if how == "beside others" else "loses", {"dies": how == "dies"})
+    assert job.state is (State.FAILED if how == "dies" else State.COMPLETED)
+    (attempt,) = house.attempts(job.id)
+    lost = "some of its output was lost (18 bytes: "
+    assert (attempt.message or "").partition(lost)[0] == ("its worker was killed by SIGKILL; " if how == "dies" else "")
+    assert lost in (attempt.message or "")
+    # And what came after it is not
+    (after,) = house.run("shows_itself", {"note_in": str(house.file("notes")), "seconds": 0})
+    assert house.attempts(after.id)[0].message is None
 
 
 def test_a_long_attempt_is_shown_as_running(house: House) -> None:

@@ -301,7 +301,7 @@ class Worker:
 class SimPump:
     """In the place of ``Pump``: says after a while that the output of an attempt is in its files."""
 
-    def __init__(self, on_marked: Callable[[int], None], **_: Any) -> None:
+    def __init__(self, on_marked: Callable[[int, str | None], None], **_: Any) -> None:
         self._on_marked = on_marked
         self._process: Process = PROCESS.get()
         self._process.machine.pump = self
@@ -314,7 +314,7 @@ class SimPump:
         self._process.post(what, delay_s=self._last - now + 1e-7, lane=self._lane)
 
     def mark(self, fence: int) -> None:
-        self._in_order(lambda: self._on_marked(fence))
+        self._in_order(lambda: self._on_marked(fence, None))
 
     def end(self, child: str, fence: int) -> None:
         self.mark(fence)
@@ -325,9 +325,9 @@ class SimPump:
     def put(self, child: str, fence: int, stream: str, text: str) -> None:
         """Nothing is printed."""
 
-    def remove(self, child: str) -> "Future[None]":
-        done: Future[None] = Future()
-        self._in_order(lambda: done.set_result(None))
+    def remove(self, child: str) -> "Future[dict[int, str]]":
+        done: Future[dict[int, str]] = Future()
+        self._in_order(lambda: done.set_result({}))
         return done
 
     def close(self) -> None:

@@ -10,6 +10,8 @@ import typer
 from spinney.cli.arguments import JobArgument, StoreOption
 from spinney.cli.job_files import Files, files_of
 from spinney.cli.session import looking
+from spinney.cli.showing import safe
+from spinney.model import remarks
 from spinney.model.errors import UsageError
 from spinney.model.jobs import Attempt
 from spinney.model.states import SETTLED
@@ -40,11 +42,15 @@ def logs(
         reader = _Reader(files_of(look, job, store), names, titles=attempt is None)
         while True:
             settled = look.job(job).state in SETTLED
-            reader.print_new(_attempts(look, job, attempt))
+            found = _attempts(look, job, attempt)
+            reader.print_new(found)
             if settled or not follow:
                 break
             time.sleep(getattr(look, "look_s", LOOK_S))
-    if not reader.printed:
+    missing = [(a, remark) for a in found if (remark := remarks.of(a.message))]
+    for a, remark in missing:
+        typer.echo(f"spinney: {a.stage}, attempt {a.fence}: {safe(remark)}", err=True)
+    if not (reader.printed or missing):
         typer.echo(f"spinney: job {job} has written nothing{'' if settled else ' yet'}", err=True)
 
 

@@ -93,8 +93,8 @@ class Record(NamedTuple):
     """For locked: the lock that was taken by somebody else."""
     keep: bool = False
     """The node would run the next stage at once in the same slot, if the rules allow it."""
-    log: str | None = None
-    """Name of what could not be told apart in the output, when something could not."""
+    remark: str | None = None
+    """What is to be said of its output (``remarks``), where not all of it is in its files."""
     wanted: tuple[int, int | None] | None = None
     """For locked: how much of the lock, and which capacity the attempt gave; None: 1, and none."""
 

@@ -12,13 +12,14 @@ small jobs should not start a worker in every slot.
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 from typing import Any, Protocol
 
+from spinney.model import remarks
 from spinney.model.errors import FateUnknown, SpinneyError, UsageError
 from spinney.model.jobs import Record
 from spinney.model.outcomes import Outcome
@@ -94,7 +95,7 @@ class Desk(Protocol):
 
     def done(self, worker: Worker, rows: Sequence[Sequence[Any]]) -> None: ...
     def back(self, worker: Worker, fences: Sequence[int]) -> None: ...
-    def exited(self, worker: Worker, how: Exit) -> None: ...
+    def exited(self, worker: Worker, how: Exit, remarked: Mapping[int, str]) -> None: ...
     def record(self, records: Sequence[Record]) -> None: ...
     def available(self) -> None: ...
 
@@ -117,7 +118,7 @@ class Crew(Events):
         *,
         rules: Rules,
         make_child: Callable[..., Child],
-        pump: Callable[[Callable[[int], None]], Pump],
+        pump: Callable[[Callable[[int, str | None], None]], Pump],
         pages: Path,
         logs: Path,
         locate: Callable[[Task], Path],
@@ -140,8 +141,8 @@ class Crew(Events):
         self._many: Worker | None = None
         self._waiting: dict[int, tuple[Worker, Record]] = {}
         """By fence: records that wait for their output to be in its files."""
-        self._early: set[int] = set()
-        """Fences whose output was written before their row came."""
+        self._early: dict[int, str | None] = {}
+        """By fence: what is to be said of output that was written before its row came."""
         self._offers = 0
         self._no_start_before = 0.0
         self._buried = asyncio.Event()
@@ -273,19 +274,20 @@ class Crew(Events):
         if worker.child.many:
             self._pump.end(worker.name, record.fence)
         if record.fence in self._early:
-            self._marked(record.fence)
+            self._marked(record.fence, self._early.pop(record.fence))
 
-    def _marked_in_thread(self, fence: int) -> None:
-        self._loop.call_soon_threadsafe(self._marked, fence)
+    def _marked_in_thread(self, fence: int, remark: str | None) -> None:
+        self._loop.call_soon_threadsafe(self._marked, fence, remark)
 
-    def _marked(self, fence: int) -> None:
+    def _marked(self, fence: int, remark: str | None) -> None:
         found = self._waiting.pop(fence, None)
         if found is None:
-            self._early.add(fence)
+            self._early[fence] = remark
             return
         worker, record = found
-        self._early.discard(fence)
         worker.unwritten.pop(fence, None)
+        if remark is not None:
+            record = record._replace(remark=remarks.behind(record.remark, remark))
         self.desk.record([record])
 
     # --- what children tell (Events) ------------------------------------------------------
@@ -344,15 +346,18 @@ class Crew(Events):
         # Its attempts count as over only when their output is in its files.
         self._spawn(self._bury(worker, how, self._pump.remove(worker.name)))
 
-    async def _bury(self, worker: Worker, how: Exit, drained: "Future[None]") -> None:
+    async def _bury(self, worker: Worker, how: Exit, drained: "Future[dict[int, str]]") -> None:
+        remarked: dict[int, str] = {}
         try:
-            await asyncio.wrap_future(drained)
+            remarked = await asyncio.wrap_future(drained)
         except OSError as error:
             log.error("output of worker %s is cut short: %s", worker.name, error)
         for fence in list(worker.unwritten):
-            self._marked(fence)
-        self._early.difference_update(worker.held)
-        self.desk.exited(worker, how)
+            self._marked(fence, remarked.get(fence))
+        for fence in worker.held:
+            if (early := self._early.pop(fence, None)) is not None:
+                remarked[fence] = early
+        self.desk.exited(worker, how, remarked)
         del self._workers[worker.child]
         if worker.slot is not None and worker.slot.worker is worker:
             worker.slot.worker = None

@@ -316,8 +316,9 @@ class Desk:
         self._leave(tasks)
         self._return([task.lease for task in tasks])
 
-    def exited(self, worker: Worker, how: Exit) -> None:
-        """A worker is gone with everything below it: what it ran has ended, the rest goes back."""
+    def exited(self, worker: Worker, how: Exit, remarked: Mapping[int, str]) -> None:
+        """A worker is gone with everything below it: what it ran has ended, the rest goes back.
+        ``remarked``: what is to be said of the output of its attempts, by fence."""
         running = {line.fence: line for line in how.running}
         now_us = time.time_ns() // 1000
         records = []
@@ -332,7 +333,10 @@ class Desk:
                 continue
             outcome, message = self._ending(worker, task, how)
             records.append(
-                Record(task.lease.job_id, fence, outcome, line.started_us, now_us, message=message)
+                Record(
+                    task.lease.job_id, fence, outcome, line.started_us, now_us, message=message,
+                    remark=remarked.get(fence),
+                )
             )
             log.warning("job=%d fence=%d ended as %s: %s", task.lease.job_id, fence, outcome, message)
         tasks = list(worker.held.values())

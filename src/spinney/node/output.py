@@ -26,8 +26,9 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from spinney.model import remarks
 from spinney.node.executors import marks
-from spinney.node.executors.capture import Capture, WorkerLog
+from spinney.node.executors.capture import Capture, Loss, WorkerLog
 from spinney.node.executors.marks import STREAMS
 from spinney.node.executors.page import CELL_PUMP, Page
 
@@ -66,6 +67,8 @@ class _Child:
     log: WorkerLog
     streams: list[_Stream] = field(default_factory=list)
     captures: dict[tuple[int, str], Capture] = field(default_factory=dict)
+    losses: dict[int, list[Loss]] = field(default_factory=dict)
+    """By fence: what of its output could not be written, until somebody is told."""
     half_marked: set[int] = field(default_factory=set)
     """Fences whose mark has been seen in one of the two streams."""
 
@@ -75,13 +78,13 @@ class Pump:
 
     def __init__(
         self,
-        on_marked: Callable[[int], None],
+        on_marked: Callable[[int, str | None], None],
         *,
         head_bytes: int = HEAD_BYTES,
         tail_bytes: int = TAIL_BYTES,
     ) -> None:
-        """``on_marked(fence)``: all output of that attempt is in its files. Called in the pump's
-        thread, once for each attempt whose row says ``output``."""
+        """``on_marked(fence, remark)``: all output of that attempt is in its files, or ``remark`` says
+        that some was lost. Called in the pump's thread, once for each attempt whose row says ``output``."""
         self._on_marked = on_marked
         self._head_bytes, self._tail_bytes = head_bytes, tail_bytes
         self._children: dict[str, _Child] = {}
@@ -129,19 +132,18 @@ class Pump:
 
         self._order(join)
 
-    def remove(self, child: str) -> "Future[None]":
+    def remove(self, child: str) -> "Future[dict[int, str]]":
         """Drain what a dead worker left, give the rest to the attempt its page shows, and let go.
 
         To be called when nothing of the worker is left (``Events.exited``). The future is done when
-        everything is in the files; wait for it before the attempt is recorded.
+        everything is in the files; wait for it before the attempt is recorded. It has the remarks on
+        attempts of which some output was lost and ``on_marked`` was not called, by fence.
         """
-        done: Future[None] = Future()
+        done: Future[dict[int, str]] = Future()
 
         def leave() -> None:
             left = self._children.pop(child, None)
-            if left is not None:
-                self._let_go(left)
-            done.set_result(None)
+            done.set_result({} if left is None else self._let_go(left))
 
         self._order(leave, done)
         return done
@@ -162,7 +164,7 @@ class Pump:
         def take() -> None:
             if (there := self._children.get(child)) is not None:
                 self._finish(there, fence, STREAMS)
-            self._tell(fence)
+            self._tell(fence, None if there is None else _remark(there, fence))
 
         self._order(take)
 
@@ -184,7 +186,7 @@ class Pump:
 
     # --- the thread -----------------------------------------------------------------------
 
-    def _order(self, what: Callable[[], None], done: "Future[None] | None" = None) -> None:
+    def _order(self, what: Callable[[], None], done: "Future[dict[int, str]] | None" = None) -> None:
         def step() -> None:
             try:
                 what()
@@ -250,13 +252,13 @@ class Pump:
         half_marked = stream.child.half_marked
         if fence in half_marked:
             half_marked.discard(fence)
-            self._tell(fence)
+            self._tell(fence, _remark(stream.child, fence))
         elif fence:
             half_marked.add(fence)
 
-    def _tell(self, fence: int) -> None:
+    def _tell(self, fence: int, remark: str | None) -> None:
         try:
-            self._on_marked(fence)
+            self._on_marked(fence, remark)
         except Exception:
             # What follows in the same bytes must not be lost by it.
             log.exception("nobody could be told that the output of attempt %d is written", fence)
@@ -286,10 +288,11 @@ class Pump:
 
     def _finish(self, child: _Child, fence: int, streams: tuple[str, ...]) -> None:
         for name in streams:
-            if (capture := child.captures.pop((fence, name), None)) is not None:
-                capture.close()
+            capture = child.captures.pop((fence, name), None)
+            if capture is not None and (loss := capture.close()) is not None:
+                child.losses.setdefault(fence, []).append(loss)
 
-    def _let_go(self, child: _Child) -> None:
+    def _let_go(self, child: _Child) -> dict[int, str]:
         for stream in child.streams:
             while self._pull(stream):
                 pass
@@ -300,8 +303,15 @@ class Pump:
             with contextlib.suppress(KeyError):
                 self._selector.unregister(stream.fd)
             os.close(stream.fd)
-        for capture in child.captures.values():
-            capture.close()
+        for fence, name in list(child.captures):
+            self._finish(child, fence, (name,))
+        return {fence: remark for fence in list(child.losses) if (remark := _remark(child, fence))}
+
+
+def _remark(child: _Child, fence: int) -> str | None:
+    """What is to be said of what was lost of an attempt's output; it is said once."""
+    losses = child.losses.pop(fence, None)
+    return None if losses is None else remarks.lost(sum(loss.size_bytes for loss in losses), losses[0].why)
 
 
 def _read(stream: _Stream, page: Page) -> bytes | None:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import repeat
 from typing import Any
 
+from spinney.model import remarks
 from spinney.model.jobs import Record
 from spinney.model.outcomes import Outcome
 from spinney.node.slots import Task
@@ -35,8 +36,15 @@ def said_more(task: Task, row: Row, outcome: Outcome, message: str | None, *, ke
     return Record(
         task.lease.job_id, fence, outcome, started_us, ended_us, said.get("result"), message,
         said.get("error"), said.get("retryable", True), said.get("code"), said.get("delay_s"),
-        said.get("lane", False), said.get("lock"), keep, said.get("log"), _wanted(said),
+        said.get("lane", False), said.get("lock"), keep, _elsewhere(said),
+        _wanted(said),
     )  # fmt: skip
+
+
+def _elsewhere(said: Mapping[str, Any]) -> str | None:
+    """That something of what it wrote past Python could not be told from what others wrote."""
+    log_name = said.get("log")
+    return None if log_name is None else remarks.elsewhere(log_name)
 
 
 def _wanted(said: Mapping[str, Any]) -> tuple[int, int | None] | None:

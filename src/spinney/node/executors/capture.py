@@ -10,10 +10,18 @@ import os
 import stat
 from collections import deque
 from pathlib import Path
+from typing import NamedTuple
 
 log = logging.getLogger(__name__)
 
 _MODE = 0o600
+
+
+class Loss(NamedTuple):
+    """Output that could not be written."""
+
+    size_bytes: int
+    why: str
 
 
 class Capture:
@@ -42,17 +50,19 @@ class Capture:
         if rest:
             self._keep(rest)
 
-    def close(self) -> None:
-        """Write what was kept back, and a note of what was not kept."""
+    def close(self) -> Loss | None:
+        """Write what was kept back, and a note of what was not kept; returns what was lost."""
         if self._cut:
             self._append(f"\n[spinney: {self._cut} bytes of output were cut here]\n".encode())
         if self._tail:
             self._append(b"".join(self._tail))
             self._tail.clear()
-        if self._lost:
-            lost, self._lost = self._lost, 0
-            self._append(f"\n[spinney: {lost} bytes of output were lost: {self._trouble}]\n".encode())
-            log.warning("%d bytes of output for %s were lost: %s", lost, self._path, self._trouble)
+        if not self._lost:
+            return None
+        lost, self._lost = Loss(self._lost, self._trouble), 0
+        self._append(f"\n[spinney: {lost.size_bytes} bytes of output were lost: {lost.why}]\n".encode())
+        log.warning("%d bytes of output for %s were lost: %s", lost.size_bytes, self._path, lost.why)
+        return lost
 
     def _keep(self, data: bytes) -> None:
         self._tail.append(data)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from spinney.control import Control
+from spinney.model import remarks
 from spinney.model.errors import Refused
 from spinney.model.homes import Entry
 from spinney.model.jobs import Attempt
@@ -62,6 +63,11 @@ class Output:
     """None: nothing is looked for."""
     trouble: str | None = None
     """Why nothing can be read now."""
+
+    @property
+    def remark(self) -> str | None:
+        """What is to be said where not all that the attempt wrote is here."""
+        return remarks.of(self.attempt.message) if self.attempt else None
 
 
 def files_of(control: Control, job_id: int, root: Path) -> JobFiles:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
+from spinney.model import remarks
 from spinney.model.failures import Cause, cause
 from spinney.model.jobs import Lease, Record, Want
 from spinney.model.outcomes import PASSED, Outcome
@@ -256,11 +257,7 @@ class Recorder:
         return record._replace(message=None if record.message is None else veil.text(record.message), error=error)
 
     def _history(self, record: Record, lease: Held, lane: Lane) -> None:
-        message = record.message[:MESSAGE_MAX] if record.message else None
-        if record.log is not None:
-            # What it wrote past Python could not be told from what others wrote: the job says where it is.
-            message = f"{message}; " if message else ""
-            message += f"some of its output is in the worker's log {record.log}"
+        message = remarks.behind(record.message[:MESSAGE_MAX] if record.message else None, record.remark)
         result = None if record.outcome is Outcome.NOT_APPLICABLE else record.result
         self.tx.run(
             "insert into attempts (job_id, fence, stage, attempt, outcome, node_id, started_us, ended_us, code, "
