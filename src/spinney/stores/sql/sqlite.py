@@ -25,19 +25,12 @@ CHECKPOINT_PAGES, LATE_CHECKPOINT_PAGES = 1_000, 4_000
 """From so many pages in the log on, a commit that is synced carries them over into the file, which takes 2 to 5 ms; one
 that somebody waits for only from so many more, which is where nobody has committed otherwise for long."""
 _NETWORK = {
-    "nfs",
-    "nfs4",
-    "cifs",
-    "smb3",
-    "smbfs",
-    "afs",
-    "9p",
-    "glusterfs",
-    "ceph",
-    "lustre",
-    "ncpfs",
-    "fuse.sshfs",
-}
+    "nfs", "nfs4", "cifs", "smb3", "smbfs", "ncpfs", "afs", "coda", "9p", "ceph", "lustre", "glusterfs", "beegfs",
+    "orangefs", "davfs", "vboxsf",
+    # The same by a program of the user's, as the kernel names it where the program says what it is.
+    "fuse.sshfs", "fuse.glusterfs", "fuse.ceph", "fuse.ceph-fuse", "fuse.nfs", "fuse.smbnetfs", "fuse.s3fs",
+    "fuse.gcsfuse", "fuse.rclone", "fuse.juicefs", "fuse.mount-s3", "fuse.davfs", "fuse.curlftpfs", "fuse.vmhgfs-fuse",
+}  # fmt: skip
 
 
 class SqliteDatabase(Database):
