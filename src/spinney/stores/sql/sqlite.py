@@ -20,6 +20,8 @@ from spinney.stores.sql.standing import Standing, require_workable
 from spinney.stores.sql.turnstile import Turnstile
 
 _BUSY_S = 10
+_NO_ROOM_BYTES = 32 * 2**10
+"""Less than the index of the log takes, without which the file cannot even be read."""
 CACHE_KIB = 16_384
 CHECKPOINT_PAGES, LATE_CHECKPOINT_PAGES = 1_000, 4_000
 """From so many pages in the log on, a commit that is synced carries them over into the file, which takes 2 to 5 ms; one
@@ -269,7 +271,7 @@ def _sentence(path: Path, error: BaseException | None) -> Exception:
     text = str(error)
     if isinstance(error, sqlite3.IntegrityError | sqlite3.ProgrammingError | sqlite3.InterfaceError):
         return error
-    if "full" in text:
+    if "full" in text or ("disk I/O" in text and _no_room(path)):
         return StoreAway(
             f"the disk that holds {path} is full; make room, then go on: nothing was half-written"
         )
@@ -283,11 +285,21 @@ def _sentence(path: Path, error: BaseException | None) -> Exception:
         return StoreAway(
             f"{path} is locked by a program that does not take its turn; close other SQLite tools that have it open"
         )
-    if "disk i/o" in text.lower():
+    if "disk I/O" in text:
         return StoreAway(
-            f"the disk that holds {path} does not answer ({text}); check the disk, then go on"
+            f"the disk that holds {path} does not answer ({text}); check the disk, its quotas and limits of file "
+            f"sizes, then go on"
         )
     return error if isinstance(error, Exception) else StoreUnusable(f"{path}: {text}; run 'spinney init'")
+
+
+def _no_room(path: Path) -> bool:
+    """Whether the disk is full: SQLite calls it an I/O error where it cannot make the index of its log."""
+    try:
+        there = os.statvfs(path.parent)
+    except OSError:
+        return False
+    return there.f_bavail * there.f_frsize < _NO_ROOM_BYTES
 
 
 def _quoted(path: Path) -> str:

@@ -1,0 +1,45 @@
+"""The disk of the store is really full: every command says so in one sentence, and nothing is half-written."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from .shell import Shell
+
+CANNOT_MOUNT = 77
+COMMANDS = ("list", "show 1", "submit double -p n=2", "cancel 1", "init", "init --store sqlite:///new.db")
+SCRIPT = f"""
+mkdir disk
+mount -t tmpfs -o size=4m none disk || exit {CANNOT_MOUNT}
+cp -r jobs.py spinney.db spinney.folders disk && cd disk || exit 1
+"$PYTHON" -m spinney submit double -p n=1 >&2 || exit 1
+dd if=/dev/zero of=filler bs=4k 2>/dev/null
+while read -r words; do
+    "$PYTHON" -m spinney $words </dev/null 2>../said >&2
+    echo "$words|$?|$(cat ../said)"
+done
+rm filler
+"$PYTHON" -m spinney list --json | wc -l
+"$PYTHON" -c 'import sqlite3; print(*sqlite3.connect("spinney.db").execute("pragma integrity_check").fetchone())'
+"""
+"""In a mount namespace of its own, with which the disk goes."""
+
+
+def test_every_command_on_a_full_disk_says_so_and_nothing_is_lost(shell: Shell) -> None:
+    own = ["unshare", "--mount", *([] if os.getuid() == 0 else ["--map-root-user"])]
+
+    done = subprocess.run(
+        [*own, "sh", "-c", SCRIPT], cwd=shell.folder, env=shell.environment(PYTHON=sys.executable),
+        input="".join(f"{words}\n" for words in COMMANDS), capture_output=True, text=True, timeout=100,
+    )  # fmt: skip
+    if done.returncode == CANNOT_MOUNT or (done.returncode and not done.stdout and "unshare" in done.stderr):
+        pytest.skip(f"no disk can be mounted here: {done.stderr.strip()}")
+
+    *told, count, found = done.stdout.splitlines()
+    full = "the disk that holds {} is full; make room, then go on: nothing was half-written"
+    for words, line in zip(COMMANDS, told, strict=True):
+        file = words.partition("sqlite:///")[2] or "spinney.db"
+        assert line == f"{words}|1|spinney: {full.format(file)}", done.stderr
+    assert (count, found) == ("1", "ok"), done.stderr
