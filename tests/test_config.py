@@ -1,5 +1,6 @@
 """Where things are: argument, environment, spinney.toml, default."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -52,6 +53,20 @@ def test_the_run_dir_lies_beside_the_database_file() -> None:
 def test_what_cannot_be_meant_is_told_with_its_place(tmp_path: Path, toml: str, sentence: str) -> None:
     with pytest.raises(UsageError, match=sentence):
         read(tmp_path, toml)
+
+
+@pytest.mark.parametrize(
+    ("url", "sentence"),
+    [
+        ("", "is an empty text; write it as sqlite:///spinney.db, or leave it out"),
+        ("sqlite://jobs.db", "'sqlite://jobs.db' is no URL of a store; write it as sqlite:///jobs.db or "),
+        ("sqlite://", "write it as sqlite:///spinney.db or postgresql://user@host/database"),
+        ("mysql://ann:secret@host/db", "'mysql://ann@host/db' is no URL of a store; write it as sqlite:///spinney.db"),
+    ],
+)
+def test_what_names_no_store_is_told_with_what_would(tmp_path: Path, url: str, sentence: str) -> None:
+    with pytest.raises(UsageError, match=re.escape(sentence)):
+        read(tmp_path, store=url)
 
 
 def test_a_file_that_cannot_be_read_is_told(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from spinney.model.errors import UsageError
-from spinney.model.places import database_file, run_dir
+from spinney.model.places import database_file, is_postgres, run_dir, without_password
 from spinney.params.hints import did_you_mean, listed
 
 FILE = "spinney.toml"
@@ -47,11 +47,24 @@ def settings(
 ) -> Settings:
     """What is in force. Raises UsageError with the file and the key for what cannot be meant."""
     table = _own_table(directory / FILE)
+    if store is not None and not store:
+        raise UsageError("the store that was named is an empty text; write it as sqlite:///spinney.db, or leave it out")
     url = store or environment.get(ENVIRONMENT) or table.get("store") or DEFAULT_STORE
-    if "://" not in url:
-        raise UsageError(f"{url!r} is no URL of a store; write it as sqlite:///{url or 'spinney.db'}")
+    _require_store(url)
     root = folders or table.get("folders") or default_folders(url)
     return Settings(store=url, folders=(directory / root).absolute(), app=table.get("app"))
+
+
+def _require_store(url: str) -> None:
+    if "://" not in url:
+        raise UsageError(f"{url!r} is no URL of a store; write it as sqlite:///{url}")
+    if database_file(url) is None and not is_postgres(url):
+        scheme, _, rest = without_password(url).partition("://")
+        meant = f"sqlite:///{rest or 'spinney.db'}" if scheme == "sqlite" else "sqlite:///spinney.db"
+        raise UsageError(
+            f"{without_password(url)!r} is no URL of a store; write it as {meant} or "
+            f"postgresql://user@host/database"
+        )
 
 
 def default_folders(store: str) -> Path:
