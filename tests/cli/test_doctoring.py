@@ -137,6 +137,17 @@ def test_what_cannot_be_repaired_is_told_again_and_ends_with_1(shell: Shell) -> 
     assert "is taken by job 99" in str(treated[0]["error"])
 
 
+def test_what_keeps_every_rule_from_looking_is_said_once(shell: Shell) -> None:
+    file = shell.folder / "spinney.db"
+    whole = file.read_bytes()
+    file.write_bytes(whole[:8192] + b"damaged!" * ((len(whole) - 8192) // 8))
+
+    done = shell.call("doctor")
+
+    assert done.returncode == 1
+    assert done.stdout.count("is no database or is damaged; restore it from a backup") == 1, done.stdout
+
+
 def test_nothing_to_repair_is_not_asked_about(shell: Shell) -> None:
     assert shell.ok("doctor", "--repair") == "healthy: nothing is wrong\n"
     _join(shell, "oak")

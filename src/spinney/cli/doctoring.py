@@ -119,8 +119,12 @@ def _tell(violations: "Iterable[Violation]", *, json: bool) -> _Count:
     if json:
         showing.lines(count.of(violations))
         return count
+    told: set[str] = set()
+    again = 0
     for rule, found in groupby(count.of(violations), lambda violation: violation.rule):
-        _tell_group(rule, found)
+        again += _tell_group(rule, found, told)
+    if again:
+        typer.echo(f"the same is said by {_number(again, 'more rule')}")
     if count.all_:
         typer.echo(f"{_number(count.all_, 'violation')} found; {count.mendable:,} can be repaired (--repair)")
     else:
@@ -128,18 +132,27 @@ def _tell(violations: "Iterable[Violation]", *, json: bool) -> _Count:
     return count
 
 
-def _tell_group(rule: str, found: "Iterator[Violation]") -> None:
-    typer.echo(f"{rule}:")
-    more = 0
-    for n, violation in enumerate(found):
-        if n >= SHOWN:
+def _tell_group(rule: str, found: "Iterator[Violation]", told: set[str]) -> int:
+    """Print what one rule found; 1 if that was nothing but what another has said: where the file is damaged, no rule
+    can look."""
+    shown = more = again = 0
+    for violation in found:
+        if violation.sentence in told:
+            again += 1
+            continue
+        if shown >= SHOWN:
             more += 1
             continue
+        if not shown:
+            typer.echo(f"{rule}:")
+        shown += 1
+        told.add(violation.sentence)
         typer.echo(f"  {showing.safe(violation.sentence)}")
         if violation.repair is not None:
             typer.echo(f"    --repair {showing.safe(violation.repair)}")
     if more:
         typer.echo(f"  … and {more:,} more of these")
+    return int(bool(again) and not shown)
 
 
 def _tell_rules(control: "Control", others: "list[Examiner]", *, json: bool) -> None:
