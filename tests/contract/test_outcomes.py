@@ -311,6 +311,20 @@ def test_a_lane_that_wakes_lets_one_probe_first(site: Site) -> None:
     assert site.claim() == []
 
 
+@pytest.mark.parametrize("at_once", [True, False])
+def test_one_job_probes_for_a_stage_whose_jobs_are_in_several_queues(site: Site, at_once: bool) -> None:
+    first, *_ = _sleeping_lane(site, n=2)
+    beside = site.submit(n=2, queue="beside")
+    site.later(60)
+
+    claims = [site.claim()] if at_once else [site.claim(slots=1), site.claim()]
+
+    assert [len(leases) for leases in claims] == ([1] if at_once else [1, 0])
+    (probe,) = claims[0]
+    site.pass_(probe)
+    assert {lease.job_id for lease in site.claim()} | {probe.job_id} == {first, first + 1, *beside}
+
+
 def test_a_probe_that_passes_lets_the_others_go_on(site: Site) -> None:
     ids = _sleeping_lane(site)
     site.later(60)

@@ -70,7 +70,7 @@ class Claim:
         self.starved = False
         self._lock_moves = 0
         self._occupying: dict[str, set[tuple[int, int]]] = {}
-        self._probed: set[tuple[str, str, str]] = set()
+        self._probed: set[tuple[str, str]] = set()
         self._given = Given()
         self._withholding = Withholding(consequences) if registry.holds.asking else None
         self._supply = Supply(tx, registry, rotation, want.node_id, self._given, self._withholding)
@@ -147,7 +147,7 @@ class Claim:
         ]
 
     def _probe_is_out(self, lane: Lane) -> bool:
-        """Of a lane that was put to sleep one job probes before the others go on."""
+        """Of a stage that was put to sleep one job probes before the others go on, whatever queues they are in."""
         sql = "select 1 from leases where lane in (select j.value from json_each(?) j) limit 1"
         return self.tx.value(sql, (self.registry.beside(lane),)) is not None
 
@@ -356,7 +356,7 @@ class Claim:
             candidate = supply.pop()
             lane = self.registry.lanes[candidate[2]]
             if lane.probing:
-                if (probe := (lane.queue, lane.type, lane.stage)) in self._probed:
+                if (probe := (lane.type, lane.stage)) in self._probed:
                     self.starved = True
                     continue
                 self._probed.add(probe)

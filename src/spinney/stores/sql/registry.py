@@ -193,8 +193,8 @@ class Registry:
         return self._lane_ids.get((queue, type_, stage, home))
 
     def beside(self, lane: Lane) -> str:
-        """The numbers of the lanes of the same queue, type and stage, whatever their home, as a JSON list."""
-        same = [x.id for x in self.lanes.values() if (x.queue, x.type, x.stage) == (lane.queue, lane.type, lane.stage)]
+        """The numbers of the lanes of the same type and stage, whatever their queue and home, as a JSON list."""
+        same = [x.id for x in self.lanes.values() if (x.type, x.stage) == (lane.type, lane.stage)]
         return orjson.dumps(same).decode()
 
     def lanes_of(self, queue: str) -> str:
