@@ -44,6 +44,12 @@ class ModelJob:
     superseded: bool = False
     wish: bool = False
     tree_wish: bool = False
+    key: str | None = None
+    forever: bool = False
+    place: int | None = None
+    """What its lock is named after."""
+    keeps: bool = False
+    """It has its lock until it settles."""
     unborn: list["ModelJob"] = field(default_factory=list)
     unsent: list["ModelJob"] = field(default_factory=list)
     """Jobs of their own that its attempt has submitted."""

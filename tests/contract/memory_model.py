@@ -4,7 +4,8 @@ A ``Model`` is told what was done and says where every job stands after it. It d
 job a claim gives is the store's decision, and ``claimed`` only judges whether it was lawful. What
 operators must be refused raises ``Refusal`` and leaves everything as it was.
 
-Locks, shares and keys have suites of their own and are not told here.
+A lock is told by who has it; a job that waits for one is pending here. Who comes before whom, by priority, number or
+share, has suites of its own; here shares only must not change what becomes of jobs.
 """
 
 import copy
@@ -31,6 +32,8 @@ class Model:
         self.jobs: dict[int, ModelJob] = {}
         self.now_us = 0
         self.last_fence = 0
+        self.asleep: dict[tuple[str, str], int] = {}
+        """Stages that one of their jobs has put to sleep, and until when; then one probes, until one has run."""
         self._parents: list[int] = []
         self._needers: list[int] = []
 
@@ -47,6 +50,11 @@ class Model:
     def submitted(self, made: Sequence[ModelJob]) -> None:
         self._born(made)
         self._drain()
+
+    def key_owner(self, key: str) -> ModelJob | None:
+        """Who has the key: while it is open, or until it is deleted."""
+        of_key = (job for job in self.jobs.values() if job.key == key)
+        return next((j for j in of_key if j.open or (j.forever and j.state is not State.DELETED)), None)
 
     def spawned(self, parent: ModelJob, made: Sequence[ModelJob]) -> None:
         for job in made:
@@ -77,7 +85,10 @@ class Model:
             assert lease.fence > self.last_fence, "fences only grow from claim to claim"
             assert not self._wished(job), f"job {job.id} is to be cancelled"
             assert not self._barred(job), f"job {job.id} overtook one of its serial tree"
+            assert not self._locked_out(job), f"another has the lock of job {job.id}"
+            assert not self._sleeps(job), f"stage {job.stage} of {job.type} sleeps, or one probes"
             job.lease = Held(lease.fence, node, lease.slot)
+            job.keeps = job.keeps or any(lock.until == "job" for lock in self._spec(job).locks)
         assert len({lease.fence for lease in leases}) == len(leases), "and each is given once"
         self.last_fence = max([self.last_fence, *(lease.fence for lease in leases)])
         for queue, limit in self.limits.items():
@@ -89,20 +100,23 @@ class Model:
         full = {
             queue
             for queue, limit in self.limits.items()
-            if sum(job.queue == queue for job in self.leased()) >= limit
+            if len({(j.lease.node, j.lease.slot) for j in self.leased() if j.lease and j.queue == queue}) >= limit
         }
         return [
             job
             for job in self.jobs.values()
             if job.state is State.PENDING and job.lease is None
             and job.queue not in full and not self._barred(job)
+            and not self._locked_out(job) and not self._sleeps(job)
         ]
 
     def started(self, job: ModelJob) -> None:
         assert job.lease is not None
         job.lease.started = True
 
-    def recorded(self, job: ModelJob, outcome: Outcome, *, retryable: bool = True, delay_s: float = 0) -> None:
+    def recorded(
+        self, job: ModelJob, outcome: Outcome, *, retryable: bool = True, delay_s: float = 0, lane: bool = False
+    ) -> None:
         assert job.lease is not None
         job.lease = None
         unborn, job.unborn = job.unborn, []
@@ -110,9 +124,14 @@ class Model:
         if self._wished(job) and (unborn or outcome not in PASSED):
             self._settle(job, State.CANCELLED)  # its children would have to run for it to be done
         elif outcome in PASSED:
+            self._stirs(job)
             self._born(unsent)  # nothing ties them to this job
             self._passed(job, outcome, unborn)
         else:
+            if lane:
+                self.asleep[(job.type, job.stage or "")] = self.now_us + round(delay_s * 1e6)
+            elif outcome is not Outcome.RETURNED:
+                self._stirs(job)
             self._not_passed(job, outcome, retryable, delay_s)
         self._drain()
 
@@ -124,6 +143,8 @@ class Model:
             began, job.lease, job.unborn, job.unsent = job.lease.started, None, [], []
             job.interruptions += began
             spec = self.types[job.type]
+            if began and not self._wished(job):
+                self._stirs(job)
             if self._wished(job):
                 self._settle(job, State.CANCELLED)
             elif began and job.interruptions >= spec.poison_after:
@@ -243,6 +264,28 @@ class Model:
     def _rest(self, job: ModelJob, seconds: float) -> None:
         job.state, job.wake_us = State.SCHEDULED, self.now_us + round(seconds * 1e6)
 
+    # --- rules: locks, and stages that sleep ----------------------------------------------
+
+    def _locked_out(self, job: ModelJob) -> bool:
+        """Whether another has the lock that its stage must have."""
+        others = (other for other in self.jobs.values() if other.place == job.place and other is not job)
+        return bool(self._spec(job).locks) and any(
+            other.keeps or (other.lease and self._spec(other).locks) for other in others
+        )
+
+    def _sleeps(self, job: ModelJob) -> bool:
+        until_us = self.asleep.get((job.type, job.stage or ""))
+        if until_us is None:
+            return False
+        probes = any((j.type, j.stage) == (job.type, job.stage) for j in self.leased())
+        return probes or until_us > self.now_us
+
+    def _stirs(self, job: ModelJob) -> None:
+        """An attempt of its stage has run: if it was the probe, the others go on."""
+        lane = (job.type, job.stage or "")
+        if self.asleep.get(lane, self.now_us + 1) <= self.now_us:
+            del self.asleep[lane]
+
     # --- rules: where a job belongs -------------------------------------------------------
 
     def _born(self, made: Sequence[ModelJob]) -> None:
@@ -288,7 +331,7 @@ class Model:
             self._place(job)
 
     def _settle(self, job: ModelJob, state: State, because: str | None = None) -> None:
-        job.state, job.because, job.wish = state, because, False
+        job.state, job.because, job.wish, job.keeps = state, because, False, False
         job.wake_us = job.waits = None
         if state is State.COMPLETED:
             job.stage = None
@@ -394,6 +437,8 @@ class Model:
             child.superseded = child.superseded or child.birth_stage in behind
 
     def _open(self, job: ModelJob) -> None:
+        if job.key is not None and self.key_owner(job.key) not in (None, job):
+            raise Refusal
         following = self._next(job)
         if following is None:
             if not self._again(job) and not self._bad_children(job):
@@ -456,7 +501,7 @@ class Model:
 
     def _bury(self, job: ModelJob) -> None:
         held, was = job.state is State.HELD, job.state
-        job.state, job.waits = State.DELETED, None
+        job.state, job.waits, job.keeps = State.DELETED, None, False
         if was is State.COMPLETED:
             for known in self.jobs.values():
                 for needer in (known, *known.unborn, *known.unsent):

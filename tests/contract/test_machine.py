@@ -4,6 +4,8 @@
 """
 
 import sys
+from collections import Counter
+from collections.abc import Collection
 from contextlib import ExitStack
 
 import pytest
@@ -19,7 +21,7 @@ from hypothesis.stateful import (
 )
 
 from longer import LONG
-from spinney.model.errors import SpinneyError
+from spinney.model.errors import DuplicateKey, SpinneyError
 from spinney.model.jobs import Filter, Lease
 from spinney.model.outcomes import Outcome
 from spinney.model.states import SETTLED, State, lawful
@@ -28,7 +30,7 @@ from spinney.model.types import QueueSpec
 from .conftest import PLACES
 from .memory_jobs import ModelJob, Refusal
 from .memory_model import Model
-from .words import Clock, Node, Site, kind, stage
+from .words import Clock, Node, Site, kind, locked, stage
 
 TYPES = (
     kind("one", "work"),
@@ -39,12 +41,18 @@ TYPES = (
     kind("line", "expand", "merge", serial=True, children="settled"),
     kind("fragile", "work", on_lost="orphan"),
 )
+LOCKED = (
+    kind("locked", stage("work", locks=locked("place:{place}"))),
+    kind("keeper", stage("work", locks=locked("place:{place}", until="job")), "after"),
+)
 QUEUES = (QueueSpec(name="free"), QueueSpec(name="narrow", limit=2, sharing="none"))
 MENDABLE = (State.FAILED, State.CANCELLED, State.ORPHANED, State.HELD)
 NAMES = st.sampled_from([t.name for t in TYPES] + ["parent", "batch", "line"])
 LEAVES = st.sampled_from(["one", "tenacious", "three", "parent", "fragile"])
 SLOTS = 3
 """Slots of each of the two nodes."""
+AHEAD = 2
+"""So many jobs a slot is given in an exchange."""
 ENDS = st.lists(st.sampled_from([Outcome.OK] * 4 + [Outcome.ERROR]), min_size=SLOTS, max_size=SLOTS)
 MANY = 10
 """So many open jobs are enough to begin with: what matters is how far they get."""
@@ -63,8 +71,8 @@ class JobLife(RuleBasedStateMachine):
         self.clock = Clock()
         self.store = self.place.enter_context(PLACES[self.opener]())()
         self.site = Site(self.store, self.clock)
-        self.site.knows(*TYPES, queues=QUEUES)
-        self.model = Model({t.name: t for t in TYPES}, {"narrow": 2})
+        self.site.knows(*TYPES, *LOCKED, queues=QUEUES)
+        self.model = Model({t.name: t for t in (*TYPES, *LOCKED)}, {"narrow": 2})
         self.model.now_us = self.clock.now_us
         self.nodes = [self.site.node(f"n{i}", SLOTS) for i in range(2)]
         self.leases: dict[int, Lease] = {}
@@ -86,22 +94,50 @@ class JobLife(RuleBasedStateMachine):
     @precondition(lambda self: sum(job.open for job in self.model.jobs.values()) < MANY)
     @rule(
         of=NAMES, n=st.integers(1, 2), queue=st.sampled_from(["free", "narrow"]),
-        priority=st.sampled_from([10, 50]), delay_s=st.sampled_from([None, None, None, 2]), data=st.data(),
+        priority=st.sampled_from([10, 50]), delay_s=st.sampled_from([None, None, None, 2]),
+        share=st.sampled_from([None, "ann", "bob"]), data=st.data(),
     )
     def submit(
-        self, of: str, n: int, queue: str, priority: int, delay_s: int | None, data: st.DataObject
+        self, of: str, n: int, queue: str, priority: int, delay_s: int | None, share: str | None, data: st.DataObject
     ) -> None:
         needs = data.draw(st.lists(st.sampled_from(self._ids()), max_size=2, unique=True)) if self._ids() else []
         needs = [n for n in needs if self.model.jobs[n].state is not State.DELETED]
         at_us = None if delay_s is None else self.clock.now_us + delay_s * 1_000_000
-        ids = self.site.submit(of, n=n, queue=queue, priority=priority, needs=tuple(needs), at_us=at_us)
+        ids = self.site.submit(
+            of, n=n, queue=queue, priority=priority, needs=tuple(needs), at_us=at_us, share=share
+        )
         self.model.submitted([self.model.new(i, of, None, queue, priority, needs, at_us) for i in ids])
+
+    @precondition(lambda self: sum(job.open for job in self.model.jobs.values()) < MANY)
+    @rule(of=st.sampled_from(["locked", "locked", "keeper"]), n=st.integers(1, 3), place=st.integers(1, 2))
+    def submit_with_a_lock(self, of: str, n: int, place: int) -> None:
+        ids = self.site.submit(of, *[{"place": place}] * n, queue="free", priority=50)
+        made = [self.model.new(i, of, None, "free", 50) for i in ids]
+        for job in made:
+            job.place = place
+        self.model.submitted(made)
+
+    @precondition(lambda self: sum(job.open for job in self.model.jobs.values()) < MANY)
+    @rule(of=st.sampled_from(["one", "three"]), key=st.sampled_from("ab"), forever=st.booleans())
+    def submit_with_a_key(self, of: str, key: str, forever: bool) -> None:
+        owner = self.model.key_owner(key)
+        if owner is not None:
+            with pytest.raises(DuplicateKey) as refusal:
+                self.site.submit_one(of, keys=(key,), forever=forever)
+            assert refusal.value.job_id == owner.id
+            return
+        made = self.model.new(
+            self.site.submit_one(of, keys=(key,), forever=forever, queue="free", priority=50), of, None, "free", 50
+        )
+        made.key, made.forever = key, forever
+        self.model.submitted([made])
 
     @precondition(lambda self: self.leases)
     @rule(of=LEAVES, n=st.integers(1, 3), data=st.data())
     def spawn(self, of: str, n: int, data: st.DataObject) -> None:
-        lease, _ = self._some_lease(data)
-        self._spawn(lease, of, n)
+        lease, job = self._some_lease(data)
+        if job.key is None:  # what it means for a parent that its key has gone is not told here
+            self._spawn(lease, of, n)
 
     def _spawn(self, lease: Lease, of: str, n: int) -> None:
         job = self.model.jobs[lease.job_id]
@@ -126,17 +162,18 @@ class JobLife(RuleBasedStateMachine):
     @rule(priority=st.sampled_from([10, 50]), data=st.data())
     def prioritise(self, priority: int, data: st.DataObject) -> None:
         lease, job = self._some_lease(data)
-        self.site.store.prioritise(lease.job_id, lease.fence, priority)
-        self.model.prioritised(job, priority)
+        if job.place is None:  # who waits for a lock is asked by priority
+            self.site.store.prioritise(lease.job_id, lease.fence, priority)
+            self.model.prioritised(job, priority)
 
     # --- attempts -------------------------------------------------------------------------
 
-    @rule(which=st.integers(0, 1), slots=st.integers(1, SLOTS))
-    def claim(self, which: int, slots: int) -> None:
+    @rule(which=st.integers(0, 1), slots=st.integers(1, SLOTS), ahead=st.sampled_from([1, 1, 3]))
+    def claim(self, which: int, slots: int, ahead: int) -> None:
         node = self.nodes[which]
-        asked = min(slots, len(node.free()))
-        leases = self.site.claim(node, slots)
-        self._judge(leases, node, asked)
+        free = node.free()[:slots]
+        leases = self.site.claim(node, slots, jobs=ahead, run_us=10.0)
+        self._judge(leases, node, free, ahead)
 
     @precondition(lambda self: self.leases)
     @rule(data=st.data())
@@ -153,15 +190,29 @@ class JobLife(RuleBasedStateMachine):
                 Outcome.ERROR, Outcome.ERROR, Outcome.DEFER, Outcome.HOLD, Outcome.FINISH, Outcome.RETURNED,
             ]
         ),
-        retryable=st.booleans(),
-        data=st.data(),
+        retryable=st.booleans(), data=st.data(),
     )
     def record(self, outcome: Outcome, retryable: bool, data: st.DataObject) -> None:
+        lease, _ = self._some_lease(data)
+        times = {"started_us": 0, "ended_us": 0} if outcome is Outcome.RETURNED else {}
+        self._record(lease, outcome, retryable=retryable, delay_s=2.0, **times)
+
+    @precondition(lambda self: self.leases)
+    @rule(delay_s=st.sampled_from([1.0, 5.0]), data=st.data())
+    def put_the_stage_to_sleep(self, delay_s: float, data: st.DataObject) -> None:
         lease, job = self._some_lease(data)
-        answer = self.site.record(lease, outcome, retryable=retryable, delay_s=2.0)
+        if job.place is None:  # one that waits in a sleeping stage has its lock kept for it, which is not told here
+            self._record(lease, Outcome.DEFER, delay_s=delay_s, lane=True)
+
+    def _record(
+        self, lease: Lease, outcome: Outcome, *, delay_s: float, retryable: bool = True, lane: bool = False,
+        **times: int,
+    ) -> None:
+        answer = self.site.record(lease, outcome, retryable=retryable, delay_s=delay_s, lane=lane, **times)
         assert answer.refused == []
         self._lost(lease)
-        self.model.recorded(job, outcome, retryable=retryable, delay_s=2.0)
+        job = self.model.jobs[lease.job_id]
+        self.model.recorded(job, outcome, retryable=retryable, delay_s=delay_s, lane=lane)
 
     @rule(of=LEAVES, n=st.integers(0, 2), outcomes=ENDS)
     def first_node_works(self, of: str, n: int, outcomes: list[Outcome]) -> None:
@@ -178,23 +229,25 @@ class JobLife(RuleBasedStateMachine):
         self.time_passes(1)
 
     def _work(self, node: Node, of: str, n: int, outcomes: list[Outcome]) -> None:
-        """What a busy node does: everything it has ends and as much is claimed, in one exchange."""
-        ended = [lease for lease in self.leases.values() if lease.fence in node.busy]
+        """What a busy node does: what it has ends, goes on in its slot where it may, and as much is claimed, in one
+        exchange."""
+        ended = [lease for lease in self.leases.values() if lease.fence in node.busy][: len(outcomes)]
         for lease in ended:
             if lease.stage == "expand" and n:
                 self._spawn(lease, of, n)
         records = [
-            self.site.entry(lease, outcome, retryable=False)
+            self.site.entry(lease, outcome, retryable=False, keep=True)
             for lease, outcome in zip(ended, outcomes, strict=False)
         ]
         for lease in ended:
             del node.busy[lease.fence]
             self._lost(lease)
-        answer = self.site.exchange(records, self.site.want(node))
+        free = node.free()
+        answer = self.site.exchange(records, self.site.want(node, jobs=AHEAD, run_us=10.0))
         assert answer.refused == []
         for record in records:
             self.model.recorded(self.model.jobs[record.job_id], record.outcome, retryable=False)
-        self._judge(answer.leases, node, SLOTS)
+        self._judge(answer.leases, node, free, AHEAD, went_on=[record.job_id for record in records])
 
     @precondition(lambda self: self.stale)
     @rule(outcome=st.sampled_from([Outcome.OK, Outcome.ERROR]), data=st.data())
@@ -270,7 +323,8 @@ class JobLife(RuleBasedStateMachine):
         assert [job.id for job in stored] == sorted(self.model.jobs), "nothing is lost, nothing made up"
         for job in stored:
             told = self.model.jobs[job.id]
-            shown = State.PENDING if job.waits_for == "serial" else job.state
+            in_line = job.waits_for is not None and job.waits_for.startswith(("serial", "lock:"))
+            shown = State.PENDING if in_line else job.state
             assert shown is told.shown, f"job {job.id} ({job.type}): {job.state}, the model says {told.shown}"
             if told.state is not State.DELETED:
                 self._compare(job, told)
@@ -319,12 +373,17 @@ class JobLife(RuleBasedStateMachine):
         del self.leases[lease.fence]
         self.stale.append(lease)
 
-    def _judge(self, leases: list[Lease], node: Node, asked: int) -> None:
-        assert len({lease.slot for lease in leases}) == len(leases) <= asked
+    def _judge(
+        self, leases: list[Lease], node: Node, free: list[int], ahead: int = 1, went_on: Collection[int] = ()
+    ) -> None:
+        slots = {lease.slot for lease in leases}
+        given = Counter(lease.slot for lease in leases if lease.job_id not in went_on)
+        assert given.keys() <= set(free)
+        assert max(given.values(), default=0) <= ahead
         self.model.claimed(leases, node.id)
         self.leases |= {lease.fence: lease for lease in leases}
         left = self.model.claimable()
-        assert len(leases) == asked or not left, f"a slot idles while {left[0].id} could use it"
+        assert slots >= set(free) or not left, f"a slot idles while {left[0].id} could use it"
         last = max((self.model.jobs[lease.job_id].priority for lease in leases), default=0)
         assert all(job.priority >= last for job in left), "strict priority"
 
@@ -354,8 +413,9 @@ class JobLife(RuleBasedStateMachine):
             for job in [j for j in self.model.jobs.values() if j.state is State.HELD]:
                 self.release_one(job)
             node = self.nodes[0]
+            free = node.free()
             leases = self.site.claim(node)
-            self._judge(leases, node, SLOTS)
+            self._judge(leases, node, free)
             for lease in leases:
                 self.site.pass_(lease)
                 self._lost(lease)
