@@ -5,6 +5,7 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
 from rich.console import Console
 from rich.live import Live
 
@@ -30,12 +31,33 @@ def test_the_live_picture_has_a_bar_the_counts_and_what_runs(shell: Shell) -> No
     console = Console(file=out, force_terminal=True, width=100, legacy_windows=False)
 
     with Live(console=console, auto_refresh=False, transient=False) as live:
-        waiting._Live(live).update({"running": 1, "completed": 3}, [job], last=False)
+        waiting._Live(live).update({"running": 1, "completed": 3}, [job], [], last=False)
         live.refresh()
 
     lines = [line for line in out.getvalue().splitlines() if line.strip()]
     assert any(line.rstrip().endswith("3 of 4 settled: 3 completed; 1 running") for line in lines)
     assert "1 double double 50% half\\x1b[2J" in out.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("hold", "said"),
+    [(False, "1 double pending: no node is running"), (True, "1 double held: hold 1 on job 1 by ann: not yet")],
+)
+def test_what_does_not_go_on_by_itself_is_told_to_who_waits(shell: Shell, hold: bool, said: str) -> None:
+    shell.ok("submit", "double", "-p", "n=1")
+    if hold:
+        shell.ok("hold", "1", "--reason", "not yet", "--by", "ann")
+
+    waits = shell.start("wait", "1")
+    try:
+        assert waits.stdout is not None
+        told = [waits.stdout.readline(), waits.stdout.readline()]
+    finally:
+        waits.kill()
+        waits.communicate()
+
+    assert told[0].startswith("0 of 1 settled; 1 ")
+    assert told[1].strip().startswith(said), told
 
 
 def test_nothing_is_waited_for_twice(shell: Shell, tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Protocol
 
 from spinney.cli import showing
+from spinney.cli.unserved import teller
 from spinney.model.jobs import Filter, Job
 from spinney.model.states import SETTLED, State
 
@@ -30,7 +31,10 @@ LOOKED_AT = 500
 class Picture(Protocol):
     """Where progress is shown."""
 
-    def update(self, counts: Mapping[str, int], running: Sequence[Job], *, last: bool) -> None: ...
+    def update(
+        self, counts: Mapping[str, int], running: Sequence[Job], stuck: Sequence[str], *, last: bool
+    ) -> None:
+        """``stuck``: which do not go on by themselves, and why."""
 
 
 def wait_for(look: "Looking", jobs: Sequence[int], *, json: bool = False) -> bool:
@@ -39,14 +43,14 @@ def wait_for(look: "Looking", jobs: Sequence[int], *, json: bool = False) -> boo
     ``json``: the jobs as lines of JSON, and what people see of the waiting on stderr.
     """
     out = showing.console(stderr=json)
-    line = _Line(look, jobs)
+    line, stuck = _Line(look, jobs), _Stuck(look)
     with _picture(out) as picture:
         while True:
             begun = time.monotonic()
             # Looked at first: what is counted after it is at least as new.
             settled = line.look()
             counts, running = _below(look, line.last) if len(jobs) <= COUNTED_TREES else (line.counts(), [])
-            picture.update(counts, running, last=settled)
+            picture.update(counts, running, stuck.among(line.last), last=settled)
             if settled:
                 break
             time.sleep(max(getattr(look, "look_s", LOOK_S), REST * (time.monotonic() - begun)))
@@ -91,6 +95,26 @@ class _Line:
     @property
     def all_completed(self) -> bool:
         return self._ended[State.COMPLETED] == len(self._jobs)
+
+
+class _Stuck:
+    """Who waits sees nothing happen: which of the jobs wait for people, for a node that knows their type or for a
+    release, and what they say."""
+
+    def __init__(self, look: "Looking") -> None:
+        self._look, self._said, self._at = look, list[str](), float("-inf")
+
+    def among(self, jobs: Sequence[Job]) -> Sequence[str]:
+        """Looked up every other second: it takes several questions."""
+        aside = [job for job in jobs if job.state in (State.PENDING, State.HELD)][:SHOWN_RUNNING]
+        now = time.monotonic()
+        if not aside:
+            return ()
+        if now - self._at >= LINE_EVERY_S:
+            tell = teller(self._look.store, aside)
+            self._said = [showing.safe(f"  {j.id} {j.type} {j.state}: {tell(j)}") for j in aside if tell(j)]
+            self._at = now
+        return self._said
 
 
 def _below(look: "Looking", jobs: Sequence[Job]) -> tuple[dict[str, int], list[Job]]:
@@ -138,8 +162,10 @@ class _Lines:
     def __init__(self, out: "Console") -> None:
         self._out, self._said, self._at = out, "", float("-inf")
 
-    def update(self, counts: Mapping[str, int], running: Sequence[Job], *, last: bool) -> None:
-        text, now = summary(counts), time.monotonic()
+    def update(
+        self, counts: Mapping[str, int], running: Sequence[Job], stuck: Sequence[str], *, last: bool
+    ) -> None:
+        text, now = "\n".join([summary(counts), *stuck]), time.monotonic()
         if text != self._said and (last or now - self._at >= LINE_EVERY_S):
             self._out.print(text)
             self._said, self._at = text, now
@@ -154,7 +180,9 @@ class _Live:
         assert isinstance(live, Live)
         self._live = live
 
-    def update(self, counts: Mapping[str, int], running: Sequence[Job], *, last: bool) -> None:
+    def update(
+        self, counts: Mapping[str, int], running: Sequence[Job], stuck: Sequence[str], *, last: bool
+    ) -> None:
         from rich.console import Group
         from rich.padding import Padding
         from rich.progress_bar import ProgressBar
@@ -162,7 +190,8 @@ class _Live:
 
         whole = sum(n for state, n in counts.items() if state != State.DELETED)
         ended = sum(n for state, n in counts.items() if state in SETTLED and state != State.DELETED)
-        lines = [Text(_running_line(job), style="dim", no_wrap=True, overflow="ellipsis") for job in running]
+        said = [*map(_running_line, running), *stuck]
+        lines = [Text(text, style="dim", no_wrap=True, overflow="ellipsis") for text in said]
         bar = ProgressBar(total=max(1, whole), completed=ended, width=60)
         # The padding ends the bar's line, which it does not do itself.
         self._live.update(Group(Padding(bar), Text(summary(counts)), *lines))
