@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from server.conftest import World
+from spinney.model import remarks
 from spinney.server.ui import output
 
 
@@ -62,6 +63,16 @@ def test_given_more_was_written_then_it_is_told_from_where_the_page_stands(world
     text, go_on, more = output.more(world.control(), job, world.folders, fence=fence, stream="stdout", start=6)
 
     assert (text, go_on, more) == ("second\n", 13, False)
+
+
+def test_given_output_was_lost_then_the_page_says_so_and_not_that_there_was_none(world: World) -> None:
+    job = world.submit()
+    world.site.pass_(world.site.run(job), remark=remarks.lost(12, "No space left on device"))
+
+    page = world.client("admin").get(f"/jobs/{job}/output", headers={"Accept": "text/html"}).text
+
+    assert "Some of its output was lost (12 bytes: No space left on device)." in page
+    assert "It has written nothing" not in page
 
 
 def test_given_a_folder_then_its_names_are_listed_without_the_engines_own(world: World, tmp_path: Path) -> None:
