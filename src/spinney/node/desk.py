@@ -12,12 +12,13 @@ from operator import itemgetter
 from typing import Protocol
 
 from spinney.model.jobs import Exchange, LaneWant, Lease, Record, SlotWant, Want
+from spinney.model.named import named
 from spinney.model.outcomes import PASSED, Outcome
 from spinney.node.crew import Crew, Worker
 from spinney.node.executors.child import Exit
 from spinney.node.lanes import Lane, Lanes
 from spinney.node.lists import messages
-from spinney.node.records import Row, made, passed, said_more
+from spinney.node.records import Row, passed, said_more
 from spinney.node.slots import Ahead, Slot, Task, backlogged, cold_want
 
 log = logging.getLogger(__name__)
@@ -205,7 +206,7 @@ class Desk:
             expected_us = self._ahead.expected_us(lane)
             slot.held += len(given)
             slot.expected_us += len(given) * expected_us
-            tasks = map(made, repeat(Task), zip(given, repeat(lane), repeat(slot), repeat(expected_us)))
+            tasks = named(Task, zip(given, repeat(lane), repeat(slot), repeat(expected_us)))
             worker.held.update(zip([lease[1] for lease in given], tasks, strict=True))
             rows: list[Row] = [
                 (job_id, fence, attempt, params, parent_id, root_id)

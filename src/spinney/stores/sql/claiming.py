@@ -251,10 +251,8 @@ class Claim:
             "delete from ready where lane = ? and priority = ? and share = ? and position >= ? and position <= ?",
             [(lane.id, priority, share, low(lane.id, priority, share), at) for share, at in last.items()],
         )
-        add = self._given.add
-        for slot, (_, job_id, lane_id, share) in zip(mine, taken, strict=False):
-            add(slot, lane_id, share, job_id)
-            budget[slot] -= run_us
+        for slot, jobs in self._given.add_all(lane.id, mine, taken).items():
+            budget[slot] -= jobs * run_us
         if self.registry.queue(lane.queue).limit is not None:
             self._occupied(lane.queue).update((self.want.node_id, slot) for slot in mine[: len(taken)])
         self._served_last(lane.queue, taken[-1][3])
@@ -434,8 +432,9 @@ def _tickets(slots: list[SlotBudget]) -> list[int]:
     tickets: list[int] = []
     left = [(slot, jobs) for slot, jobs, us in slots if jobs > 0 and us > 0]
     while left:
-        tickets += [slot for slot, _ in left]
-        left = [(slot, jobs - 1) for slot, jobs in left if jobs > 1]
+        rounds = min(jobs for _, jobs in left)
+        tickets += [slot for slot, _ in left] * rounds
+        left = [(slot, jobs - rounds) for slot, jobs in left if jobs > rounds]
     return tickets
 
 

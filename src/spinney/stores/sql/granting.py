@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import orjson
 
 from spinney.model.jobs import Lease, Want
+from spinney.model.named import named
 from spinney.stores.sql import locks
 from spinney.stores.sql.database import Tx
 from spinney.stores.sql.registry import Registry
@@ -45,7 +46,7 @@ def grant(
                 (job_id, fence + at, slot, lane.type, lane.stage, attempt, params, parent_id, root_id)
                 for job_id, at, slot, attempt, params, parent_id, root_id in rows
             ]
-        granted = list(map(Lease._make, found))
+        granted = list(named(Lease, found))
         if needs_locks:
             for lease in granted:
                 locks.fence_claimed(tx, lease.job_id, lease.fence)

@@ -83,6 +83,17 @@ class Given:
         self.jobs.setdefault((slot, lane_id), []).append(job_id)
         self.holds.setdefault(lane_id, {}).setdefault(share, set()).add(slot)
 
+    def add_all(self, lane_id: int, slots: Sequence[int], taken: Sequence[Candidate]) -> Mapping[int, int]:
+        """Each of a lane's candidates to the slot in its place; returns how many each slot got."""
+        numbers = Counter(slots[: len(taken)])
+        mine = {slot: self.jobs.setdefault((slot, lane_id), []) for slot in numbers}
+        for slot, candidate in zip(slots, taken, strict=False):
+            mine[slot].append(candidate[1])
+        holds = self.holds.setdefault(lane_id, {})
+        for slot, share in set(zip(slots, [candidate[3] for candidate in taken], strict=False)):
+            holds.setdefault(share, set()).add(slot)
+        return numbers
+
 
 class Withholding:
     """Keeps what a hold covers from being claimed before a sweep has come to it: a few are made held by the
