@@ -42,7 +42,8 @@ LOG_BYTES = 16 * 2**20
 """A worker's log starts anew when it is that long."""
 
 _READ_BYTES = 2 * 2**20
-"""More than a pipe holds, so that a read empties it."""
+"""More than a pipe holds, so that a read empties it. Read into a place that is kept: for a new one of that size the
+allocator asks the kernel for pages each time, which costs more than most of what is read."""
 _LOOK_S = 0.05
 """Until bytes that could not be told are looked at again."""
 
@@ -95,6 +96,7 @@ class Pump:
         self._selector = selectors.DefaultSelector()
         self._selector.register(self._bell, selectors.EVENT_READ)
         self._stopping = False
+        self._room = memoryview(bytearray(_READ_BYTES))
         self._thread = threading.Thread(target=self._work, name="pump", daemon=True)
         self._thread.start()
 
@@ -225,7 +227,7 @@ class Pump:
         """Read once and tell whose it is; whether there may be more."""
         page = stream.child.page
         before = page.fence()
-        data = _read(stream, page)
+        data = _read(stream, page, self._room)
         after = page.fence()
         if data:
             parts, stream.unmarked = marks.split(stream.unmarked + data, stream.child.start)
@@ -314,15 +316,15 @@ def _remark(child: _Child, fence: int) -> str | None:
     return None if losses is None else remarks.lost(sum(loss.size_bytes for loss in losses), losses[0].why)
 
 
-def _read(stream: _Stream, page: Page) -> bytes | None:
+def _read(stream: _Stream, page: Page, room: memoryview) -> bytes | None:
     """What is in the pipe; None: nothing now, empty: nobody can write any more. The order of the
     three cells is what ``marks`` relies on."""
     at = CELL_PUMP + 2 * stream.number
     page.cells[at] = 1
     try:
-        data = os.read(stream.fd, _READ_BYTES)
-        page.cells[at + 1] += len(data)
-        return data
+        size = os.readv(stream.fd, [room])
+        page.cells[at + 1] += size
+        return bytes(room[:size])
     except BlockingIOError:
         return None
     finally:

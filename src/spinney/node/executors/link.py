@@ -5,9 +5,7 @@ import socket
 from collections.abc import Callable
 from typing import Any
 
-from spinney.node.executors.wire import Decoder, pack
-
-_READ_BYTES = 256 * 2**10
+from spinney.node.executors.wire import READ_BYTES, Decoder, pack
 
 
 class Link:
@@ -60,7 +58,7 @@ class Link:
         """Read once; whether there may be more. An end of the stream is left to whoever watches the
         process: a descendant may hold the socket longer, or close it earlier."""
         try:
-            data = self._sock.recv(_READ_BYTES)
+            data = self._sock.recv(READ_BYTES)
         except (BlockingIOError, InterruptedError):
             return False
         except ConnectionError:

@@ -17,7 +17,9 @@ LIMIT_BYTES = 64 * 2**20
 """The longest message. Lists are cut long before; what exceeds it is a mistake or an attack."""
 
 _HEAD_BYTES = 4
-_READ_BYTES = 256 * 2**10
+READ_BYTES = 64 * 2**10
+"""Read at once. For more the allocator asks the kernel for pages each time, which costs several times what reading a
+message does (31 instead of 6 us for 20 kB, 17 instead of 3 for 200 bytes)."""
 
 
 class WireError(SpinneyError):
@@ -80,7 +82,7 @@ class Channel:
         """The next message; None when the other side is gone."""
         while not self._inbox:
             try:
-                data = self._sock.recv(_READ_BYTES)
+                data = self._sock.recv(READ_BYTES)
             except ConnectionError:
                 return None
             if not data:
