@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks import claims, cluster, fairness, holds, ingest, latency, reading, serving, throughput
-from benchmarks.place import fsync_ms
+from benchmarks.place import fsync_ms, loop_s
 
 CASES = {
     "bulk submit": throughput.bulk_submit,
@@ -48,7 +48,8 @@ def main(names: list[str]) -> int:
         machine = {
             "python": platform.python_version(),
             "sqlite": sqlite3.sqlite_version,
-            "fdatasync of 4 kB, ms": fsync_ms(Path(folder)),
+            "fdatasync of 4 kB, ms": round(fsync_ms(Path(folder)), 3),
+            "empty loop of 10,000,000, s": round(loop_s(), 2),
             "time": time.strftime("%Y-%m-%d %H:%M"),
         }
     table = Table("case", "figure", "value", title=", ".join(f"{k} {v}" for k, v in machine.items()))

@@ -123,6 +123,14 @@ def percentile(values: Sequence[float], share: float) -> float:
     return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
 
 
+def loop_s(rounds: int = 10_000_000) -> float:
+    """How long so many turns of an empty loop take: by it figures of different days and machines can be compared."""
+    begun = time.perf_counter()
+    for _ in range(rounds):
+        pass
+    return time.perf_counter() - begun
+
+
 def fsync_ms(folder: Path, rounds: int = 200) -> float:
     """Median time of appending 4 kB and syncing it: what one durable commit must cost on this disk."""
     taken = []
