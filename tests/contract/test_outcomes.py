@@ -6,7 +6,7 @@ from spinney.model.outcomes import Outcome
 from spinney.model.states import State
 from spinney.model.types import Backoff
 
-from .words import Site, kind, stage
+from .words import Site, kind, locked, stage
 
 PATIENT = kind("patient", stage("work", max_attempts=9), "then")
 
@@ -323,6 +323,17 @@ def test_one_job_probes_for_a_stage_whose_jobs_are_in_several_queues(site: Site,
     (probe,) = claims[0]
     site.pass_(probe)
     assert {lease.job_id for lease in site.claim()} | {probe.job_id} == {first, first + 1, *beside}
+
+
+def test_who_finds_its_lock_taken_is_no_probe_and_bars_none(site: Site) -> None:
+    site.knows(kind("holder", stage("work", locks=locked("receiver:{serno}"))))
+    first = site.submit_one("locked", {"serno": "A"})
+    site.record(site.run(first), Outcome.DEFER, delay_s=60.0, lane=True)
+    site.run(site.submit_one("holder", {"serno": "A"}, queue="before"))  # so that the first's queue is next
+    free = site.submit_one("locked", {"serno": "B"}, queue="later")
+    site.later(60)
+
+    assert [lease.job_id for lease in site.claim()] == [free]
 
 
 def test_a_probe_that_passes_lets_the_others_go_on(site: Site) -> None:

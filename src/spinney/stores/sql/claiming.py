@@ -353,12 +353,12 @@ class Claim:
         while supply and self._has_room(queue, slot):
             candidate = supply.pop()
             lane = self.registry.lanes[candidate[2]]
-            if lane.probing:
-                if (probe := (lane.type, lane.stage)) in self._probed:
-                    self.starved = True
-                    continue
-                self._probed.add(probe)
+            if lane.probing and (lane.type, lane.stage) in self._probed:
+                self.starved = True
+                continue
             if not self._wish(lane).locks or self._locks_free(priority, candidate, lane):
+                if lane.probing:  # only now: who waits for a lock probes nothing, and another may
+                    self._probed.add((lane.type, lane.stage))
                 return candidate
         return None
 
