@@ -111,6 +111,36 @@ def test_a_nudger_reads_a_directory_again_only_when_it_has_changed(
     nudger.close()
 
 
+def test_a_nudger_finds_who_came_within_the_same_second(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    second = 1_700_000_000_000_000_000
+    nudger = Nudger(tmp_path)
+    with bound(tmp_path, socket_name("one", 1)), bound(tmp_path, socket_name("two", 1)) as two:
+        hidden = tmp_path.parent / "hidden"
+        (tmp_path / socket_name("two", 1)).rename(hidden)
+        os.utime(tmp_path, ns=(second, second))
+        monkeypatch.setattr(nudge.time, "time_ns", lambda: second + 500_000_000)
+        nudger.nudge_rest()
+        assert _nudges(two) == 0
+        hidden.rename(tmp_path / socket_name("two", 1))
+        os.utime(tmp_path, ns=(second, second))  # as a file system has it that knows no parts of a second
+        nudger.nudge_rest()
+        assert _nudges(two) == 1
+    nudger.close()
+
+
+def test_a_nudger_wakes_all_again_whom_it_woke_for_nothing(tmp_path: Path) -> None:
+    nudger = Nudger(tmp_path)
+    with bound(tmp_path, socket_name("one", 1)) as one:
+        nudger.nudge_rest()
+        nudger.nudge_known()  # for a commit that failed
+        nudger.close()
+        assert _nudges(one) == 2
+        nudger.nudge_known()
+        nudger.nudge_rest()
+        assert _nudges(one) == 1
+    nudger.close()
+
+
 def test_a_nudger_reaches_long_paths_and_needs_no_directory(tmp_path: Path) -> None:
     missing = Nudger(tmp_path / "missing")
     missing.nudge_known()

@@ -21,8 +21,9 @@ _PREFIX, _SUFFIX = "nudge-", ".sock"
 _ADDRESS_BYTES = 107
 """No socket's address is longer; through its directory's descriptor no path is too long."""
 
-_TICK_NS = 100_000_000
-"""More than any file system's times are apart that it can tell."""
+_TICK_NS = 2_000_000_000
+"""More than two times are apart that a file system can tell from each other: where inodes are small it knows whole
+seconds only."""
 
 
 def socket_name(node: str, pid: int) -> str:
@@ -72,8 +73,8 @@ class Nudger:
 
     def nudge_known(self) -> None:
         """Those that were there the last time."""
+        self._nudged = self._known
         if self._sender is not None:
-            self._nudged = self._known
             for name in self._known:
                 _nudge(self._sender, f"{self._run_dir}/{name}")
 
