@@ -332,6 +332,19 @@ def test_behind_another_in_a_workers_list(site: Site) -> None:
     assert "behind 1 job that it runs first" in found.sentence
 
 
+def test_behind_others_of_other_types(site: Site) -> None:
+    node = site.node("a", slots=2, types=TYPES)
+    for n, of in enumerate(("one", "tenacious", "parent")):
+        site.submit(of, n=4, queue=f"queue{n}")
+    given: dict[int, list[Lease]] = {}
+    for lease in site.claim(node, jobs=6, run_us=1.0):
+        given.setdefault(lease.slot, []).append(lease)
+
+    before = {slot: [explain(site, one.job_id).facts.get("before", 0) for one in mine] for slot, mine in given.items()}
+
+    assert before == {0: [0, 1, 2, 3, 4, 5], 1: [0, 1, 2, 3, 4, 5]}
+
+
 def test_the_only_node_that_knows_the_type_was_killed(site: Site) -> None:
     dead = site.node("a", types=TYPES)
     site.clock.forward(150)

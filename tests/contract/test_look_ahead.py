@@ -28,6 +28,23 @@ def test_a_slot_gets_no_more_jobs_than_it_asks(site: Site) -> None:
     assert Counter(lease.slot for lease in leases) == {0: 5, 1: 5}
 
 
+def test_fences_of_a_slot_grow_in_the_order_in_which_it_runs_them(site: Site) -> None:
+    kinds = ("one", "tenacious", "parent")
+    for n, of in enumerate(kinds):
+        site.submit(of, n=10, queue=f"queue{n}")
+    node = site.node("n", slots=4)
+
+    leases = site.claim(node, jobs=6, run_us=1.0)
+
+    assert Counter(lease.slot for lease in leases) == {0: 6, 1: 6, 2: 6, 3: 6}
+    assert {lease.type for lease in leases if lease.slot == 0} == set(kinds)
+    for slot in range(4):
+        fences = [lease.fence for lease in leases if lease.slot == slot]
+        assert fences == sorted(fences)
+    assert len({lease.fence for lease in leases}) == 24
+    assert site.pass_(*leases).refused == []
+
+
 def test_a_queue_at_its_limit_is_given_more_in_the_slots_that_it_has(site: Site) -> None:
     site.knows(queues=[QueueSpec(name="default", limit=2)])
     site.submit(n=50)
