@@ -378,6 +378,26 @@ async def async_writes(job: Job) -> None:
     (job.folder / "file").write_text("kept")
 
 
+@many.stage(isolation="thread")
+def thread_passes() -> None:
+    pass
+
+
+@many.stage(isolation="async")
+async def blocks(file: str = "") -> None:
+    """Hold the event loop up until a file is there, if one is named."""
+    if file:
+        wait_for(file)
+
+
+@many.stage(isolation="async")
+async def wishes_itself_gone_and_writes(job: Job) -> None:
+    task = asyncio.current_task()
+    assert task is not None
+    task.cancel()
+    (job.folder / "file").write_text("kept")
+
+
 program.program(
     "fds",
     [

@@ -1,5 +1,6 @@
 """The host of thread and async stages: many attempts at once, each told apart."""
 
+import asyncio
 import json
 import os
 import signal
@@ -75,6 +76,26 @@ async def test_a_task_is_cancelled_and_cleans_up(host, worker):
     await host.until(lambda: 1 in host.marked)
     assert host.detail(1)["outcome"] == "cancelled"
     assert host.printed(1) == "begun\ncleaned up\n"
+
+
+async def test_a_task_that_is_cancelled_before_it_has_begun_ends(host, worker, tmp_path):
+    # Given a task that cannot begin, because another one holds the event loop up
+    host.give(worker, "blocks", (1, json.dumps({"file": str(tmp_path / "go on")})), type_="many")
+    await host.until(lambda: host.printed(1))
+    host.give(worker, "task_waits", (2, "{}"), type_="many")
+    # When it is cancelled, and the worker has heard of it
+    worker.request_cancel(2)
+    await run(host, worker, "thread_passes", fence=3)
+    (tmp_path / "go on").touch()
+    # Then it has ended as such
+    await host.until(lambda: 2 in host.rows)
+    assert host.detail(2)["outcome"] == "cancelled"
+    assert host.printed(2) == ""
+
+
+async def test_a_wish_that_comes_when_the_stage_is_through_leaves_what_it_did(host, worker):
+    assert await run(host, worker, "wishes_itself_gone_and_writes", fence=5) is None
+    assert (host.folder(5) / "file").read_text() == "kept"
 
 
 async def test_a_task_that_cancels_itself_has_failed(host, worker):

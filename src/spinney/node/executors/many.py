@@ -71,6 +71,7 @@ class Many:
         self._channel, self._asker = channel, ManyAsker(channel)
         self._page, self._marker, self._stages = page, marker, stages
         self._root, self._folders, self._log_name = folder_root, Path(folder_root), log_name
+        self._pid = os.getpid()
         self._helpers = frozenset(p.pid for p in proctree.descendants(os.getpid()))
         self._lock = threading.Lock()
         """Over what runs and what waits."""
@@ -156,29 +157,24 @@ class Many:
 
     def _run_in_thread(self, attempt: _Attempt, runner: Runner) -> None:
         given = attempt.given
-        pid = os.getpid()
         try:
             value = runner(given.params, Job(given, attempt.port, self._stages.types))
             detail = rows.of_value(given.stage, value)
         except BaseException as error:  # noqa: BLE001 - whatever it was, it is that attempt's end
             detail = rows.of_exception(given.stage, error, self._stages.veil(given.type, given.params))
-        if os.getpid() != pid:
-            os._exit(1)  # user code forked, and the child came back to where only the worker may be
-        if has_folder(self._root, given.job_id):
-            detail = synced(detail, self._root, given.job_id, attempt.started_us)
-        self._finish(attempt, detail)
-        self._send_done()
-        self._stop_if_ended()
+        self._leave_fork()
+        self._end_in_thread(attempt, detail)
 
     def _start_tasks(self, begun: list[tuple[_Attempt, Runner]]) -> None:
         for attempt, runner in begun:
             attempt.task = self._loop.create_task(self._run_as_task(attempt, runner), context=attempt.context)
-            if attempt.port.wished:
-                attempt.task.cancel()
 
     async def _run_as_task(self, attempt: _Attempt, runner: Runner) -> None:
         given = attempt.given
         try:
+            if attempt.port.wished:
+                # Not by cancelling the task: one that has not begun would end without a word.
+                raise asyncio.CancelledError
             value = await runner(given.params, Job(given, attempt.port, self._stages.types))
             detail = rows.of_value(given.stage, value)
         except asyncio.CancelledError as error:
@@ -189,15 +185,28 @@ class Many:
         except BaseException as error:  # noqa: BLE001 - as above
             detail = rows.of_exception(given.stage, error, self._stages.veil(given.type, given.params))
         if has_folder(self._root, given.job_id):
-            detail = await self._loop.run_in_executor(
-                self._pool, synced, detail, self._root, given.job_id, attempt.started_us
-            )
+            # The disk may be slow. Nothing is awaited: a cancel that comes now must not break this off.
+            self._pool.submit(self._end_in_thread, attempt, detail)
+            return
         self._finish(attempt, detail)
         if not self._will_send:
             self._will_send = True
             self._loop.call_soon(self._send_of_this_turn)
 
     # --- ending ---------------------------------------------------------------------------
+
+    def _leave_fork(self) -> None:
+        """Where user code forked, and the child came back to where only the worker may be: end it."""
+        if os.getpid() != self._pid:
+            os._exit(1)
+
+    def _end_in_thread(self, attempt: _Attempt, detail: rows.Detail | None) -> None:
+        job_id = attempt.given.job_id
+        if has_folder(self._root, job_id):
+            detail = synced(detail, self._root, job_id, attempt.started_us)
+        self._finish(attempt, detail)
+        self._send_done()
+        self._stop_if_ended()
 
     def _finish(self, attempt: _Attempt, detail: rows.Detail | None) -> None:
         fence = attempt.given.fence
