@@ -398,6 +398,16 @@ async def wishes_itself_gone_and_writes(job: Job) -> None:
     (job.folder / "file").write_text("kept")
 
 
+@many.stage(isolation="async")
+async def forks(how: str = "") -> int:
+    pid = os.fork()
+    if pid:
+        return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])  # noqa: ASYNC222
+    if how == "awaits":
+        await asyncio.sleep(0)
+    return -1
+
+
 program.program(
     "fds",
     [

@@ -98,6 +98,12 @@ async def test_a_wish_that_comes_when_the_stage_is_through_leaves_what_it_did(ho
     assert (host.folder(5) / "file").read_text() == "kept"
 
 
+@pytest.mark.parametrize("how", ["returns", "awaits"])
+async def test_a_fork_of_a_task_does_not_speak_for_the_worker(host, worker, how):
+    assert (await run(host, worker, "forks", json.dumps({"how": how})))["result"] == "1"
+    assert await run(host, worker, "blocks", fence=2) is None
+
+
 async def test_a_task_that_cancels_itself_has_failed(host, worker):
     detail = await run(host, worker, "cancels_itself")
     assert detail["outcome"] == "error"

@@ -184,6 +184,7 @@ class Many:
                 detail = rows.of_error(error, message="the stage cancelled its own task; return or raise Fail instead")
         except BaseException as error:  # noqa: BLE001 - as above
             detail = rows.of_exception(given.stage, error, self._stages.veil(given.type, given.params))
+        self._leave_fork()
         if has_folder(self._root, given.job_id):
             # The disk may be slow. Nothing is awaited: a cancel that comes now must not break this off.
             self._pool.submit(self._end_in_thread, attempt, detail)
