@@ -104,6 +104,20 @@ async def test_a_fork_of_a_task_does_not_speak_for_the_worker(host, worker, how)
     assert await run(host, worker, "blocks", fence=2) is None
 
 
+async def test_what_has_ended_is_told_though_the_event_loop_is_held_up_to_the_end(host, worker, tmp_path):
+    # Given a task that ended in the same turn of the event loop in which another one blocks it for good
+    never = json.dumps({"file": str(tmp_path / "never")})
+    host.give(worker, "blocks", (1, "{}"), (2, never), type_="many")
+    await host.until(lambda: host.printed(2))
+    assert [line.fence for line in worker.running()] == [2]
+    # When the worker is ended, because that one does not hear
+    killing = asyncio.ensure_future(worker.kill_attempt(20))
+    # Then what had ended has been told before the worker is killed
+    await host.until(lambda: 1 in host.rows)
+    os.kill(worker.pid, signal.SIGKILL)
+    await killing
+
+
 async def test_a_task_that_cancels_itself_has_failed(host, worker):
     detail = await run(host, worker, "cancels_itself")
     assert detail["outcome"] == "error"

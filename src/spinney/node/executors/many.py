@@ -273,6 +273,8 @@ class Many:
             self._waiting.clear()
         if back:
             self.send({"back": back})
+        # Its turn may never be over, when a task holds the event loop up.
+        self._send_done()
         self._stop_if_ended()
 
     def _stop_if_ended(self) -> None:
