@@ -104,6 +104,14 @@ async def test_a_fork_of_a_task_does_not_speak_for_the_worker(host, worker, how)
     assert await run(host, worker, "blocks", fence=2) is None
 
 
+async def test_what_has_ended_is_told_while_another_task_holds_the_event_loop_up(host, worker, tmp_path):
+    host.give(worker, "blocks", (1, "{}"), (2, json.dumps({"file": str(tmp_path / "go on")})), type_="many")
+    await host.until(lambda: 1 in host.rows)
+    assert [line.fence for line in worker.running()] == [2]
+    (tmp_path / "go on").touch()
+    await host.until(lambda: 2 in host.rows)
+
+
 async def test_what_has_ended_is_told_though_the_event_loop_is_held_up_to_the_end(host, worker, tmp_path):
     # Given a task that ended in the same turn of the event loop in which another one blocks it for good
     never = json.dumps({"file": str(tmp_path / "never")})

@@ -82,6 +82,10 @@ class ManyAsker:
         with self._lock:
             self._channel.send(message)
 
+    def busy(self) -> bool:
+        """Whether somebody is sending: it may be who asks, if a signal broke in on him."""
+        return self._lock.locked()
+
     def ask(self, fence: int, verb: str, args: dict[str, Any]) -> Any:
         """Ask, wait, and return the answer. Blocks the calling thread: an event loop too, shortly."""
         _require_worker(self._pid)

@@ -344,17 +344,18 @@ class Child:
         self._events.hello(self, told)
 
     def _look_later(self) -> None:
-        if self._timer is None and not self.many:
+        if self._timer is None:
             self._timer = self._loop.call_later(_LOOK_S, self._look)
 
     def _look(self) -> None:
         """A worker keeps the rows of quick attempts back to send many at once. When one behind them
-        then takes long, the page says that more have ended than were reported: fetch them."""
+        then takes long (or holds the event loop up, in a ``--many`` worker), the page says that more have
+        ended than were reported: fetch them."""
         self._timer = None
         if not self.alive or self.outstanding <= 0:
             return
         kept_back = self.page.done() > self._done_rows == self._done_rows_seen
-        recalled = self.page.cells[CELL_RECALL] == self._lists and self.outstanding > 1
+        recalled = not self.many and self.page.cells[CELL_RECALL] == self._lists and self.outstanding > 1
         if kept_back or recalled:
             self._signal(NUDGE)
         self._done_rows_seen = self._done_rows

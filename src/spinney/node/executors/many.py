@@ -4,7 +4,8 @@ The main thread reads the socket. ``thread`` stages have a thread each, from a p
 demand; ``async`` stages are tasks of one event loop in a thread of its own, so that a handle's
 request, which blocks, finds its answer read. Whoever has ended sends its row; those who end
 meanwhile leave theirs to him, and tasks that end in one turn of the event loop send once. A row by
-itself is a message, a change of threads in the supervisor and a transaction.
+itself is a message, a change of threads in the supervisor and a transaction. When a task holds the loop
+up, the supervisor fetches by a signal (``handover.NUDGE``) what has ended.
 
 Weaker than in a worker of one attempt at a time, and why there is that other one: processes that an
 attempt left behind cannot be told from its neighbours' and are ended when nothing else is running;
@@ -109,6 +110,12 @@ class Many:
                 case {"end": _}:
                     self._end()
         self._asker.gone()
+
+    def nudged(self) -> None:
+        """Say what is kept back: a task may hold the event loop up, which was to send it. Called by a signal's
+        handler, in the main thread, anywhere; the supervisor asks again."""
+        if not self._asker.busy():
+            self._send_done()
 
     def terminate(self) -> None:
         """Wish everything cancelled, and have ``run`` return when it has ended. Own thread, please:

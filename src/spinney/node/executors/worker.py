@@ -127,6 +127,7 @@ def _be_many(types: "Mapping[str, JobType]", given: Handover, channel: Channel) 
         # A thread, because the handler may have interrupted whoever holds the host's lock.
         threading.Thread(target=many.terminate, name="terminate", daemon=True).start()
 
+    signal.signal(NUDGE, lambda *_: many.nudged())
     on_term(terminate)
     many.run()
     if terminated.is_set():
