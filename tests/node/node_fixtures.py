@@ -15,7 +15,7 @@ import pytest
 
 from new_store import new_store
 from spinney.model.jobs import Attempt, Filter, Job, NodeInfo, Submission
-from spinney.model.states import SETTLED
+from spinney.model.states import SETTLED, State
 from spinney.node import folders
 from spinney.node.settings import NodeSettings
 from spinney.nudge import nudge_all
@@ -184,8 +184,15 @@ class House:
         return self.settled(self.submit(type_, *params, **options))
 
     def settled(self, ids: list[int], deadline_s: float = DEADLINE_S) -> list[Job]:
+        left: list[int] = []
+
         def look() -> list[Job]:
-            jobs = [self.store.job(i) for i in ids]
+            """Asks for one job alone as long as that is open: a look at thousands would keep the node from its work."""
+            if not left:
+                left.extend(ids)
+            while left and self.store.job(left[-1]).state in SETTLED:
+                left.pop()
+            jobs = [] if left else [self.store.job(i) for i in ids]
             return jobs if all(j.state in SETTLED for j in jobs) else []
 
         try:
@@ -254,3 +261,30 @@ def house(tmp_path: Path) -> Iterator[House]:
         yield made
     finally:
         made.close()
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
+    """A house for the tests of a module that do no more with a node than to give it work."""
+    made = House(tmp_path_factory.mktemp("kept"))
+    try:
+        yield made
+        if made.nodes:
+            assert "Traceback" not in made.nodes[-1].stop()
+    finally:
+        made.close()
+
+
+@pytest.fixture
+def working(request: pytest.FixtureRequest, kept: House, tmp_path: Path) -> Iterator[House]:
+    """``kept`` with its node at work, which the module's ``SETTINGS`` tell about; files are the test's own. A test
+    that leaves work behind, or has killed the node, costs the next one time, never its truth."""
+    if not kept.nodes or kept.nodes[-1].process.poll() is not None:
+        kept.node(**getattr(request.module, "SETTINGS", {}))
+    kept.place = tmp_path
+    yield kept
+    open_ = [job.id for job in kept.store.jobs(Filter(states=tuple(set(State) - SETTLED)), limit=10_000)]
+    for job_id in open_:
+        kept.store.cancel(job_id, tree=False, by="test", reason="left behind", now_us=now_us())
+    if open_:
+        kept.settled(open_)

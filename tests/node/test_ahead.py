@@ -69,7 +69,7 @@ def test_nothing_stands_for_long_behind_one_that_takes_longer_than_its_kind(hous
     house.settled([late])
 
 
-def test_what_is_cancelled_behind_a_long_attempt_is_settled_before_that_ends(house: House) -> None:
+def test_what_is_cancelled_or_held_behind_a_long_attempt_is_so_before_that_ends(house: House) -> None:
     type_ = "hears_nothing"
     # Given a node that looks far ahead, so that nothing comes back by itself
     house.node(slots=1, lookahead_s=60.0)
@@ -77,26 +77,17 @@ def test_what_is_cancelled_behind_a_long_attempt_is_settled_before_that_ends(hou
     late, *behind = house.submit(type_, long(house), *(quick(house) for _ in range(4)))
     begun(house)
     until(lambda: state(house, behind[-1]) is State.CLAIMED, "others stand behind it")
+    cancelled = behind.pop(1)
 
-    house.store.cancel(behind[1], tree=False, by="test", reason=None, now_us=now_us())
+    house.store.cancel(cancelled, tree=False, by="test", reason=None, now_us=now_us())
 
-    until(lambda: state(house, behind[1]) is State.CANCELLED, "cancelled while it waits", 5.0)
-    assert state(house, late) in (State.CLAIMED, State.RUNNING)
-    end(house)
-    house.settled([late, *behind])
-
-
-def test_what_a_hold_covers_is_held_before_the_attempt_in_front_of_it_ends(house: House) -> None:
-    type_ = "hears_nothing"
-    house.node(slots=1, lookahead_s=60.0)
-    house.run(type_, *(quick(house) for _ in range(10)))
-    late, *behind = house.submit(type_, long(house), *(quick(house) for _ in range(4)))
-    begun(house)
-    until(lambda: state(house, behind[-1]) is State.CLAIMED, "others stand behind it")
+    until(lambda: state(house, cancelled) is State.CANCELLED, "cancelled while it waits", 5.0)
+    until(lambda: state(house, behind[-1]) is State.CLAIMED, "others still, or again, stand behind it")
 
     house.store.holds.lay(Scope.TYPE, type_, "disk swap", Author(by="ann", call="c"), until_us=None, now_us=now_us())
 
-    until(lambda: {state(house, i) for i in behind} == {State.HELD}, "held while it waits", 5.0)
+    until(lambda: {state(house, i) for i in behind} == {State.HELD}, "held while they wait", 5.0)
+    assert state(house, late) in (State.CLAIMED, State.RUNNING)
     end(house)
     house.settled([late])
     assert [a for i in behind for a in house.attempts(i)] == []

@@ -10,16 +10,7 @@ from spinney.model.states import State
 __all__ = ["house"]
 
 
-def test_an_idle_node_ends_clean(house: House) -> None:
-    node = house.node()
-    node.stop()
-    assert not house.living()
-    assert not house.store.nodes()
-    left = {p.name.split("-")[0] for p in house.run_dir.iterdir()}
-    assert left <= {"next.lock", "write.lock", "door", "logs"}
-
-
-def test_what_runs_may_finish_and_the_rest_goes_back(house: House) -> None:
+def test_what_runs_may_finish_and_the_rest_goes_back_and_nothing_is_left(house: House) -> None:
     # Given a node that runs one job and has look-ahead behind it
     node = house.node(slots=1)
     house.run("nap", *({} for _ in range(5)))  # so that run times are known
@@ -37,26 +28,27 @@ def test_what_runs_may_finish_and_the_rest_goes_back(house: House) -> None:
     left = [house.store.job(i) for i in behind]
     assert {j.state for j in left} == {State.PENDING}
     assert {j.attempts for j in left} == {0}
+    # And of the node there is nothing any more
+    assert not house.living()
+    assert not house.store.nodes()
+    found = {p.name.split("-")[0] for p in house.run_dir.iterdir()}
+    assert found <= {"next.lock", "write.lock", "door", "logs"}
 
 
-def test_what_does_not_finish_in_time_is_handed_back_uncounted(house: House) -> None:
-    node = house.node(slots=2, drain_limit_s=0.2)
+def test_what_does_not_finish_in_time_is_handed_back_uncounted_or_orphaned_if_it_may_not_run_twice(
+    house: House,
+) -> None:
+    node = house.node(slots=3, drain_limit_s=0.2)
     notes = house.file("notes")
-    ids = house.submit("wait_for", *({"file": "/never", "note_in": str(notes)} for _ in range(2)))
-    until(lambda: len(lines(notes)) == 2, "both run")
+    endless = {"file": "/never", "note_in": str(notes)}
+    ids = house.submit("wait_for", endless, endless)
+    (once,) = house.submit("once", endless)
+    until(lambda: len(lines(notes)) == 3, "all run")
     node.stop()
     for job in map(house.store.job, ids):
         assert (job.state, job.attempts, job.interruptions) == (State.PENDING, 0, 0)
+    assert house.store.job(once).state is State.ORPHANED
     assert not house.living()
-
-
-def test_what_may_not_run_twice_is_orphaned_when_it_has_to_be_ended(house: House) -> None:
-    node = house.node(drain_limit_s=0.2)
-    notes = house.file("notes")
-    (job_id,) = house.submit("once", {"file": "/never", "note_in": str(notes)})
-    until(lambda: lines(notes), "it runs")
-    node.stop()
-    assert house.store.job(job_id).state is State.ORPHANED
 
 
 def test_terms_that_come_together_are_one(house: House) -> None:

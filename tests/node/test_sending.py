@@ -3,30 +3,31 @@
 import os
 import signal
 
-from node_fixtures import House, house, lines, until
+from node_fixtures import House, house, kept, lines, until, working
 
 from longer import long_alone
 from spinney.model.jobs import Filter
 from spinney.model.states import State
 
-__all__ = ["house"]
+__all__ = ["house", "kept", "working"]
 
 APP = "sending_app:app"
+SETTINGS = {"app": APP}
+"""Of the node that ``working`` has."""
 
 
-def _mails(house: House) -> list[int]:
-    return [job.id for job in house.store.jobs(Filter(type="mail"), limit=10_000)]
+def _mails(house: House, after: int = 0) -> list[int]:
+    """Those that are younger than that job."""
+    return [job.id for job in house.store.jobs(Filter(type="mail"), after=after, limit=10_000)]
 
 
-def test_what_a_stage_submits_runs_and_is_nobodys_child(house: House) -> None:
-    house.node(app=APP)
+def test_what_a_stage_submits_runs_and_is_nobodys_child(working: House) -> None:
+    (job,) = working.run("report", {"mails": 1200}, collection="alpha", submitter="ann")
 
-    (job,) = house.run("report", {"mails": 2500}, collection="alpha", submitter="ann")
-
-    ids = _mails(house)
+    ids = _mails(working, job.id)
     assert job.state is State.COMPLETED
-    assert len(ids) == 2500
-    mails = house.settled(ids)
+    assert len(ids) == 1200
+    mails = working.settled(ids)
     assert {(m.state, m.queue, m.collection, m.submitter, m.share) for m in mails} == {
         (State.COMPLETED, "mail", "alpha", "ann", str(ids[0]))
     }
@@ -58,22 +59,18 @@ def test_of_a_node_killed_between_a_stages_end_and_its_record_nothing_is_left(ho
     assert len(house.settled(ids)) == 1200
 
 
-def test_one_with_a_key_outlives_the_attempt_and_is_submitted_once(house: House) -> None:
-    house.node(app=APP)
-
-    (job,) = house.run("keyed", {})
+def test_one_with_a_key_outlives_the_attempt_and_is_submitted_once(working: House) -> None:
+    (job,) = working.run("keyed", {})
 
     assert job.state is State.COMPLETED
-    assert len(house.attempts(job.id)) == 2
-    (sent,) = _mails(house)
-    assert house.store.get_data(job.id)["sent"] == [sent, sent]
-    assert house.settled([sent])[0].state is State.COMPLETED
+    assert len(working.attempts(job.id)) == 2
+    (sent,) = _mails(working, job.id)
+    assert working.store.get_data(job.id)["sent"] == [sent, sent]
+    assert working.settled([sent])[0].state is State.COMPLETED
 
 
-def test_a_stage_sets_the_priority_of_its_job_and_of_what_it_spawns(house: House) -> None:
-    house.node(app=APP)
+def test_a_stage_sets_the_priority_of_its_job_and_of_what_it_spawns(working: House) -> None:
+    (job,) = working.run("tree", {})
 
-    (job,) = house.run("tree", {})
-
-    (child,) = house.store.children(job.id)
+    (child,) = working.store.children(job.id)
     assert (job.state, job.priority, child.priority) == (State.COMPLETED, 5, 5)

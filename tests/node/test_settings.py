@@ -27,17 +27,6 @@ def test_a_setting_that_is_no_finite_number_is_refused(setting: str, value: floa
     assert refused.value.exit_code == 2
 
 
-def test_an_application_that_cannot_be_loaded_is_all_that_a_node_says(house: House) -> None:
-    # Given a node whose application is missing
-    node = house.start(app="no_such_module:app")
-    # Then it ends with that sentence, and no word of a further worker
-    _, log = node.process.communicate(timeout=30)
-    assert node.process.returncode == 2
-    assert "there is no module 'no_such_module'" in log
-    assert "further worker" not in log
-    assert "Traceback" not in log
-
-
 def test_a_node_ends_when_its_first_worker_cannot_be_understood(house: House, tmp_path, monkeypatch) -> None:
     # Given an application whose types cannot be read by the supervisor
     (tmp_path / "odd_node_app.py").write_text(

@@ -1,38 +1,39 @@
 """A whole node: what is submitted runs, in every isolation, and ends as its stage said."""
 
 import pytest
-from node_fixtures import House, house, lines, now_us, until
+from node_fixtures import House, house, kept, lines, now_us, until, working
 
 from spinney.model.outcomes import Outcome
 from spinney.model.states import State
 from spinney.node import folders
 
-__all__ = ["house"]
+__all__ = ["house", "kept", "working"]
+
+SETTINGS = {"slots": 4}
+"""Of the node that ``working`` has."""
 
 
 def test_small_jobs_travel_as_lists_and_all_complete(house: House) -> None:
     # Given a node, and enough jobs for look-ahead, several lists and several transactions
     house.node()
     # When they are submitted
-    jobs = house.run("noop", *({"n": n} for n in range(3000)))
+    jobs = house.run("noop", *({"n": n} for n in range(1500)))
     # Then each has completed after exactly one attempt
     assert {j.state for j in jobs} == {State.COMPLETED}
     assert all(len(house.attempts(j.id)) == 1 for j in jobs[::100])
 
 
-def test_every_isolation_runs(house: House) -> None:
-    node = house.node(slots=3)
+def test_every_isolation_runs(working: House) -> None:
     pids = {}
     for kind in ("cold", "threaded", "flowing"):
-        first, second = house.run(kind, {}, {})
+        first, second = working.run(kind, {}, {})
         assert {first.state, second.state} == {State.COMPLETED}
-        pids[kind] = [house.store.results(j.id)[kind] for j in (first, second)]
+        pids[kind] = [working.store.results(j.id)[kind] for j in (first, second)]
     # Cold stages never share a process; threads and coroutines share one.
     assert len(set(pids["cold"])) == 2
     assert len({*pids["threaded"], *pids["flowing"]}) == 1
-    (job,) = house.run("shout")
-    assert house.store.results(job.id)["shout"] == {"ok": True}
-    node.stop()
+    (job,) = working.run("shout")
+    assert working.store.results(job.id)["shout"] == {"ok": True}
 
 
 def test_threads_fill_all_slots_at_once_without_a_worker_each(house: House) -> None:
@@ -52,159 +53,145 @@ def test_slots_are_filled_with_workers_as_long_jobs_ask_for_them(house: House) -
     assert {j.state for j in house.settled(ids)} == {State.COMPLETED}
 
 
-def test_output_is_in_the_folder_when_the_job_is_recorded(house: House) -> None:
-    house.node()
-    notes = house.file("notes")
-    (job,) = house.run("shows_itself", {"note_in": str(notes), "seconds": 0})
+def test_output_is_in_the_folder_when_the_job_is_recorded(working: House) -> None:
+    notes = working.file("notes")
+    (job,) = working.run("shows_itself", {"note_in": str(notes), "seconds": 0})
     fence = lines(notes)[0]
-    out = folders.path(house.folders, job.id) / folders.OWN / f"shows_itself.{fence}.stdout"
+    out = folders.path(working.folders, job.id) / folders.OWN / f"shows_itself.{fence}.stdout"
     assert out.read_text() == "hello from the stage\n"
 
 
 @pytest.mark.parametrize("how", ["ends", "dies", "beside others"])
-def test_lost_output_is_told_on_its_attempt(house: House, how: str) -> None:
-    house.node()
-    (job,) = house.run("loses_beside_others" if how == "beside others" else "loses", {"dies": how == "dies"})
+def test_lost_output_is_told_on_its_attempt(working: House, how: str) -> None:
+    (job,) = working.run("loses_beside_others" if how == "beside others" else "loses", {"dies": how == "dies"})
     assert job.state is (State.FAILED if how == "dies" else State.COMPLETED)
-    (attempt,) = house.attempts(job.id)
+    (attempt,) = working.attempts(job.id)
     lost = "some of its output was lost (18 bytes: "
     assert (attempt.message or "").partition(lost)[0] == ("its worker was killed by SIGKILL; " if how == "dies" else "")
     assert lost in (attempt.message or "")
     # And what came after it is not
-    (after,) = house.run("shows_itself", {"note_in": str(house.file("notes")), "seconds": 0})
-    assert house.attempts(after.id)[0].message is None
+    (after,) = working.run("shows_itself", {"note_in": str(working.file("notes")), "seconds": 0})
+    assert working.attempts(after.id)[0].message is None
 
 
-def test_a_long_attempt_is_shown_as_running(house: House) -> None:
-    house.node()
-    (job_id,) = house.submit("nap", {"seconds": 1.5})
-    until(lambda: house.store.job(job_id).state is State.RUNNING, "shown as running")
-    assert house.settled([job_id])[0].state is State.COMPLETED
-
-
-def test_running_is_durable_before_user_code_where_a_second_run_is_forbidden(house: House) -> None:
-    house.node()
-    go, notes = house.file("go"), house.file("notes")
-    (job_id,) = house.submit("once", {"file": str(go), "note_in": str(notes)})
-    until(lambda: lines(notes), "user code runs")
-    assert house.store.job(job_id).state is State.RUNNING
+def test_a_long_attempt_is_shown_as_running(working: House) -> None:
+    go, notes = working.file("go"), working.file("notes")
+    (job_id,) = working.submit("wait_for", {"file": str(go), "note_in": str(notes)})
+    until(lambda: working.store.job(job_id).state is State.RUNNING, "shown as running")
     go.touch()
-    house.settled([job_id])
+    assert working.settled([job_id])[0].state is State.COMPLETED
 
 
-def test_a_time_limit_ends_the_attempt_with_all_it_started(house: House) -> None:
-    node = house.node()
-    notes = house.file("notes")
-    (job,) = house.run("too_long", {"note_in": str(notes)})
+def test_running_is_durable_before_user_code_where_a_second_run_is_forbidden(working: House) -> None:
+    go, notes = working.file("go"), working.file("notes")
+    (job_id,) = working.submit("once", {"file": str(go), "note_in": str(notes)})
+    until(lambda: lines(notes), "user code runs")
+    assert working.store.job(job_id).state is State.RUNNING
+    go.touch()
+    working.settled([job_id])
+
+
+def test_a_time_limit_ends_the_attempt_with_all_it_started(working: House) -> None:
+    notes = working.file("notes")
+    (job,) = working.run("too_long", {"note_in": str(notes)})
     assert job.state is State.FAILED
-    (attempt,) = house.attempts(job.id)
+    (attempt,) = working.attempts(job.id)
     assert attempt.outcome is Outcome.TIMEOUT
     assert "time limit of 0.3 s" in (attempt.message or "")
     for pid in lines(notes):  # the stubborn program, when it came so far
-        assert int(pid) not in house.living()
-    (after,) = house.run("noop")
+        assert int(pid) not in working.living()
+    (after,) = working.run("noop")
     assert after.state is State.COMPLETED
-    assert node.process.poll() is None
+    assert working.nodes[-1].process.poll() is None
 
 
-def test_an_overdue_coroutine_ends_alone(house: House) -> None:
-    house.node(slots=4)
-    (other,) = house.submit("flowing", {"seconds": 1.0})
-    (job,) = house.run("flowing_too_long")
-    assert house.attempts(job.id)[0].outcome is Outcome.TIMEOUT
-    house.settled([other])
-    assert len(house.attempts(other)) == 1
+def test_an_overdue_coroutine_ends_alone(working: House) -> None:
+    (other,) = working.submit("flowing", {"seconds": 1.0})
+    (job,) = working.run("flowing_too_long")
+    assert working.attempts(job.id)[0].outcome is Outcome.TIMEOUT
+    working.settled([other])
+    assert len(working.attempts(other)) == 1
 
 
-def test_a_killed_worker_hits_its_attempt_alone(house: House) -> None:
-    house.node()
-    others = house.submit("nap", *({} for _ in range(100)))
-    (job,) = house.run("dies_once")
+def test_a_killed_worker_hits_its_attempt_alone(working: House) -> None:
+    others = working.submit("nap", *({} for _ in range(100)))
+    (job,) = working.run("dies_once")
     assert job.state is State.COMPLETED
-    first, second = house.attempts(job.id)
+    first, second = working.attempts(job.id)
     assert (first.outcome, second.outcome) == (Outcome.DIED, Outcome.OK)
     assert "SIGKILL" in (first.message or "")
-    assert {j.state for j in house.settled(others)} == {State.COMPLETED}
-    assert all([a.outcome for a in house.attempts(o)] == [Outcome.OK] for o in others)
+    assert {j.state for j in working.settled(others)} == {State.COMPLETED}
+    assert all([a.outcome for a in working.attempts(o)] == [Outcome.OK] for o in others)
 
 
-def test_a_job_that_kills_its_workers_is_failed_as_poison(house: House) -> None:
-    house.node()
-    (job,) = house.run("always_dies")
+def test_a_job_that_kills_its_workers_is_failed_as_poison(working: House) -> None:
+    (job,) = working.run("always_dies")
     assert job.state is State.FAILED
     assert "poison" in (job.message or "")
-    assert len(house.attempts(job.id)) == 3
+    assert len(working.attempts(job.id)) == 3
 
 
-def test_a_cancel_is_told_to_the_attempt_first(house: House) -> None:
-    house.node()
-    notes = house.file("notes")
-    (job_id,) = house.submit("polite", {"note_in": str(notes)})
+def test_a_cancel_is_told_to_the_attempt_first(working: House) -> None:
+    notes = working.file("notes")
+    (job_id,) = working.submit("polite", {"note_in": str(notes)})
     until(lambda: "begun" in lines(notes), "it runs")
-    house.store.cancel(job_id, tree=False, by="test", reason=None, now_us=now_us())
-    assert house.settled([job_id])[0].state is State.CANCELLED
+    working.store.cancel(job_id, tree=False, by="test", reason=None, now_us=now_us())
+    assert working.settled([job_id])[0].state is State.CANCELLED
     assert "saw the wish" in lines(notes)
 
 
-def test_a_cancel_is_forced_on_an_attempt_that_does_not_listen(house: House) -> None:
-    house.node()
-    notes = house.file("notes")
-    (job_id,) = house.submit("deaf", {"note_in": str(notes)})
+def test_a_cancel_is_forced_on_an_attempt_that_does_not_listen(working: House) -> None:
+    notes = working.file("notes")
+    (job_id,) = working.submit("deaf", {"note_in": str(notes)})
     until(lambda: lines(notes), "it runs")
-    house.store.cancel(job_id, tree=False, by="test", reason=None, now_us=now_us())
-    assert house.settled([job_id])[0].state is State.CANCELLED
-    assert house.attempts(job_id)[0].outcome is Outcome.CANCELLED
+    working.store.cancel(job_id, tree=False, by="test", reason=None, now_us=now_us())
+    assert working.settled([job_id])[0].state is State.CANCELLED
+    assert working.attempts(job_id)[0].outcome is Outcome.CANCELLED
 
 
-def test_deferred_jobs_come_back_on_time(house: House) -> None:
-    house.node()
-    (job,) = house.run("defers_once")
-    deferred, passed = house.attempts(job.id)
+def test_deferred_jobs_come_back_on_time(working: House) -> None:
+    (job,) = working.run("defers_once")
+    deferred, passed = working.attempts(job.id)
     assert deferred.outcome is Outcome.DEFER
     assert passed.started_us - (deferred.ended_us or 0) >= 200_000
     assert passed.attempt == 1
 
 
-def test_a_wait_that_cannot_be_kept_is_an_error_that_no_attempt_follows(house: House) -> None:
+def test_a_wait_that_cannot_be_kept_is_an_error_that_no_attempt_follows(working: House) -> None:
     # Given a stage with attempts to spare, and waits without end or of more than a hundred years
-    house.node()
     waits = {"inf": "inf", "-inf": "-inf", "nan": "nan", "1e12": "1000000000000.0"}
     # When attempts end with them
-    jobs = house.run("defers_for", *({"seconds": s} for s in waits))
+    jobs = working.run("defers_for", *({"seconds": s} for s in waits))
     # Then each job has failed at once, and says why and what to write
     for job, said in zip(jobs, waits.values(), strict=True):
         assert (job.state, job.message) == (
             State.FAILED, f"Defer says to wait {said} s; raise it with at most 3162240000 s",
         )  # fmt: skip
-        assert [a.outcome for a in house.attempts(job.id)] == [Outcome.ERROR]
+        assert [a.outcome for a in working.attempts(job.id)] == [Outcome.ERROR]
 
 
-def test_the_handle_of_a_job_reaches_the_store(house: House) -> None:
-    house.node()
-    (job,) = house.run("talks")
-    assert house.store.results(job.id) == {"talks": [1, 1]}
-    assert house.store.get_data(job.id) == {"seen": 1, "list": ["a"]}
+def test_the_handle_of_a_job_reaches_the_store(working: House) -> None:
+    (job,) = working.run("talks")
+    assert working.store.results(job.id) == {"talks": [1, 1]}
+    assert working.store.get_data(job.id) == {"seen": 1, "list": ["a"]}
 
 
-def test_children_run_and_their_parent_waits_for_them(house: House) -> None:
-    house.node()
-    (job,) = house.run("family", {"children": 30})
+def test_children_run_and_their_parent_waits_for_them(working: House) -> None:
+    (job,) = working.run("family", {"children": 30})
     assert job.state is State.COMPLETED
-    assert {c.state for c in house.store.children(job.id)} == {State.COMPLETED}
+    assert {c.state for c in working.store.children(job.id)} == {State.COMPLETED}
 
 
-def test_a_lock_lets_one_in_at_a_time(house: House) -> None:
-    house.node(slots=3)
-    notes = house.file("notes")
-    jobs = house.run("locked", *({"place": "a", "note_in": str(notes)} for _ in range(4)))
+def test_a_lock_lets_one_in_at_a_time(working: House) -> None:
+    notes = working.file("notes")
+    jobs = working.run("locked", *({"place": "a", "note_in": str(notes)} for _ in range(4)))
     assert {j.state for j in jobs} == {State.COMPLETED}
     assert lines(notes) == ["in", "out"] * 4
 
 
-def test_stages_follow_each_other(house: House) -> None:
-    house.node()
-    log = house.file("log")
-    jobs = house.run("stages", *({"log": str(log)} for _ in range(50)))
+def test_stages_follow_each_other(working: House) -> None:
+    log = working.file("log")
+    jobs = working.run("stages", *({"log": str(log)} for _ in range(50)))
     assert {j.state for j in jobs} == {State.COMPLETED}
     for job in jobs:
         ran = [line.split()[1] for line in lines(log) if line.split()[0] == str(job.id)]
@@ -242,7 +229,7 @@ def test_a_worker_that_keeps_too_much_memory_is_replaced_before_the_next_job(hou
 
 def test_several_nodes_share_one_store(house: House) -> None:
     one, two = house.node(name="one"), house.node(name="two")
-    jobs = house.run("nap", *({} for _ in range(400)))
+    jobs = house.run("nap", *({} for _ in range(200)))
     assert {j.state for j in jobs} == {State.COMPLETED}
     assert {j.node for j in jobs} == {"one", "two"}
     one.stop()

@@ -60,15 +60,6 @@ def test_a_node_that_is_declared_dead_while_it_starts_says_so(
     store.close()
 
 
-def test_a_second_node_of_a_living_name_is_refused(house: House) -> None:
-    house.node(name="oak")
-    second = house.start(name="oak")
-    _, log = second.process.communicate(timeout=30)
-    assert second.process.returncode == 1
-    assert "--replace" in log
-    assert "Traceback" not in log
-
-
 def test_a_node_proven_gone_is_succeeded_at_once(house: House) -> None:
     # Given a killed node whose lease would last for long
     node = house.node(lease_period_s=600)
@@ -109,13 +100,19 @@ def test_without_proof_the_lease_is_waited_out(house: House) -> None:
     assert [n.pid for n in house.store.nodes()] == [house.nodes[0].pid]
 
 
-def test_replace_drains_the_old_while_the_new_claims(house: House) -> None:
+def test_a_second_node_of_a_living_name_is_refused_unless_it_is_to_replace_that(house: House) -> None:
     # Given a node with two slots, both at work
     old = house.node(slots=2)
     go, notes = house.file("go"), house.file("notes")
     ids = house.submit("wait_for", *({"file": str(go), "note_in": str(notes)} for _ in range(2)))
     until(lambda: len(lines(notes)) == 2, "both run")
-    # When another takes over from it
+    # When another comes under its name, it is told how to go about it
+    second = house.start()
+    _, log = second.process.communicate(timeout=30)
+    assert second.process.returncode == 1
+    assert "--replace" in log
+    assert "Traceback" not in log
+    # And when one takes over from it, the old one drains while the new one claims
     new = house.node(slots=2, replace=True)
     assert {n.state for n in house.store.nodes()} == {"draining", "active"}
     # Then it starts nothing beyond the slots of their name

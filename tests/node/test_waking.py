@@ -77,23 +77,19 @@ def nobody_can_listen(house: House) -> Iterator[list[int]]:
         thread.join()
 
 
-def test_a_node_that_does_not_poll_starts_what_is_announced(house: House) -> None:
-    house.node(poll_s=NEVER_S, **elsewhere(house, "oak"))
-    until(lambda: ears(house), "it listens")
+def test_a_node_that_does_not_poll_starts_what_is_announced_and_listens_again_when_it_was_cut_off(
+    house: House,
+) -> None:
+    node = house.node(poll_s=NEVER_S, **elsewhere(house, "oak"))
+    before = until(lambda: ears(house), "it listens")
 
     ids = submit(house, "noop")
     house.store.announce()
-
     assert house.settled(ids)[0].state is State.COMPLETED
 
-
-def test_a_listener_that_was_cut_off_listens_again(house: House) -> None:
-    node = house.node(poll_s=NEVER_S, **elsewhere(house, "oak"))
-    before = until(lambda: ears(house), "it listens")
+    # What was said while it was deaf is found when it listens again.
     ids = submit(house, "noop")
     cut_off(before)
-
-    # What was said while it was deaf is found when it listens again.
     assert house.settled(ids)[0].state is State.COMPLETED
     assert set(until(lambda: ears(house), "it listens again")).isdisjoint(before)
     assert "polls" in node.stop()
@@ -108,29 +104,26 @@ def test_polling_alone_suffices(house: House) -> None:
             assert house.settled(ids, PAUSE_S + 10)[0].state is State.COMPLETED
 
 
-def test_children_for_more_slots_than_a_node_has_wake_the_others(house: House) -> None:
+def test_a_node_alone_announces_nothing_and_wakes_others_for_children_that_it_has_no_slots_for(house: House) -> None:
+    # Given a node alone
     house.node(name="oak", slots=1)
     until(lambda: len(ears(house)) == 1, "the one listens")
-    house.node(poll_s=NEVER_S, slots=1, **elsewhere(house, "elm"))
-    until(lambda: len(ears(house)) == 2, "the other listens")
-    log = house.file("log")
-
-    # Each of two children waits for the other, so no node can run both.
-    ids = house.submit("meet", {"place": str(house.place), "n": 2, "log": str(log)})
-
-    assert house.settled(ids)[0].state is State.COMPLETED
-    assert len(set(lines(log))) == 2
-
-
-def test_a_node_alone_announces_nothing(house: House) -> None:
-    house.node(name="oak", slots=1)
     ear = house.store.listen()
     assert ear is not None
-
-    house.run("meet", {"place": str(house.place), "n": 1, "log": str(house.file("log"))})
-
+    # When it runs a parent and its child, then it tells nobody
+    alone, log = house.place / "alone", house.file("log")
+    alone.mkdir()
+    house.run("meet", {"place": str(alone), "n": 1, "log": str(house.file("alone.log"))})
     house.store.announce("the end")
     heard: list[str] = []
     until(lambda: heard.extend(ear.heard()) or "the end" in heard, "the end is heard")
     assert heard == ["the end"]
     ear.close()
+    # When there is another, and two children each of which waits for the other, so that no node can run both
+    until(lambda: len(ears(house)) == 1, "nobody else listens")
+    house.node(poll_s=NEVER_S, slots=1, **elsewhere(house, "elm"))
+    until(lambda: len(ears(house)) == 2, "the other listens")
+    ids = house.submit("meet", {"place": str(house.place), "n": 2, "log": str(log)})
+    # Then that is woken
+    assert house.settled(ids)[0].state is State.COMPLETED
+    assert len(set(lines(log))) == 2
