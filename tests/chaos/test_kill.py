@@ -15,7 +15,7 @@ from collections.abc import Callable
 import pytest
 from node_fixtures import House, Node, house, lines, until
 
-from longer import LONG
+from longer import LONG, long_alone
 from spinney.model.outcomes import PASSED, Outcome
 from spinney.model.states import State
 from spinney.node.instance import MARK
@@ -25,6 +25,7 @@ __all__ = ["house"]
 ROUNDS = int(os.environ.get("SPINNEY_CHAOS_ROUNDS", "100" if LONG else "1"))
 SEED = int(os.environ.get("SPINNEY_CHAOS_SEED", str(random.randrange(10**6))))
 STAGES = ["first", "second", "third"]
+Blow = Callable[[Node, random.Random], None]
 
 
 def _kill(pids: list[int]) -> None:
@@ -69,23 +70,24 @@ def _successor_cleared_up(house: House, dead: Node) -> None:
         assert mark not in environment, f"process {pid} outlived the start of a successor"
 
 
-@pytest.mark.timeout(60 + 30 * ROUNDS)
-@pytest.mark.parametrize("blow", [_a_worker, _the_supervisor, _the_guard, _all_at_once], ids=lambda b: b.__name__)
-def test_nothing_is_lost_or_run_twice(house: House, blow: Callable[[Node, random.Random], None]) -> None:
+BLOWS: list[Blow] = [_a_worker, _the_supervisor, _the_guard, _all_at_once]
+
+
+@pytest.mark.timeout(60 + 30 * ROUNDS * len(BLOWS))
+@pytest.mark.parametrize(
+    "blows",
+    [pytest.param(BLOWS, id="each in turn")]
+    + [pytest.param([blow], id=blow.__name__, marks=long_alone) for blow in BLOWS],
+)
+def test_nothing_is_lost_or_run_twice(house: House, blows: list[Blow]) -> None:
     print(f"SPINNEY_CHAOS_SEED={SEED}")
-    draw = random.Random(f"{SEED}{blow.__name__}")
+    draw = random.Random(f"{SEED}{blows[-1].__name__}{len(blows)}")
     # Given jobs of three stages, some of which leave programs that ignore TERM and detach themselves
-    log, stubborn = house.file("log"), house.file("stubborn")
     node = house.node(lease_period_s=60.0)
-    ids = house.submit(
-        "stages",
-        *(
-            {"log": str(log), "seconds": draw.choice([0.0, 0.0, 0.01, 0.05]), "stubborn": str(stubborn)}
-            for _ in range(20 + 10 * ROUNDS)
-        ),
-    )
-    # When somebody is killed, again and again
-    for _ in range(ROUNDS):
+    ids = _stages(house, draw, 20)
+    # When somebody is killed, again and again, and more comes
+    for blow in blows * ROUNDS:
+        ids += _stages(house, draw, 10)
         time.sleep(draw.uniform(0.0, 0.5))
         blow(node, draw)
         if blow is _a_worker:
@@ -97,11 +99,23 @@ def test_nothing_is_lost_or_run_twice(house: House, blow: Callable[[Node, random
         dead, node = node, house.node(lease_period_s=60.0)
         _successor_cleared_up(house, dead)
     # Then every job completes, and the promises have been kept
-    assert {j.state for j in house.settled(ids, deadline_s=60 + 20 * ROUNDS)} == {State.COMPLETED}
+    settled = house.settled(ids, deadline_s=60 + 20 * ROUNDS * len(blows))
+    assert {j.state for j in settled} == {State.COMPLETED}
     node.stop()
     _no_recorded_stage_ran_again(house, ids)
     assert not house.living()
     assert not house.store.nodes(), "a node that has left owns a lease, or never left"
+
+
+def _stages(house: House, draw: random.Random, count: int) -> list[int]:
+    log, stubborn = str(house.file("log")), str(house.file("stubborn"))
+    return house.submit(
+        "stages",
+        *(
+            {"log": log, "seconds": draw.choice([0.0, 0.0, 0.01, 0.05]), "stubborn": stubborn}
+            for _ in range(count)
+        ),
+    )
 
 
 def _no_recorded_stage_ran_again(house: House, ids: list[int]) -> None:

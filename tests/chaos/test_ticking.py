@@ -16,7 +16,7 @@ from spinney.model.types import StageSpec, TypeSpec
 from spinney.stores.sql import open_store
 from spinney.stores.sql.recurring import RUNS_KEPT
 
-ROUNDS = 15 * int(os.environ.get("SPINNEY_CHAOS_ROUNDS", "100" if LONG else "4"))
+ROUNDS = 15 * int(os.environ.get("SPINNEY_CHAOS_ROUNDS", "100" if LONG else "2"))
 SEED = int(os.environ.get("SPINNEY_CHAOS_SEED", str(random.randrange(10**6))))
 START_US = 1_700_000_000_000_000
 SECONDS = RUNS_KEPT - 1
