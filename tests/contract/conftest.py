@@ -12,6 +12,7 @@ from unittest import mock
 import psycopg
 import pytest
 
+from in_memory import in_memory
 from new_store import new_store
 from servers import pooled, postgres_schema, postgres_url
 from spinney.stores.contract import Store
@@ -31,7 +32,7 @@ Opener = Callable[[], Store]
 
 @contextmanager
 def _sqlite() -> Iterator[Opener]:
-    with tempfile.TemporaryDirectory(prefix="spinney-contract-") as folder, ExitStack() as opened:
+    with tempfile.TemporaryDirectory(prefix="spinney-contract-", dir=in_memory()) as folder, ExitStack() as opened:
         yield _opener(new_store(Path(folder) / "spinney.db"), opened)
 
 

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from in_memory import in_memory
 from spinney.model.errors import FateUnknown, StoreAway
 from spinney.model.states import SETTLED
 from spinney.node.folders import write_token
@@ -62,15 +63,11 @@ def live(
     told: Callable[[str], None] | None = None,
 ) -> Life:
     """Run the world of this seed to its end. ``focus``: what it is about, else that is drawn."""
-    with TemporaryDirectory(prefix="spinney-sim-", dir=_in_memory()) as folder:
+    with TemporaryDirectory(prefix="spinney-sim-", dir=in_memory()) as folder:
         world = World(seed, Path(folder), make_store, focus, told)
         with clockwork.in_place(world, world.rng), clockwork.quiet(world.log if told else None):
             world.run()
         return world.life()
-
-
-def _in_memory() -> str | None:
-    return "/dev/shm" if Path("/dev/shm").is_dir() else None
 
 
 class World:
