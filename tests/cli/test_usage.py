@@ -204,7 +204,7 @@ def test_an_error_of_its_own_leaves_a_traceback_in_a_file(
     def fail(*_: object, **__: object) -> None:
         raise RuntimeError("this should not be")
 
-    monkeypatch.setattr(commands, "everything", lambda: fail)
+    monkeypatch.setattr(commands, "command", lambda: fail)
 
     assert main.run([]) == 1
     said = capsys.readouterr().err

@@ -47,7 +47,6 @@ class Application:
     def load(self) -> Any:
         """The command. Raises UsageError, in one sentence, when it cannot be imported or is none."""
         import typer
-        from typer.main import get_command
 
         try:
             app = self.entry.load()
@@ -55,13 +54,8 @@ class Application:
             raise self._broken(f"{type(error).__name__}: {error}".rstrip(": ")) from error
         if not isinstance(app, typer.Typer):
             raise self._broken(f"{self.entry.value} is no typer.Typer, but a {type(app).__name__}")
-        # Below another, so that it is a group though it have but one command, and has no options of its own that would
-        # install a shell's completion.
-        outer = typer.Typer(add_completion=False)
-        outer.add_typer(app, name=self.entry.name)
-        outer.callback()(_nothing)
         try:
-            return get_command(outer).commands[self.entry.name]  # type: ignore[attr-defined]
+            return _ready(app, self.entry.name)
         except Exception as error:  # an option declared twice, and the like
             raise self._broken(f"{type(error).__name__}: {error}".rstrip(": ")) from error
 
@@ -106,6 +100,20 @@ def found() -> Found:
         else:
             ignored.append(f"the command {name!r} of {application.package} is ignored, for it {why}")
     return Found(applications, ignored)
+
+
+@cache
+def _ready(app: Any, name: str) -> Any:
+    """A ``typer.Typer`` made ready to be run, once a process."""
+    import typer
+    from typer.main import get_command
+
+    # Below another, so that it is a group though it have but one command, and has no options of its own that would
+    # install a shell's completion.
+    outer = typer.Typer(add_completion=False)
+    outer.add_typer(app, name=name)
+    outer.callback()(_nothing)
+    return get_command(outer).commands[name]  # type: ignore[attr-defined]
 
 
 def _nothing() -> None:

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
+from typer.main import get_command
 
 from spinney.cli import applications, place, shells
 from spinney.cli.arguments import VersionOption
@@ -100,3 +101,10 @@ def whole(
 def everything() -> typer.Typer:
     """``spinney`` with all its commands."""
     return bound(HOMES.values())
+
+
+@cache
+def command() -> Any:
+    """The same, ready to be run. A ``Typer`` that is called is made ready anew each time, which takes longer than most
+    commands do."""
+    return get_command(everything())

@@ -33,7 +33,7 @@ def run(args: list[str] | None = None) -> int:
     try:
         _require_text(sys.argv[1:] if args is None else args)
         # In a context of its own: which server it asks is nobody's business afterwards.
-        code: Any = copy_context().run(commands.everything(), args, standalone_mode=False)
+        code: Any = copy_context().run(commands.command(), args, standalone_mode=False)
         sys.stdout.flush()
         return int(code or 0)
     except SpinneyError as error:
