@@ -5,6 +5,7 @@ import os
 import resource
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -128,6 +129,7 @@ def test_killed_while_it_copies_it_leaves_what_a_sweep_removes(house: House) -> 
     incoming = house.folder / "home" / "incoming"
     while not [found for found in incoming.glob("*/half") if found.stat().st_size]:
         assert process.poll() is None, process.stderr and process.stderr.read()
+        time.sleep(0.01)
     process.kill()
     process.communicate()
     (place,) = incoming.iterdir()
