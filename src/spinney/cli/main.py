@@ -31,9 +31,10 @@ def run(args: list[str] | None = None) -> int:
     from spinney.cli import commands
 
     try:
-        _require_text(sys.argv[1:] if args is None else args)
+        words = sys.argv[1:] if args is None else args
+        _require_text(words)
         # In a context of its own: which server it asks is nobody's business afterwards.
-        code: Any = copy_context().run(commands.command(), args, standalone_mode=False)
+        code: Any = copy_context().run(commands.needed(words), words, standalone_mode=False)
         sys.stdout.flush()
         return int(code or 0)
     except SpinneyError as error:

@@ -1,0 +1,31 @@
+"""How much of ``spinney`` a line needs: what it does not name is neither loaded nor bound."""
+
+import pytest
+from typer.main import get_command
+
+from spinney.cli.catalogue import HOMES
+from spinney.cli.commands import needed
+
+
+def known(words: list[str]) -> set[str]:
+    return set(get_command(needed(words)).commands)  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("before", [[], ["--server", "unix:/s"], ["--server=unix:/s", "--token-file", "show"]])
+def test_a_line_needs_the_commands_beside_the_one_that_it_names(before: list[str]) -> None:
+    for name in ("hold", "release"):
+        assert known([*before, name, "show"]) == {name for name, home in HOMES.items() if home == "holding"}
+
+
+@pytest.mark.parametrize(
+    "words",
+    [[], ["--help"], ["-h", "list"], ["--help", "list"], ["--version", "list"], ["--", "list"], ["lits"], [""],
+     ["ingest", "list"], ["--server", "list"], ["--server"], ["--serve", "unix:/s", "list"]],
+)  # fmt: skip
+def test_a_line_that_names_none_of_its_own_first_needs_all(words: list[str]) -> None:
+    assert known(words) == set(HOMES)
+
+
+@pytest.mark.parametrize("name", HOMES)
+def test_every_command_is_where_a_line_looks_for_it(name: str) -> None:
+    assert name in known([name])
