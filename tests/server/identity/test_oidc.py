@@ -9,6 +9,7 @@ import hashlib
 import threading
 import time
 from collections.abc import Callable, Iterator
+from functools import cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, parse_qsl, urlencode, urlsplit
@@ -27,11 +28,17 @@ from spinney.server.settings import Oidc, ServerSettings
 SECRET = "s3cr:t/of the client"
 
 
+@cache
+def _key(kid: str, owner: str = "the provider") -> RSAKey:
+    """Made once for all tests: it takes longer than most of them."""
+    return RSAKey.generate_key(2048, parameters={"kid": kid})
+
+
 class ProviderMadeForThisTest:
     """Serves discovery, authorization, token and keys on loopback."""
 
     def __init__(self) -> None:
-        self.keys = [RSAKey.generate_key(2048, parameters={"kid": "one"})]
+        self.keys = [_key("one")]
         self.person: dict[str, Any] = {"sub": "1", "preferred_username": "ann", "groups": ["ops"]}
         self.lie: Callable[[dict[str, Any]], dict[str, Any]] = lambda claims: claims
         self.sign: Callable[[dict[str, Any]], str] = self._sign
@@ -52,7 +59,7 @@ class ProviderMadeForThisTest:
 
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.issuer = f"http://127.0.0.1:{self._server.server_address[1]}/realm"
-        self._thread = threading.Thread(target=self._server.serve_forever)
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,))
         self._thread.start()
 
     def end(self) -> None:
@@ -242,7 +249,7 @@ def test_given_claims_that_do_not_fit_then_nobody_comes_in_and_it_is_in_the_audi
 
 def test_given_signatures_of_others_then_nobody_comes_in(house: House, provider: ProviderMadeForThisTest) -> None:
     digest = hashlib.sha256(provider.keys[0].as_pem(private=False)).hexdigest()
-    strangers = RSAKey.generate_key(2048, parameters={"kid": "one"})
+    strangers = _key("one", "a stranger")
     unsigned = base64.urlsafe_b64encode(b'{"alg":"none"}').decode().rstrip("=")
 
     def none(claims: dict[str, Any]) -> str:
@@ -336,7 +343,7 @@ async def test_given_a_new_key_of_the_provider_then_it_is_asked_for_but_not_ever
         return (await client.arrive(back, away)).name
 
     assert await come() == "ann"
-    provider.keys.append(RSAKey.generate_key(2048, parameters={"kid": "two"}))
+    provider.keys.append(_key("two"))
     now += 60
     assert await come() == "ann"
     assert provider.asked.count("/realm/keys") == 2
