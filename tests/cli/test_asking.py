@@ -8,7 +8,7 @@ from contextlib import closing
 import pytest
 from typer.main import get_command
 
-from contract.everything import filled
+from contract.everything import copied
 from longer import long_alone
 from spinney.cli import bulk
 from spinney.cli.commands import everything
@@ -45,7 +45,7 @@ class Typed(io.StringIO):
      pytest.param("\n", id="Enter")],
 )  # fmt: skip
 def test_no_is_an_answer(bare: Shell, monkeypatch: pytest.MonkeyPatch, case: str, answer: str) -> None:
-    filled(f"sqlite:///{bare.folder}/spinney.db")
+    copied(bare.folder / "spinney.db")
     bare.ok("init")
     monkeypatch.setattr(bulk, "ASKED_ABOVE", 0)
     with closing(sqlite3.connect(bare.folder / "spinney.db", isolation_level=None)) as database:

@@ -1,16 +1,22 @@
 """A store with something of everything in it: jobs in every state, trees, needs, locks, keys, wishes.
 
 ``fill(site)`` makes it in a store that knows nothing yet, and says which job is which; ``filled(url)`` does
-so in a database file, for tests of the command line. The names are stable: tests may rely on
-``STANDS`` (which state each has) and add jobs of their own beside.
+so in a database file, for tests of the command line; ``copied(file)`` is quicker, for those to which some minutes make
+no difference. The names are stable: tests may rely on ``STANDS`` (which state each has) and add jobs of their own
+beside.
 """
 
+import atexit
 import copy
+import shutil
 import sqlite3
+import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
 
 from spinney.model.jobs import Lease
 from spinney.model.outcomes import Outcome
@@ -134,6 +140,24 @@ def filled(url: str) -> Everything:
     made = fill(Site(store, clock))
     store.close()
     return made
+
+
+def copied(file: Path) -> Everything:
+    """The same in this file, as of when this process first asked for it."""
+    made, whole = _once()
+    shutil.copyfile(whole, file)
+    file.chmod(0o600)
+    return copy.deepcopy(made)
+
+
+@cache
+def _once() -> tuple[Everything, Path]:
+    folder = tempfile.TemporaryDirectory(prefix="spinney-everything-")
+    atexit.register(folder.cleanup)
+    file = Path(folder.name) / "spinney.db"
+    made = filled(f"sqlite:///{file}")
+    assert not file.with_name(f"{file.name}-wal").exists(), "all of it is in the file"
+    return made, file
 
 
 # --- settled -----------------------------------------------------------------------------------
