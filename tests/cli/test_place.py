@@ -43,7 +43,7 @@ def answering() -> Iterator[Answering]:
             pass
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever)
+    thread = threading.Thread(target=server.serve_forever, args=(0.02,))
     thread.start()
     found.url = f"http://127.0.0.1:{server.server_port}"
     yield found

@@ -243,7 +243,7 @@ def test_a_node_is_started_for_some_queues_or_without_some(queued: Shell) -> Non
         (["queue", "net", "--limit"], ["declared", "none"]),
         (["queue", "net", "--nodes"], ["any", "declared"]),
         (["queue", "net", "--pin"], ["oak"]),
-        (["queue", "net", "--type"], ["double", "fragile", "missing", "parent", "steps", "tell", "until"]),
+        (["queue", "net", "--type"], ["double", "fragile", "missing", "parent", "steps", "tell", "unheard", "until"]),
         (["node", "jobs:app", "--ignore"], ["default", "net"]),
     ],
 )

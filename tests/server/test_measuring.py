@@ -119,7 +119,7 @@ def receiver() -> Iterator[tuple[str, list[ExportTraceServiceRequest]]]:
             """Not to the test's output."""
 
     server = HTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever)
+    thread = threading.Thread(target=server.serve_forever, args=(0.02,))
     thread.start()
     yield f"http://127.0.0.1:{server.server_port}/v1/traces", got
     server.shutdown()
