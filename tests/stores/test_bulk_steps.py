@@ -110,7 +110,7 @@ def test_a_job_of_a_long_submission_that_is_not_in_place_yet_is_moved_once(site:
 def test_no_statement_of_a_step_walks_a_growing_table(site: Site, verb: Verb) -> None:
     made = fill(site)
     seen: list[str] = []
-    writer = session_of(site).database._writer
+    writer, _ = session_of(site).database._open_writer()
     writer.set_trace_callback(seen.append)
     which = Filter(
         states=(*POSSIBLE[verb],), message="a", node="oak", queue="default", superseded=False, tree_at_rest=True,
