@@ -1,7 +1,8 @@
 """Lists of jobs as they travel to a worker: short enough to be one message, long enough to be few."""
 
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from itertools import accumulate, takewhile
+from itertools import accumulate
 from typing import Any
 
 from spinney.node.executors.child import Group
@@ -21,10 +22,10 @@ def messages(groups: Sequence[Group], size: int) -> Iterator[list[Group]]:
     for type_, stage, rows in groups:
         at = 0
         while at < len(rows):
-            part = _fitting(rows[at : at + room], chars)
+            part, part_chars = _fitting(rows[at : at + room], chars)
             if part:
                 message.append((type_, stage, part))
-                at, room, chars = at + len(part), room - len(part), chars - _chars(part)
+                at, room, chars = at + len(part), room - len(part), chars - part_chars
             if room == 0 or at < len(rows):
                 yield message
                 message, room, chars = [], size, LIST_CHARS
@@ -32,14 +33,11 @@ def messages(groups: Sequence[Group], size: int) -> Iterator[list[Group]]:
         yield message
 
 
-def _fitting(rows: Sequence[Any], chars: int) -> Sequence[Any]:
-    """As many of the first as have no more characters than that; of a whole message's room one at least."""
-    if _chars(rows) <= chars:
-        return rows
-    so_far = accumulate(len(row[_PARAMS]) for row in rows)
-    fit = sum(1 for _ in takewhile(lambda chars_so_far: chars_so_far <= chars, so_far))
-    return rows[: max(fit, int(chars == LIST_CHARS))]
-
-
-def _chars(rows: Sequence[Any]) -> int:
-    return sum([len(row[_PARAMS]) for row in rows])
+def _fitting(rows: Sequence[Any], chars: int) -> tuple[Sequence[Any], int]:
+    """As many of the first as have no more characters than that, and how many those have; of a whole message's room
+    one at least."""
+    so_far = list(accumulate([len(row[_PARAMS]) for row in rows]))
+    if so_far[-1] <= chars:
+        return rows, so_far[-1]
+    fit = max(bisect_right(so_far, chars), int(chars == LIST_CHARS))
+    return rows[:fit], so_far[fit - 1] if fit else 0

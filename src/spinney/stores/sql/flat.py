@@ -6,7 +6,7 @@ On SQLite nothing is gained by that: there a statement for each row costs a micr
 
 from collections.abc import Sequence
 
-from spinney.model.lineage import WIDTH
+from spinney.model.lineage import lineage
 from spinney.model.types import QueueSpec
 from spinney.stores.sql.database import Tx
 from spinney.stores.sql.ordering import POSITIONS, share_sql
@@ -50,7 +50,7 @@ def write(tx: Tx, head: Head, share: int, first_id: int, params: Sequence[str], 
     if tx.postgresql:
         tx.run(_WITH_IDS, (first_id, *head, share, *tail, array(params)))
         return
-    made = [(i, *head, share, f"{i:0{WIDTH}d}", i, text, *tail) for i, text in enumerate(params, first_id)]
+    made = [(i, *head, share, lineage(i), i, text, *tail) for i, text in enumerate(params, first_id)]
     tx.many(_ROW, made)
 
 
