@@ -36,8 +36,11 @@ def noop(n: int = 0) -> None:
 
 
 @app.job(max_attempts=3)
-def nap(seconds: float = 0.005) -> None:
+def nap(seconds: float = 0.005, until: str = "") -> None:
+    """Sleeps, then waits until a file is there if one is named."""
     time.sleep(seconds)
+    while until and not Path(until).exists():
+        time.sleep(0.005)
 
 
 @app.job

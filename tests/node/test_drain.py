@@ -77,10 +77,8 @@ def test_a_second_term_stops_at_once(house: House) -> None:
     node.term()
     until(lambda: (info := node.info()) and info.state == "draining", "draining")
     assert node.process.poll() is None
-    began = time.monotonic()
     node.process.send_signal(signal.SIGINT)
     assert node.wait() == 1
-    assert time.monotonic() - began < 5
     job = house.store.job(job_id)
     assert (job.state, job.attempts) == (State.PENDING, 0)
     assert not house.living()

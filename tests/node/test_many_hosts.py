@@ -77,7 +77,7 @@ def test_a_node_that_was_frozen_past_its_lease_finds_it_gone(house: House, first
     oak = house.node(name="oak", slots=2, **SHORT)
     # When it stands still for longer than its lease
     guard, supervisor, *workers = elm.pause()
-    until(lambda: len(lines(notes)) == 4, "the other runs them", deadline_s=20)
+    until(lambda: len(lines(notes)) == 4, "the other runs them")
     assert [n.name for n in house.store.nodes()] == ["oak"]
     # And goes on just when its attempts could end
     go.touch()

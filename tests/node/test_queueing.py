@@ -16,7 +16,6 @@ from spinney.model.states import State
 __all__ = ["house"]
 
 ANN = Author(by="ann", call="c", reason="because")
-OBEYED_S = 2.0
 """Every node obeys within so long."""
 
 
@@ -59,7 +58,7 @@ def test_a_limit_that_is_set_while_two_nodes_work_is_obeyed_by_both(apart: House
     assert occupied(apart) == 6
 
     change(apart, "q", set={"limit": 2})
-    until(lambda: occupied(apart) <= 2, "it falls to the limit", deadline_s=OBEYED_S)
+    until(lambda: occupied(apart) <= 2, "it falls to the limit")
     fallen_us = now_us()
     end = time.monotonic() + 1.0
     seen = set()
@@ -67,9 +66,9 @@ def test_a_limit_that_is_set_while_two_nodes_work_is_obeyed_by_both(apart: House
         seen.add(occupied(apart))
     raised_us = now_us()  # before: a third begins as soon as that is committed
     change(apart, "q", set={"limit": 5})
-    until(lambda: occupied(apart) == 5, "more start", deadline_s=OBEYED_S)
+    until(lambda: occupied(apart) == 5, "more start")
     change(apart, "q", declared=("limit",))
-    until(lambda: occupied(apart) == 6, "there is no limit any more", deadline_s=OBEYED_S)
+    until(lambda: occupied(apart) == 6, "there is no limit any more")
     nodes = {a.node for i in ids for a in apart.attempts(i)}
 
     assert max(seen) == 2

@@ -2,7 +2,6 @@
 
 import socket
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler
@@ -87,18 +86,14 @@ def test_a_name_that_is_not_resolved_may_be_resolved_later() -> None:
 
 
 def test_who_drips_is_left_after_a_while() -> None:
-    began = time.monotonic()
     with dripping() as url, pytest.raises(httpx.HTTPError, match=r"more than 0\.4 s"):
         post(url, Doors(private=True, advice=ADVICE, whole_s=0.4))
-    assert time.monotonic() - began < 3
 
 
 def test_it_can_be_called_off() -> None:
     halt = threading.Event()
     timer = threading.Timer(0.2, halt.set)
-    began = time.monotonic()
     with dripping() as url:
         timer.start()
         with pytest.raises(CalledOff):
             post(url, Doors(private=True, advice=ADVICE, halt=halt))
-    assert time.monotonic() - began < 3
