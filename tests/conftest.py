@@ -1,6 +1,7 @@
 """For all tests."""
 
 import gc
+import signal
 
 import pytest
 from hypothesis import settings
@@ -11,6 +12,9 @@ from longer import LONG
 # done it; the long form looks further.
 settings.register_profile("spinney", deadline=None, derandomize=not LONG)
 settings.load_profile("spinney")
+
+# A shell starts what runs in the background with SIGINT ignored, and every process below would inherit that.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -80,8 +80,10 @@ class Host:
         detail = self.detail(fence)
         if detail and detail.get("output"):
             await self.until(lambda: fence in self.marked)
-            if detail == {"outcome": "ok", "output": True} and not self.printed(fence) + self.printed(fence, "stderr"):
-                return None  # in doubt a worker says "output", as when the pump is just reading
+            if not self.printed(fence) + self.printed(fence, "stderr"):
+                # In doubt a worker says "output", as when the pump is just reading.
+                detail = {name: value for name, value in detail.items() if name != "output"}
+                return None if detail == {"outcome": "ok"} else detail
         return detail
 
     def detail(self, fence: int) -> Any:
