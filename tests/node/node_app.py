@@ -267,8 +267,12 @@ stages = app.pipeline("stages", poison_after=1000)
 
 
 @stages.stage(max_attempts=3)
-def first(job: Job, log: str, seconds: float = 0.0, stubborn: str = "") -> int:
-    return _step(job, log, seconds, stubborn)
+def first(job: Job, log: str, seconds: float = 0.0, stubborn: str = "", until: str = "") -> int:
+    """Does what all three do, then waits until a file is there if one is named."""
+    pid = _step(job, log, seconds, stubborn)
+    while until and not Path(until).exists():
+        time.sleep(0.005)
+    return pid
 
 
 @stages.stage(max_attempts=3)

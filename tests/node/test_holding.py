@@ -10,7 +10,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from node_fixtures import House, house, kept, now_us, until, working
+from node_fixtures import House, house, kept, lines, now_us, until, working
 
 from longer import long_alone
 from spinney.model.holds import Hold, Scope
@@ -108,12 +108,13 @@ def test_what_stands_behind_a_long_attempt_does_not_begin_when_that_ends(holding
 
 
 def test_a_stage_that_runs_finishes_and_the_next_is_held(holding: House) -> None:
-    log = str(holding.file("log"))
-    (job,) = holding.submit("stages", {"log": log, "seconds": 0.5})
-    until(lambda: holding.attempts(job), "its first stage runs")
+    log, go = holding.file("log"), holding.file("go")
+    (job,) = holding.submit("stages", {"log": str(log), "until": str(go)})
+    until(lambda: lines(log), "its first stage runs")
 
     hold = lay(holding, Scope.TREE, str(job))
     nudge_all(holding.run_dir)
+    go.touch()
 
     until(lambda: holding.store.job(job).state is State.HELD, "held")
     assert [a.stage for a in holding.attempts(job)] == ["first"]
