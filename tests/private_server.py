@@ -7,6 +7,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import tempfile
 import threading
 import time
 import uuid
@@ -42,8 +43,12 @@ def binaries() -> Path:
 class PrivateServer:
     """``start``, ``stop`` it however you like; its port and its data stay."""
 
-    def __init__(self, place: Path, *, wal_segment_mb: int = 16) -> None:
-        """``place``: an empty folder."""
+    def __init__(self, place: Path | None = None, *, wal_segment_mb: int = 16) -> None:
+        """``place``: an empty folder; else one of its own, which is gone with this object. (Not below pytest's, which
+        every other run of pytest on this machine closes to the server's account when it starts.)"""
+        if place is None:
+            self._folder = tempfile.TemporaryDirectory(prefix="spinney-server-", ignore_cleanup_errors=True)
+            place = Path(self._folder.name)
         self.place, self.data = place, place / "data"
         self.port = _free_port()
         self._user = _account()

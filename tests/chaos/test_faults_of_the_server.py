@@ -23,8 +23,8 @@ Tell = Callable[[str, str, Harvest], None]
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PrivateServer]:
-    made = PrivateServer(tmp_path_factory.mktemp("server"))
+def server() -> Iterator[PrivateServer]:
+    made = PrivateServer()
     yield made
     made.stop("immediate")
 
@@ -82,7 +82,7 @@ def test_backends_are_terminated(grow: Callable[[float], Grove], server: Private
         for _ in range(10 * ROUNDS):
             grove.rest(grove.draw.uniform(0.02, 0.2))
             grove.blow(lambda: None)
-            ended += connection.execute(_END_ALL).rowcount
+            ended += connection.execute(END_ALL).rowcount
     assert ended > 10 * ROUNDS
     harvest = grove.harvest()
     assert grove.restarts == 0, "no node ended for it"
@@ -97,8 +97,8 @@ def test_connections_are_exhausted(grow: Callable[[float], Grove], server: Priva
         works(grove)
         for _ in range(ROUNDS):
             grove.rest(1.0)
-            with server.connect() as connection, _all_taken(server) as taken:
-                grove.blow(lambda: connection.execute(_END_ALL), lasts=lambda: (grove.rest(2.0), taken.clear()))
+            with server.connect() as connection, all_taken(server) as taken:
+                grove.blow(lambda: connection.execute(END_ALL), lasts=lambda: (grove.rest(2.0), taken.clear()))
     harvest = grove.harvest()
     assert "connection" in grove.log("oak") + grove.log("elm")
     assert grove.restarts == 0, "no node ended for it"
@@ -106,14 +106,14 @@ def test_connections_are_exhausted(grow: Callable[[float], Grove], server: Priva
     server.stop()
 
 
-_END_ALL = (
+END_ALL = (
     "select pg_terminate_backend(pid) from pg_stat_activity "
     "where pid <> pg_backend_pid() and backend_type = 'client backend' and application_name <> 'taker'"
 )
 
 
 @contextlib.contextmanager
-def _all_taken(server: PrivateServer) -> Iterator[threading.Event]:
+def all_taken(server: PrivateServer) -> Iterator[threading.Event]:
     """Whatever connection there is to be had is taken, until the event is cleared."""
     going_on = threading.Event()
     going_on.set()

@@ -26,8 +26,8 @@ LOST = "a connection was lost in a commit"
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PrivateServer]:
-    made = PrivateServer(tmp_path_factory.mktemp("server"))
+def server() -> Iterator[PrivateServer]:
+    made = PrivateServer()
     yield made
     made.stop("immediate")
 

@@ -17,8 +17,8 @@ WANT = Want(node_id=1, slots=[SlotWant(n, 1, 0.0, True) for n in range(2)], lane
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PrivateServer]:
-    made = PrivateServer(tmp_path_factory.mktemp("server")).start()
+def server() -> Iterator[PrivateServer]:
+    made = PrivateServer().start()
     yield made
     made.stop("immediate")
 

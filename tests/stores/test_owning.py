@@ -20,8 +20,8 @@ from spinney.stores.sql import open_store
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PrivateServer]:
-    made = PrivateServer(tmp_path_factory.mktemp("server")).start()
+def server() -> Iterator[PrivateServer]:
+    made = PrivateServer().start()
     with made.connect() as connection:
         connection.execute("create role gardener login; create role digger login; create role owner login")
         connection.execute("grant create on database postgres to gardener")
