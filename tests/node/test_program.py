@@ -129,3 +129,9 @@ async def test_a_program_that_ignores_term_ends_with_kill(host):
     how = await host.ended(worker)
     assert how.signal == signal.Signals.SIGKILL.name
     assert [line.fence for line in how.running] == [1]
+
+
+async def test_parameters_that_mean_one_variable_fail_instead_of_hiding_one(run):
+    detail = await run(**{"a-b": 1, "a_b": 2})
+    assert (detail["outcome"], detail["retryable"]) == ("error", False)
+    assert "would both be SPINNEY_PARAM_A_B in the environment of a program; rename one" in detail["message"]

@@ -26,6 +26,7 @@ from spinney.jobtype.stage import (
 from spinney.model.errors import UsageError
 from spinney.model.types import Isolation, StageSpec, TypeSpec
 from spinney.params import signature
+from spinney.params.environment import require_declarable
 from spinney.params.parameters import Parameters, Reader, reader
 
 Rows = Iterable[Mapping[str, Any]]
@@ -164,6 +165,7 @@ class JobType:
             self.name,
             self._fields,
             anything=any(s.signature.extra for s in stages) or not any(s.declared for s in stages),
+            program=any(s.spec.program for s in stages),
             lock_templates=[lock.template for s in stages for lock in s.spec.locks],
         )
 
@@ -203,7 +205,9 @@ class JobType:
         for cached in ("spec", "parameters"):
             self.__dict__.pop(cached, None)
         try:
-            _ = self._fields
+            declared = self._fields
+            if any(each.spec.program for each in self._stages.values()):
+                require_declarable(self.name, declared)
         except UsageError:
             del self._stages[name]
             raise

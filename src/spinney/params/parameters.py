@@ -28,6 +28,7 @@ from pydantic_core import PydanticSerializationError, to_jsonable_python
 from spinney.model import locking
 from spinney.model.errors import BadParameters, UsageError
 from spinney.model.signals import Fail
+from spinney.params.environment import check_variables
 from spinney.params.masking import secretive
 from spinney.params.refusals import Fault, Problem, check_locks, refusal
 from spinney.params.signature import Declared, Signature, is_plain, shown
@@ -48,9 +49,12 @@ class Parameters:
         fields: Mapping[str, Declared],
         *,
         anything: bool = False,
+        program: bool = False,
         lock_templates: Iterable[str] = (),
     ) -> None:
+        """``anything``: jobs may have parameters beside ``fields``. ``program``: a program is called with them."""
         self._type_name = type_name
+        self._by_environment = anything and program
         self._locks = tuple(dict.fromkeys(lock_templates))
         self._anything = anything
         named = {field for template in self._locks for field in locking.fields(template)}
@@ -108,6 +112,9 @@ class Parameters:
         try:
             if not self._plain:
                 valid = self._dumped(self._rows, valid)
+            if self._by_environment:
+                for row in valid:
+                    check_variables(self._type_name, row)
             if self._locks:
                 for row in valid:
                     check_locks(self._type_name, self._locks, row)

@@ -9,6 +9,7 @@ import orjson
 
 from spinney.model.errors import BadParameters
 from spinney.model.types import TypeSpec
+from spinney.params.environment import check_variables
 from spinney.params.masking import require_unmasked, secretive
 from spinney.params.refusals import Fault, Problem, check_locks, property_of, refusal, sentence
 
@@ -23,9 +24,13 @@ def checker(spec: TypeSpec) -> Check:
     """What checks the parameters of jobs of this type, by its schema and its locks: for many jobs."""
     fits = _schema_checker(spec.name, spec.schema)
     templates = tuple(lock.template for stage in spec.stages for lock in stage.locks)
+    undeclared = spec.schema.get("additionalProperties") is not False
+    by_environment = undeclared and any(stage.program for stage in spec.stages)
 
     def check(params: Any) -> None:
         fits(params)
+        if by_environment:
+            check_variables(spec.name, params)
         check_locks(spec.name, templates, params)
 
     return check

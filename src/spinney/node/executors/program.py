@@ -8,7 +8,6 @@ anything else an error, unless the stage's own table says otherwise.
 """
 
 import os
-import re
 import shutil
 import signal
 import stat
@@ -25,12 +24,12 @@ from spinney.model.signals import Defer, Fail, Finish, Hold, NotApplicable, Warn
 from spinney.model.types import StageSpec
 from spinney.node.executors.rows import RESULT_BYTES, BadResult
 from spinney.node.executors.sync import OWN
+from spinney.params.environment import same_variable, variable
 
 _GIVEN, _RESULT = "{}.params.json", "{}.result.json"
 _UNREADABLE = "the result file of the program {}; have it write JSON into the file that SPINNEY_RESULT names"
 _PLAIN_BYTES = 4096
 _EXIT_CODES: Mapping[int, str] = {0: Outcome.OK, 75: Outcome.DEFER}
-_NOT_IN_NAMES = re.compile(r"[^A-Z0-9_]")
 
 
 class ProgramFailed(SpinneyError):
@@ -140,14 +139,20 @@ def _environment(job: Handle, params: str, given: Path, result: Path) -> dict[st
 
 
 def _plain(params: Mapping[str, Any]) -> dict[str, str]:
-    """Those parameters that an environment can hold: not null, no lists or objects, short, no NUL."""
+    """Those parameters that an environment can hold: not null, no lists or objects, short, no NUL.
+
+    Raises Fail when two of them mean one variable: what is submitted by the bare schema of a type may have such names.
+    """
+    same = same_variable(params)
+    if same is not None:
+        raise Fail(f"{same}; rename one of them and submit again", retryable=False)
     found = {}
     for name, value in params.items():
         if value is None or isinstance(value, list | dict):
             continue
         text = value if isinstance(value, str) else orjson.dumps(value).decode()
         if len(text.encode()) <= _PLAIN_BYTES and "\0" not in text:
-            found[f"SPINNEY_PARAM_{_NOT_IN_NAMES.sub('_', name.upper())}"] = text
+            found[variable(name)] = text
     return found
 
 
