@@ -1,4 +1,5 @@
-"""How functions and programs become job types: ``kinds`` the types, ``stage`` their stages."""
+"""How functions and programs become job types: ``kinds`` the types, ``stage`` their stages, ``functions``
+what may be called as one."""
 
 from spinney.jobtype.kinds import JobType, Order, Pipeline
 

@@ -12,6 +12,7 @@ from typing import Any, Protocol, TypedDict, TypeVar, Unpack, overload
 
 from spinney.job.handle import Job
 from spinney.job.options import Options
+from spinney.jobtype.functions import name_of, require_function
 from spinney.jobtype.stage import (
     ExternalOptions,
     ProgramOptions,
@@ -220,7 +221,9 @@ class FunctionJob(JobType):
     """A job type that is one function; calling it calls the function, in this process and now."""
 
     def __init__(self, function: Callable[..., Any], desk: Desk, options: JobOptions) -> None:
-        name = options.get("name", function.__name__)
+        function = _bare(function)
+        require_function("a job", function)
+        name = options["name"] if "name" in options else name_of(function)
         require_known(f"job type {name!r}", options, JobOptions)
         whole, own = _divided(options)
         super().__init__(name, desk, whole)
@@ -274,8 +277,14 @@ class Pipeline(JobType):
         self._add(external_stage(self.name, name, options))
 
     def _stage(self, function: F, options: StageOptions) -> F:
-        self._add(function_stage(self.name, function, options))
+        self._add(function_stage(self.name, _bare(function), options))
         return function
+
+
+def _bare(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function of a job type that is one; it may be async, and its job type is not."""
+    bare = function.function() if isinstance(function, FunctionJob) else None
+    return function if bare is None else bare
 
 
 def _plain(where: str, options: TypeOptions) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, TypedDict
 
+from spinney.jobtype.functions import name_of, require_function
 from spinney.model.errors import UsageError
 from spinney.model.outcomes import STAGE_WORDS
 from spinney.model.types import Backoff, Isolation, LockSpec, StageSpec
@@ -70,9 +71,8 @@ class Stage:
 
 def function_stage(type_name: str, function: Callable[..., Any], options: StageOptions) -> Stage:
     """A stage that runs ``function``."""
-    if not callable(function):
-        raise UsageError(f"a stage of {type_name!r} must be a function, not {function!r}")
-    name = options.get("name", function.__name__)
+    require_function(f"a stage of {type_name!r}", function)
+    name = options["name"] if "name" in options else name_of(function)
     where = f"stage {name!r} of {type_name!r}"
     require_known(where, options, StageOptions)
     found = signature.of_function(where, function)
