@@ -174,6 +174,17 @@ def test_waiting_ends_when_the_job_settles(app: Spinney) -> None:
     other.join()
 
 
+def test_results_of_a_job_that_is_not_there_are_refused(app: Spinney) -> None:
+    @app.job
+    def work() -> None: ...
+
+    job_id = work.submit()
+    assert app.results(job_id) == {}
+    for look in (app.results, app.job_info, app.wait):
+        with pytest.raises(NoSuchJob, match="there is no job 99999"):
+            look(99999)
+
+
 def test_threads_share_one_application(app: Spinney) -> None:
     @app.job
     def count(n: int) -> None: ...

@@ -288,9 +288,11 @@ class Spinney:
             return self._open()[0].job(job_id)
 
     def results(self, job_id: int) -> Mapping[str, Any]:
-        """What the stages of a job returned, by stage."""
+        """What the stages of a job returned, by stage. Raises NoSuchJob."""
         with self._lock:
-            return self._open()[0].results(job_id)
+            store, _ = self._open()
+            store.job(job_id)  # of a job that is not there the store has no results, as of one that returned nothing
+            return store.results(job_id)
 
     def wait(self, job_id: int, timeout: float | timedelta | None = None) -> "JobInfo":
         """Wait until a job has settled (completed, failed, cancelled, orphaned or deleted).
