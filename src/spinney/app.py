@@ -17,7 +17,8 @@ import re
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import fields
 from datetime import timedelta
 from pathlib import Path
@@ -345,7 +346,9 @@ class Spinney:
 
     def _open(self) -> tuple["Store", "Waker"]:
         """The store and what wakes its nodes, for who has the lock: one thread at a time. A forked child opens its
-        own: no connection may be shared."""
+        own: no connection may be shared. Raises UsageError within a stage (see ``storeless``)."""
+        if _storeless and (self._given[0] is None or self in _storeless):
+            raise UsageError(_WITHIN_A_STAGE)
         if self._opened is None or self._opened[0] != os.getpid():
             # Imported here: a worker loads the application, and must stay light.
             from spinney.stores.sql import open_store
@@ -376,6 +379,31 @@ class Spinney:
             queues = [q for q in self.queues if q.name not in declared]
             store.register(types, queues, [lock for lock in self.locks if lock.name not in said])
         self._known.update(self.types)
+
+
+_storeless: list[object] = []
+"""The applications whose stages run in this process; None stands for one that is being loaded."""
+_WITHIN_A_STAGE = (
+    "a worker has no connection to the store of its node, so no store was opened; within a stage write "
+    "job.submit(other, …) for a job of its own, job.spawn(other, …) for a subjob, and read what became of others from "
+    "job.results and job.children() (another store is reached by an application of its own that names it, as "
+    "Spinney('sqlite:////path/to/other.db'))"
+)
+
+
+@contextmanager
+def storeless(app: object = None) -> Iterator[None]:
+    """Refuse to open stores in this process, because stages run in it: ``app`` opens none, and other applications only
+    the store that their code names.
+
+    A stage would otherwise reach the store that its working directory or its environment names, which need not be its
+    node's, and what it submits there would stay although its attempt fails.
+    """
+    _storeless.append(app)
+    try:
+        yield
+    finally:
+        _storeless.remove(app)
 
 
 def load_app(target: str) -> Spinney:

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
+from spinney.app import storeless
 from spinney.job import Assignment, Child, Job
 from spinney.jobtype import JobType
 from spinney.model.errors import UnknownType, UsageError
@@ -135,9 +136,10 @@ class Bench:
         run = handle.runner(name)
         job = Job(self._assignment(handle.name, name, text), self)
         try:
-            value = run(text, job)
-            if inspect.iscoroutine(value):
-                value = asyncio.run(value)
+            with storeless(handle.desk):
+                value = run(text, job)
+                if inspect.iscoroutine(value):
+                    value = asyncio.run(value)
         except Signal as signal:
             kept = orjson.loads(to_text(getattr(signal, "value", None), "the value"))
             return self._ran(name, signal.outcome, kept, signal)

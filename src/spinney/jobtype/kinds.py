@@ -92,7 +92,7 @@ class Order:
     """A job type with options: submits and spawns like the type itself."""
 
     def __init__(self, kind: "JobType", options: Options, desk: Desk) -> None:
-        self.kind, self.order, self._desk = kind, options, desk
+        self.kind, self.order, self.desk = kind, options, desk
 
     @property
     def name(self) -> str:
@@ -103,15 +103,15 @@ class Order:
 
     def options(self, **options: Any) -> "Order":
         """The same with more options."""
-        return Order(self.kind, self.order.changed(options), self._desk)
+        return Order(self.kind, self.order.changed(options), self.desk)
 
     def submit(self, /, **params: Any) -> int:
         """One job at the top; returns its id. Raises BadParameters, and then nothing is stored."""
-        return self._desk.place(self, [params], None)[0]
+        return self.desk.place(self, [params], None)[0]
 
     def submit_many(self, rows: Rows, *, keys: Iterable[str] | None = None) -> list[int]:
         """A job for each dict of parameters, all or none; returns their ids. ``keys``: one for each."""
-        return self._desk.place(self, rows, keys)
+        return self.desk.place(self, rows, keys)
 
 
 class JobType:
@@ -124,7 +124,9 @@ class JobType:
         TypeSpec(name=name, stages=_ANY_STAGES, **plain)
         self.name = name
         self.order = Options()
-        self._desk, self._options = desk, plain
+        self.desk = desk
+        """The application to which it belongs."""
+        self._options = plain
         self._stages: dict[str, Stage] = {}
 
     # --- submitting -----------------------------------------------------------------------
@@ -132,15 +134,15 @@ class JobType:
     def options(self, **options: Any) -> Order:
         """This type with options: queue, priority, share, collection, submitter, key, forever, at,
         needs, data."""
-        return Order(self, Options.of(options), self._desk)
+        return Order(self, Options.of(options), self.desk)
 
     def submit(self, /, **params: Any) -> int:
         """One job at the top; returns its id. Raises BadParameters, and then nothing is stored."""
-        return self._desk.place(self, [params], None)[0]
+        return self.desk.place(self, [params], None)[0]
 
     def submit_many(self, rows: Rows, *, keys: Iterable[str] | None = None) -> list[int]:
         """A job for each dict of parameters, all or none; returns their ids. ``keys``: one for each."""
-        return self._desk.place(self, rows, keys)
+        return self.desk.place(self, rows, keys)
 
     def texts(self, rows: Rows) -> list[str]:
         """Parameters of many jobs, checked, as JSON texts."""

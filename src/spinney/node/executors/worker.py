@@ -25,6 +25,7 @@ from spinney.node.executors.voices import Divided
 from spinney.node.executors.wire import Channel
 
 if TYPE_CHECKING:
+    from spinney.app import Spinney
     from spinney.jobtype import JobType
 
 EXIT_UNLOADABLE = 2
@@ -49,23 +50,27 @@ def main() -> int:
         # Line by line, so that output can be read while a stage runs.
         cast(Any, sys.stdout).reconfigure(line_buffering=True, encoding="utf-8", errors="backslashreplace")
     try:
-        types = _load(sys.argv[1], channel)
-        if types is None:
+        app = _load(sys.argv[1], channel)
+        if app is None:
             return EXIT_UNLOADABLE
-        return (_be_many if many else _be_serial)(types, given, channel)
+        from spinney.app import storeless  # loaded by now
+
+        with storeless(app):
+            return (_be_many if many else _be_serial)(app.types, given, channel)
     except Terminated:
         die_of(signal.SIGTERM)
     except ConnectionError:
         return EXIT_GONE
 
 
-def _load(target: str, channel: Channel) -> "Mapping[str, JobType] | None":
-    """The job types of the application, introduced to the supervisor; None when it cannot be loaded."""
+def _load(target: str, channel: Channel) -> "Spinney | None":
+    """The application, its job types introduced to the supervisor; None when it cannot be loaded."""
     try:
         # Imported here, so that what is wrong with it is told like what is wrong with the user's.
-        from spinney.app import load_app
+        from spinney.app import load_app, storeless
 
-        app = load_app(target)
+        with storeless():
+            app = load_app(target)
         hello = {
             "pid": os.getpid(),
             "types": [kind.spec.to_json() for kind in app.types.values()],
@@ -80,7 +85,7 @@ def _load(target: str, channel: Channel) -> "Mapping[str, JobType] | None":
         channel.send({"hello": {"pid": os.getpid(), "error": sentence}})
         return None
     channel.send({"hello": hello})
-    return app.types
+    return app
 
 
 def _be_serial(types: "Mapping[str, JobType]", given: Handover, channel: Channel) -> int:

@@ -1,0 +1,93 @@
+"""A stage does not reach a store by way of an application: the store that it would open need not be its node's."""
+
+import json
+
+import pytest
+from executor_fixtures import host_in
+
+from new_store import new_store
+from spinney import Spinney
+from spinney.model.errors import UsageError
+from spinney.testing import run_stage
+
+APP = """
+from spinney import Spinney
+
+app, nameless, elsewhere = Spinney(), Spinney(), Spinney({elsewhere!r})
+
+for each in (app, nameless, elsewhere):
+    each.job(name="other")(lambda: None)
+
+VERBS = {{
+    "submit": lambda a: a.types["other"].submit(),
+    "submit_many": lambda a: a.submit_many("other", [{{}}]),
+    "submit_to": lambda a: a.submit_to("default"),
+    "results": lambda a: a.results(1),
+    "job_info": lambda a: a.job_info(1),
+    "wait": lambda a: a.wait(1),
+}}
+
+def refusals(which):
+    said = {{}}
+    for verb, call in VERBS.items():
+        try:
+            said[verb] = str(call(globals()[which]))
+        except BaseException as error:
+            said[verb] = f"{{type(error).__name__}}: {{error}}"
+    return said
+
+@app.job
+def calls(which: str): return refusals(which)
+
+@app.job
+async def calls_later(which: str): return refusals(which)
+
+@app.job
+def goes_elsewhere(): return elsewhere.types["other"].submit()
+"""
+REFUSED = "UsageError: a worker has no connection to the store of its node, so no store was opened; within a stage"
+
+
+@pytest.fixture
+async def host(tmp_path, monkeypatch):
+    # What a stage would find by its working directory or its environment: a store, though not the node's.
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SPINNEY_STORE", new_store(tmp_path / "spinney.db"))
+    (tmp_path / "stray_app.py").write_text(APP.format(elsewhere=new_store(tmp_path / "elsewhere.db")))
+    (tmp_path / "loaded_app.py").write_text(
+        "from spinney import Spinney\napp = Spinney()\napp.job(name='other')(lambda: None).submit()\n"
+    )
+    async with host_in(tmp_path) as host:
+        yield host
+
+
+@pytest.mark.parametrize(("stage", "many"), [("calls", False), ("calls_later", True)])
+async def test_a_stage_that_asks_an_application_for_a_store_is_refused(host, tmp_path, stage, many):
+    worker = host.start(app="stray_app:app", path=[tmp_path], many=many)
+    for fence, which in enumerate(("app", "nameless"), 1):
+        detail = await host.run(worker, stage, json.dumps({"which": which}), fence=fence, type_=stage)
+        said = json.loads(detail["result"])
+        assert len(said) == 6
+        assert {verb: text for verb, text in said.items() if not text.startswith(REFUSED)} == {}
+
+
+async def test_a_store_that_the_code_names_is_meant(host, tmp_path):
+    worker = host.start(app="stray_app:app", path=[tmp_path])
+    detail = await host.run(worker, "goes_elsewhere", type_="goes_elsewhere")
+    assert detail["result"] == "1"
+
+
+async def test_an_application_that_submits_while_a_worker_loads_it_is_refused(host, tmp_path):
+    worker = host.start(app="loaded_app:app", path=[tmp_path])
+    await host.ended(worker)
+    assert f"loaded_app: {REFUSED.partition(': ')[2]}" in host.hellos[0].error
+
+
+def test_a_bench_refuses_it_too(tmp_path):
+    app = Spinney(new_store(tmp_path / "spinney.db"))
+    other = app.job(name="other")(lambda: None)
+    strays = app.job(name="strays")(lambda: other.submit())
+    with pytest.raises(UsageError, match=r"write job.submit\(other, …\)"):
+        run_stage(strays)
+    assert other.submit() == 1, "beside the stage the application reaches its store"
+    app.close()
