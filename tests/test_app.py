@@ -150,6 +150,11 @@ def test_waiting_gives_up_in_time_and_says_where_the_job_stands(app: Spinney) ->
     job_id = work.submit()
     with pytest.raises(TimeoutError, match=f"job {job_id} is still pending after 0.01 s"):
         app.wait(job_id, timeout=0.01)
+    for timeout in ("0.01s", timedelta(milliseconds=10)):
+        with pytest.raises(TimeoutError, match=r"after 0\.01 s"):
+            app.wait(job_id, timeout=timeout)
+    with pytest.raises(UsageError, match="timeout: 'soon' is no length of time"):
+        app.wait(job_id, timeout="soon")
     with pytest.raises(NoSuchJob):
         app.wait(job_id + 1)
 

@@ -20,7 +20,6 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import fields
-from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack, overload
 
@@ -42,6 +41,7 @@ from spinney.jobtype.kinds import (
 )
 from spinney.model import durations
 from spinney.model.capacities import LockCapacity
+from spinney.model.durations import Duration
 from spinney.model.errors import SpinneyError, UnknownType, UsageError
 from spinney.model.schedules import Schedule
 from spinney.model.states import SETTLED
@@ -174,7 +174,7 @@ class Spinney:
         *,
         cron: str | None = None,
         zone: str = "UTC",
-        every: float | str | timedelta | None = None,
+        every: Duration | None = None,
         params: Mapping[str, Any] | None = None,
         name: str | None = None,
         overlap: str = "skip",
@@ -185,8 +185,8 @@ class Spinney:
             app.schedule(report.options(queue="night"), cron="0 6 * * mon", zone="Europe/Berlin")
             app.schedule(probe, every=30, params={"host": "a"}, name="probe-a", overlap="queue")
 
-        ``cron`` has five fields as in crontab(5), read in the time zone ``zone``; ``every`` is an interval, in
-        seconds or as ``"1h30m"``. ``overlap``: what becomes of a time when the last job is still open
+        ``cron`` has five fields as in crontab(5), read in the time zone ``zone``; ``every`` is an interval: seconds,
+        a timedelta, or text such as ``"1h30m"``. ``overlap``: what becomes of a time when the last job is still open
         (``skip``; ``queue``: it waits; ``allow``). ``catch_up``: which times that passed while no node ran are
         made up for (``none``, ``last``, ``all``). ``name`` is the type's unless given. Declare it below the
         stages of its type, whose parameters it names.
@@ -203,7 +203,7 @@ class Spinney:
             found.name if name is None else name,
             {
                 "type": found.name, "cron": cron, "zone": zone, "params": orjson.loads(text),
-                "every_s": _seconds(every),
+                "every_s": every,
                 "options": {option: v for option, v in given.items() if v != getattr(_NO_OPTIONS, option)},
                 "overlap": overlap, "catch_up": catch_up,
             },
@@ -295,12 +295,13 @@ class Spinney:
             store.job(job_id)  # of a job that is not there the store has no results, as of one that returned nothing
             return store.results(job_id)
 
-    def wait(self, job_id: int, timeout: float | timedelta | None = None) -> "JobInfo":
+    def wait(self, job_id: int, timeout: Duration | None = None) -> "JobInfo":
         """Wait until a job has settled (completed, failed, cancelled, orphaned or deleted).
 
-        Raises TimeoutError when it has not in ``timeout`` seconds; the job goes on all the same.
+        Raises TimeoutError when it has not in ``timeout`` (seconds, a timedelta, or text such as ``"5m"``); the job
+        goes on all the same.
         """
-        limit_s = timeout.total_seconds() if isinstance(timeout, timedelta) else timeout
+        limit_s = durations.optional(timeout, "timeout")
         begun, pause_s = time.monotonic(), _LOOK_S[0]
         while (job := self.job_info(job_id)).state not in SETTLED:
             if limit_s is not None and time.monotonic() - begun >= limit_s:
@@ -468,9 +469,3 @@ def _names(option: str, nodes: Sequence[str]) -> tuple[str, ...]:
     if isinstance(nodes, str):  # which is a sequence of strings, too
         raise UsageError(f"{option} is a list of node names; write {option}=[{nodes!r}]")
     return tuple(nodes)
-
-
-def _seconds(length: float | str | timedelta | None) -> float | None:
-    if isinstance(length, str):
-        return durations.seconds(length)
-    return length.total_seconds() if isinstance(length, timedelta) else length

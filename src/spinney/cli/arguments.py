@@ -1,9 +1,13 @@
 """Arguments and options that several commands share, with the words that explain them."""
 
+import math
+from collections.abc import Callable
 from typing import Annotated
 
 import typer
 
+from spinney.model import durations
+from spinney.model.errors import UsageError
 from spinney.model.jobs import JOB_ID_MAX
 
 
@@ -13,6 +17,18 @@ def _version(wanted: bool) -> None:
 
         typer.echo(f"spinney {version('spinney')}")
         raise typer.Exit
+
+
+def length(option: str, least: float = 0.0, most: float = math.inf) -> Callable[[str | float], float]:
+    """A parser of a length of time in seconds, within these bounds; a bare number is one of seconds."""
+
+    def parse(text: str | float) -> float:
+        time_s = durations.of_word(text, option)
+        if not least <= time_s <= most:
+            raise UsageError(f"{option} must lie between {least:g} and {most:g} seconds, not at {text!r:.80}")
+        return time_s
+
+    return parse
 
 
 VersionOption = Annotated[

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from spinney.cli import completing, showing
-from spinney.cli.arguments import JsonOption, StoreOption
+from spinney.cli.arguments import JsonOption, StoreOption, length
 from spinney.cli.session import looking
 from spinney.model.jobs import Filter
 from spinney.model.operators import Stats
@@ -37,7 +37,9 @@ def stats(
         typer.Option("--type", help="Only this job type.", show_default=False, autocompletion=completing.types),
     ] = None,
     window: Annotated[
-        int, typer.Option(metavar="SECONDS", min=10, max=WINDOW_MAX_S, help="Rates are of the last seconds.")
+        float,
+        typer.Option(metavar="TIME", parser=length("--window", 10, WINDOW_MAX_S),
+                     help="Rates are of so long back, as 60 or 5m."),
     ] = WINDOW_S,
     watch: Annotated[bool, typer.Option("--watch", help="Again and again, until Ctrl-C.")] = False,
     json: JsonOption = False,
@@ -68,7 +70,7 @@ def _require_known(look: "Looking", queue: str | None, type_: str | None) -> Non
         require_queue(look.store, queue)
 
 
-def _looks(look: "Looking", window_s: int, which: Filter, *, again: bool) -> Iterator[Stats]:
+def _looks(look: "Looking", window_s: float, which: Filter, *, again: bool) -> Iterator[Stats]:
     while True:
         begun = time.monotonic()
         found = look.stats(window_s)

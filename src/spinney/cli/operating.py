@@ -76,7 +76,7 @@ class Opening:
             return None
         from spinney.control.trial import Canary
 
-        patience_s = None if self.canary_wait is None else durations.seconds(self.canary_wait)
+        patience_s = durations.optional(self.canary_wait, "--canary-wait")
         return Canary(first=self.canary, stop_at=_share(self.stop_at or STOP_AT), patience_s=patience_s)
 
 

@@ -102,7 +102,7 @@ def add(
         made = control.schedules.put(
             Schedule(
                 name=name, type=type_, cron=cron, zone=zone,
-                every_s=None if every is None else durations.seconds(every),
+                every_s=durations.optional(every, "--every"),
                 params=given_params(control, type_, param or [], params),
                 options={k: v for k, v in options.items() if v is not None},
                 overlap=_policy(overlap, Overlap), catch_up=_policy(catch_up, CatchUp), paused=paused,

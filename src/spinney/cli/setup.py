@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from spinney.cli import completing, showing
-from spinney.cli.arguments import JsonOption, StoreOption
+from spinney.cli.arguments import JsonOption, StoreOption, length
 from spinney.cli.session import opened, where
 from spinney.config import FILE, Settings
 from spinney.model.errors import StoreUnusable, UsageError
@@ -158,11 +158,14 @@ def node(
     ] = None,
     replace: Annotated[bool, typer.Option("--replace", help="Let a running node of this name drain.")] = False,
     lease: Annotated[
-        float | None, typer.Option(metavar="SECONDS", help="Its lease period; else 15 s.", show_default=False)
+        float | None,
+        typer.Option(metavar="TIME", parser=length("--lease"), help="Its lease period, as 30 or 1m; else 15 s.",
+                     show_default=False),
     ] = None,
     drain: Annotated[
         float | None,
-        typer.Option(metavar="SECONDS", help="What runs may finish so long on SIGTERM; else 60 s.", show_default=False),
+        typer.Option(metavar="TIME", parser=length("--drain"),
+                     help="What runs may finish so long on SIGTERM, as 90 or 5m; else 60 s.", show_default=False),
     ] = None,
     run_dir: Annotated[
         Path | None, typer.Option(help="Locks and sockets of this host's nodes; else beside the database file.")

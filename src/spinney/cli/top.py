@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from spinney.cli.arguments import ByOption, StoreOption
+from spinney.cli.arguments import ByOption, StoreOption, length
 from spinney.cli.board import Board, Deed, Kind, Look, Wish
 from spinney.cli.picture import picture
 from spinney.cli.session import hand
@@ -40,7 +40,9 @@ def add_to(app: typer.Typer) -> None:
 
 
 def top(
-    every: Annotated[float, typer.Option(metavar="SECONDS", min=0.1, max=3600, help="Between two looks.")] = EVERY_S,
+    every: Annotated[
+        float, typer.Option(metavar="TIME", parser=length("--every", 0.1, 3600), help="Between two looks, as 2 or 1m.")
+    ] = EVERY_S,
     by: ByOption = None,
     store: StoreOption = None,
 ) -> None:

@@ -15,6 +15,8 @@ from spinney.client.refusals import ServerAway, refusal
 from spinney.client.streaming import Event, Lines
 from spinney.client.verbs import Verbs
 from spinney.client.verbs.jobs import file_path
+from spinney.model import durations
+from spinney.model.durations import Duration
 from spinney.model.errors import UsageError
 
 T = TypeVar("T")
@@ -89,14 +91,15 @@ def _meant(call: Call[T], status: int, content: bytes) -> T:
 class Client(Verbs):
     """Waits for each answer. ``with`` closes its connections; safe in several threads."""
 
-    def __init__(self, url: str, *, token: str | None = None, timeout_s: float = TIMEOUT_S) -> None:
+    def __init__(self, url: str, *, token: str | None = None, timeout_s: Duration = TIMEOUT_S) -> None:
         """``url``: of the server, or ``unix:`` and the path of its socket. ``token``: as ``spinney token make``
         printed it; over the socket none is needed. Raises UsageError."""
         self._place = _Place(url, token)
         here, verify = self._place.socket, self._place.verify
         self._http = httpx.Client(
-            base_url=self._place.base, headers=self._place.headers, timeout=timeout_s, verify=verify,
-            trust_env=here is None, transport=None if here is None else httpx.HTTPTransport(uds=here, verify=verify),
+            base_url=self._place.base, headers=self._place.headers, timeout=durations.seconds(timeout_s, "timeout_s"),
+            verify=verify, trust_env=here is None,
+            transport=None if here is None else httpx.HTTPTransport(uds=here, verify=verify),
         )  # fmt: skip
 
     def __enter__(self) -> Self:
@@ -186,14 +189,14 @@ class Client(Verbs):
 class AsyncClient(Verbs):
     """Each verb is awaited. ``async with`` closes its connections."""
 
-    def __init__(self, url: str, *, token: str | None = None, timeout_s: float = TIMEOUT_S) -> None:
+    def __init__(self, url: str, *, token: str | None = None, timeout_s: Duration = TIMEOUT_S) -> None:
         """As ``Client``."""
         self._place = _Place(url, token)
         here, verify = self._place.socket, self._place.verify
         transport = None if here is None else httpx.AsyncHTTPTransport(uds=here, verify=verify)
         self._http = httpx.AsyncClient(
-            base_url=self._place.base, headers=self._place.headers, timeout=timeout_s, verify=verify,
-            trust_env=here is None, transport=transport,
+            base_url=self._place.base, headers=self._place.headers, verify=verify,
+            timeout=durations.seconds(timeout_s, "timeout_s"), trust_env=here is None, transport=transport,
         )  # fmt: skip
 
     async def __aenter__(self) -> Self:

@@ -21,7 +21,9 @@ from spinney.control.lines import submissions
 from spinney.control.reaching import require_priority, require_queue_within
 from spinney.job.data import data_name
 from spinney.job.options import Options
+from spinney.model import durations
 from spinney.model.access import Role
+from spinney.model.durations import Duration
 from spinney.model.errors import BadParameters, Forbidden, NoSuchJob, Refused, StaleFence, UsageError
 from spinney.model.external import (
     CLAIM_MAX,
@@ -57,7 +59,7 @@ class External(Hand):
     # --- coming and going -----------------------------------------------------------------
 
     def join(
-        self, name: str, lanes: Iterable[tuple[str, str]], *, slots: int = 1, lease_s: float = 60.0
+        self, name: str, lanes: Iterable[tuple[str, str]], *, slots: int = 1, lease_s: Duration = 60.0
     ) -> Party:
         """Let a party come that runs these (job type, stage) pairs, ``slots`` attempts at once. One of the same name
         and owner that is there is taken over: what it had begun counts as interrupted, and goes back at once.
@@ -68,6 +70,7 @@ class External(Hand):
         else's party has this name; the folders of the store are local)."""
         wanted = tuple(dict.fromkeys((type_, stage) for type_, stage in lanes))
         node_name(name)
+        lease_s = durations.seconds(lease_s, "the lease")
         require_sane(slots, lease_s, wanted)
         self._require_claims(wanted)
         asked = Party(

@@ -17,9 +17,10 @@ from spinney.control.admitting import passed_queues
 from spinney.control.hand import Hand
 from spinney.control.lines import known_type
 from spinney.control.sight import Sight
-from spinney.model import lawful
+from spinney.model import durations, lawful
 from spinney.model.access import Role, Within
 from spinney.model.audits import Call, Entry
+from spinney.model.durations import Duration
 from spinney.model.errors import NoSuch, UsageError
 from spinney.model.fleet import NodeStatus
 from spinney.model.holds import Hold
@@ -121,8 +122,9 @@ class Looking(Hand):
 
     # --- figures --------------------------------------------------------------------------
 
-    def stats(self, window_s: float = 60.0) -> Stats:
-        """Depths, rates, times and slots of what is in sight."""
+    def stats(self, window_s: Duration = 60.0) -> Stats:
+        """Depths, rates (of so long back), times and slots of what is in sight."""
+        window_s = durations.seconds(window_s, "the window")
         return self.store.counting.stats(window_s=window_s, now_us=self.clock(), within=self._within)
 
     def failures(self, type_: str | None = None, limit: int = 100) -> FailureGroups:

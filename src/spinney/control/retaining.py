@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from spinney.control.hand import Hand
+from spinney.model import durations
 from spinney.model.access import Role
+from spinney.model.durations import Duration
 from spinney.model.errors import StoreUnusable
 from spinney.model.keeping import ALL_TYPES
 from spinney.model.operators import Keeping
@@ -35,13 +37,14 @@ class Set:
 class Retention(Hand):
     """Rules are audited; so is each step of a walk. It takes an admin; others get Forbidden."""
 
-    def keep(self, type_: str, state: str, keep_s: float | None, *, reason: str | None = None) -> Set:
-        """Keep jobs of this type (``*``: of all) for so many seconds after they settled in this state; None: for
-        ever. The rule of the job at the top decides for all below it.
+    def keep(self, type_: str, state: str, keep_s: Duration | None, *, reason: str | None = None) -> Set:
+        """Keep jobs of this type (``*``: of all) for so long after they settled in this state; None: for ever. The rule
+        of the job at the top decides for all below it.
 
         Raises UnknownType, UsageError.
         """
         self.require_everywhere(Role.ADMIN, "say how long jobs are kept")
+        keep_s = durations.optional(keep_s, "keep")
         done = self.store.retention.set(type_, state, keep_s, self.author(reason), now_us=self.clock())
         overruled = [
             k

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from spinney.model import durations
 from spinney.model.errors import UsageError
 from spinney.model.jobs import Filter
 from spinney.model.states import SETTLED, State
@@ -38,6 +39,7 @@ class Canary:
             raise UsageError(f"a canary of {self.first} jobs tells nothing; take 1 or more")
         if not 0 <= self.stop_at <= 1:
             raise UsageError(f"the share of failures to stop at is {self.stop_at:.0%}; take 0% to 100%")
+        durations.in_seconds(self, "patience_s")
         if self.patience_s is not None and not self.patience_s > 0:
             raise UsageError(f"a canary is waited for more than 0 seconds, not {self.patience_s:g}")
 

@@ -7,7 +7,6 @@ by, and for nodes the ``spec`` to register and the ``runner`` of each stage.
 import functools
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import timedelta
 from typing import Any, Protocol, TypedDict, TypeVar, Unpack, overload
 
 from spinney.job.handle import Job
@@ -22,8 +21,9 @@ from spinney.jobtype.stage import (
     function_stage,
     program_stage,
     require_known,
-    seconds,
 )
+from spinney.model import durations
+from spinney.model.durations import Duration
 from spinney.model.errors import UsageError
 from spinney.model.types import Isolation, StageSpec, TypeSpec
 from spinney.params import signature
@@ -55,8 +55,8 @@ class WholeOptions(TypedDict, total=False):
     poison_after: int
     breaker: int | None
     """So many jobs that fail in a row at one stage with one cause hold the type; None (the default): never."""
-    keep: Mapping[str, float | timedelta | None]
-    """How long settled jobs are kept, by state: ``{"completed": timedelta(days=30)}``. A number is of seconds;
+    keep: Mapping[str, Duration | None]
+    """How long settled jobs are kept, by state: ``{"completed": "30d"}``. A number is of seconds;
     None, and a state that is not named: for ever. With a job goes its folder, and all below it."""
     description: str
     """The first line of the function's docstring unless given."""
@@ -295,7 +295,8 @@ def _plain(where: str, options: TypeOptions) -> dict[str, Any]:
     keep = plain.get("keep")
     if isinstance(keep, Mapping):
         plain["keep"] = {
-            state: None if time is None else seconds(where, f"keep for {state}", time) for state, time in keep.items()
+            state: None if time is None else float(durations.seconds(time, f"{where}: keep for {state}"))
+            for state, time in keep.items()
         }
     return plain
 

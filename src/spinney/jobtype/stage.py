@@ -3,10 +3,11 @@
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
 from typing import Any, TypedDict
 
 from spinney.jobtype.functions import name_of, require_function
+from spinney.model import durations
+from spinney.model.durations import Duration
 from spinney.model.errors import UsageError
 from spinney.model.outcomes import STAGE_WORDS
 from spinney.model.types import Backoff, Isolation, LockSpec, StageSpec
@@ -22,9 +23,9 @@ class AnyStageOptions(TypedDict, total=False):
     queue: str
     max_attempts: int
     backoff: Backoff
-    timeout: float | timedelta
-    """Seconds or a timedelta: an attempt that lasts longer is ended with all it started."""
-    grace: float | timedelta
+    timeout: Duration
+    """Seconds, a timedelta, or text such as ``"5m"``: an attempt that lasts longer is ended with all it started."""
+    grace: Duration
     """Between TERM and KILL."""
     locks: Sequence[str | LockSpec]
     """Names with ``{parameter}`` fields: ``["receiver:{serno}"]``."""
@@ -119,22 +120,10 @@ def _policy(where: str, options: AnyStageOptions) -> dict[str, Any]:
         if key in options
     }
     if "timeout" in options:
-        policy["timeout_s"] = seconds(where, "timeout", options["timeout"])
+        policy["timeout_s"] = float(durations.seconds(options["timeout"], f"{where}: timeout"))
     if "grace" in options:
-        policy["grace_s"] = seconds(where, "grace", options["grace"])
+        policy["grace_s"] = float(durations.seconds(options["grace"], f"{where}: grace"))
     return policy | {"locks": _locks(where, options.get("locks", ()))}
-
-
-def seconds(where: str, option: str, value: float | timedelta) -> float:
-    """A time that a user gave. Raises UsageError for what is none."""
-    if isinstance(value, timedelta):
-        return value.total_seconds()
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise UsageError(f"{where}: {option} is a number of seconds or a timedelta, not {value!r}")
-    try:
-        return float(value)
-    except OverflowError:
-        raise UsageError(f"{where}: {option} is more seconds than there are; give it a smaller number") from None
 
 
 def _locks(where: str, locks: Sequence[str | LockSpec]) -> tuple[LockSpec, ...]:

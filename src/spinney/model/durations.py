@@ -1,24 +1,86 @@
-"""Lengths of time as people write them: ``30d``, ``1d12h``, ``90s``."""
+"""Lengths of time as people write them: ``30d``, ``1d12h``, ``90s``; a number of seconds; a ``timedelta``."""
 
+import math
 import re
+from datetime import timedelta
 
 from spinney.model.errors import UsageError
+
+Duration = float | str | timedelta
+"""What may be said wherever a length of time is asked for. Text needs its units: a bare 30 may be meant as days."""
 
 _UNITS = {"w": 7 * 86_400, "d": 86_400, "h": 3_600, "m": 60, "s": 1}
 _NAMES = {"d": "day", "h": "hour", "m": "minute", "s": "second"}
 _PART = r"(\d{1,12}(?:\.\d{1,6})?)([wdhms])"
 _WHOLE = re.compile(rf"(?:{_PART})+")
 _EACH = re.compile(_PART)
+PATTERN = r"^([0-9]{1,12}(\.[0-9]{1,6})?[wdhms])+$"
+"""What texts are taken, for a JSON schema."""
 
 
-def seconds(text: str) -> float:
-    """How many seconds ``text`` means. Raises UsageError for what is no length of time."""
-    plain = text.strip().lower()
-    if not _WHOLE.fullmatch(plain):
+def seconds(length: Duration, where: str = "") -> float:
+    """Return how many seconds ``length`` means; ``where`` names the option in the message. A number is returned as it
+    is: kept as JSON an int is no float, and what is in a store must not look changed.
+
+    Raises UsageError for what is no length of time. What bounds it has, and whether it may be negative, is for the
+    caller to say.
+    """
+    number = _seconds(length)
+    if number is None or not math.isfinite(number):
         raise UsageError(
-            f"{text!r} is no length of time; write numbers with w, d, h, m or s, as in 30d, 12h or 1h30m"
+            f"{where}{where and ': '}{length!r:.80} is no length of time; write numbers with w, d, h, m or s, as in "
+            f"30d, 12h or 1h30m, or give a number of seconds"
         )
-    return sum(float(number) * _UNITS[unit] for number, unit in _EACH.findall(plain))
+    return number
+
+
+def of_word(word: str | float, where: str = "") -> float:
+    """The same of a word of a command line or a query that is a length of seconds: there "90" is a number, too.
+
+    Not for words that choose jobs by their age or say how long they are kept: those need a unit.
+    """
+    try:
+        return seconds(float(word), where)
+    except ValueError:
+        return seconds(word, where)
+
+
+def optional(length: Duration | None, where: str = "") -> float | None:
+    """The same for what may be None."""
+    return None if length is None else seconds(length, where)
+
+
+def in_seconds(instance: object, *fields: str, where: str = "") -> list[float]:
+    """Make seconds of these fields of a (frozen) dataclass, as its ``__post_init__`` does, and return them; what is
+    None stays so. Raises UsageError that names the field; ``where`` stands before its name.
+    """
+    times = []
+    for field in fields:
+        length = getattr(instance, field)
+        if length is None:
+            continue
+        time_s = seconds(length, f"{where}{field}")
+        times.append(time_s)
+        object.__setattr__(instance, field, time_s)
+    return times
+
+
+def _seconds(length: object) -> float | None:
+    """None: it is no length of time."""
+    if isinstance(length, str):
+        plain = length.strip().lower()
+        if not _WHOLE.fullmatch(plain):
+            return None
+        return sum(float(number) * _UNITS[unit] for number, unit in _EACH.findall(plain))
+    if isinstance(length, timedelta):
+        return length.total_seconds()
+    if isinstance(length, bool) or not isinstance(length, int | float):
+        return None
+    try:
+        float(length)
+    except OverflowError:
+        return None
+    return length
 
 
 def shown(seconds: float) -> str:

@@ -10,7 +10,7 @@ a lower one, and it does not name, it does not work on.
 from dataclasses import dataclass
 from typing import Any
 
-from spinney.model import names
+from spinney.model import durations, names
 from spinney.model.errors import BadParameters, NoSuch, Refused, UsageError
 from spinney.model.outcomes import PASSED, STAGE_WORDS, Outcome
 from spinney.model.serving import ALL, Serves
@@ -171,6 +171,7 @@ class Settlement:
             raise UsageError(f"an attempt that ends as {self.outcome} has no result; say it in the message")
         if self.code is not None and not 1 <= self.code <= CODE_MAX:
             raise UsageError(f"a status code of your own must be a whole number from 1 to {CODE_MAX}, not {self.code}")
+        durations.in_seconds(self, "delay_s")
         if self.delay_s is not None and (self.outcome is not Outcome.DEFER or self.delay_s < 0):
             raise UsageError("delay_s is 0 or more seconds, and for the outcome defer")
         if self.lane and self.outcome is not Outcome.DEFER:

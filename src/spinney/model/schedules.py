@@ -1,12 +1,11 @@
 """Schedules: jobs that are to be made again and again."""
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from spinney.model import names
+from spinney.model import durations, names
 from spinney.model.errors import UsageError
 from spinney.model.types import PRIORITIES
 
@@ -46,7 +45,8 @@ class Schedule:
     cron: str | None = None
     """Five fields, as crontab(5), or a word such as ``@daily``."""
     every_s: float | None = None
-    """Seconds from one time to the next; counted from ``anchor_us``, so that nothing drifts."""
+    """Seconds from one time to the next; counted from ``anchor_us``, so that nothing drifts. May be given as any length
+    of time."""
     zone: str = "UTC"
     """IANA name of the time zone that ``cron`` is read in."""
     params: Mapping[str, Any] = field(default_factory=dict)
@@ -76,6 +76,7 @@ class Schedule:
         if not isinstance(self.cron, str | None) or not isinstance(self.zone, str):
             raise UsageError(f"{where}: cron expression and zone are texts, as '0 6 * * mon' and 'Europe/Berlin'")
         if self.every_s is not None:
+            durations.in_seconds(self, "every_s", where=f"{where}: ")
             _check_every(where, self.every_s)
             if self.zone != "UTC":
                 raise UsageError(f"{where}: an interval has no time zone; leave it out, or give a cron expression")
@@ -124,9 +125,8 @@ class ScheduleRun:
     message: str | None = None
 
 
-def _check_every(where: str, every_s: Any) -> None:
-    number = isinstance(every_s, int | float) and not isinstance(every_s, bool)
-    if not number or not math.isfinite(every_s) or not EVERY_LEAST_S <= every_s <= EVERY_MOST_S:
+def _check_every(where: str, every_s: float) -> None:
+    if not EVERY_LEAST_S <= every_s <= EVERY_MOST_S:
         raise UsageError(
             f"{where}: the interval must lie between {EVERY_LEAST_S:g} second and "
             f"{EVERY_MOST_S:,.0f} seconds, not {every_s!r}"

@@ -4,9 +4,11 @@ A stage that returns passed (``ok``), and what it returned is its value. All of 
 ``Signal``, which is no ``Exception``: a stage's own ``except Exception`` must not swallow them.
 """
 
-import math
 from typing import Any, ClassVar, final
 
+from spinney.model import durations
+from spinney.model.durations import Duration
+from spinney.model.errors import UsageError
 from spinney.model.outcomes import Outcome
 
 CODE_MAX = 2**31 - 1
@@ -39,18 +41,21 @@ class Fail(Signal):
 
 @final
 class Defer(Signal):
-    """Not now: again in ``seconds`` (a tenth of a second at least, a hundred years at most). Uses no attempt.
-    ``lane=True`` puts every job of this stage to sleep for that time, and then lets one probe before
-    the others go on."""
+    """Not now: again in so many ``seconds``, or after a timedelta, or a text such as ``"5m"`` (a tenth of a second at
+    least, a hundred years at most). Uses no attempt. ``lane=True`` puts every job of this stage to sleep
+    for that time, and then lets one probe before the others go on."""
 
     outcome = Outcome.DEFER
 
-    def __init__(self, seconds: float = 60.0, message: str = "", *, lane: bool = False) -> None:
-        number = isinstance(seconds, int | float) and not isinstance(seconds, bool)
-        if not number or seconds < 0 or not _finite(seconds):
-            raise ValueError(f"defer takes a number of seconds, 0 or more, not {seconds!r:.80}; write Defer(60)")
+    def __init__(self, seconds: Duration = 60.0, message: str = "", *, lane: bool = False) -> None:
+        try:
+            number = durations.seconds(seconds, "Defer")
+        except UsageError as error:
+            raise ValueError(str(error)) from None
+        if number < 0:
+            raise ValueError(f"Defer takes 0 seconds or more, not {seconds!r:.80}; write Defer(60)")
         super().__init__(message)
-        self.seconds, self.lane = seconds, lane
+        self.seconds, self.lane = number, lane
 
 
 @final
@@ -87,10 +92,3 @@ class Finish(Signal):
     def __init__(self, message: str = "", *, value: Any = None) -> None:
         super().__init__(message)
         self.value = value
-
-
-def _finite(seconds: float) -> bool:
-    try:
-        return math.isfinite(seconds)
-    except OverflowError:
-        return False

@@ -10,7 +10,8 @@ from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from spinney.model import locking, names
+from spinney.model import durations, locking, names
+from spinney.model.durations import Duration
 from spinney.model.errors import UsageError
 from spinney.model.states import SETTLED
 
@@ -43,26 +44,30 @@ class Isolation(StrEnum):
     """By a party that is no node, which claims it over the API (``spinney.model.external``). Nodes leave it alone."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, init=False)
 class Backoff:
     """Seconds between the attempts of a stage: ``base_s * factor**(n-1)``, capped, then jittered.
+
+    ``base_s`` and ``cap_s`` may be given as any length of time: ``Backoff(base_s="30s", cap_s=timedelta(hours=1))``.
 
     ``jitter`` is the share (0..1) of the delay that is drawn at random below it, so that jobs that
     failed together do not come back together.
     """
 
-    base_s: float = 1.0
-    factor: float = 2.0
-    cap_s: float = 600.0
-    jitter: float = 0.5
+    base_s: float
+    factor: float
+    cap_s: float
+    jitter: float
 
-    def __post_init__(self) -> None:
-        given = (self.base_s, self.factor, self.cap_s, self.jitter)
-        lawful = all(map(_is_number, given)) and self.base_s >= 0 and self.factor >= 1 and self.cap_s >= 0
-        if not lawful or not 0 <= self.jitter <= 1:
-            raise UsageError(
-                "a backoff needs base_s >= 0, factor >= 1, cap_s >= 0 and jitter between 0 and 1"
-            )
+    def __init__(
+        self, *, base_s: Duration = 1.0, factor: float = 2.0, cap_s: Duration = 600.0, jitter: float = 0.5
+    ) -> None:
+        base, cap = durations.seconds(base_s, "base_s of a backoff"), durations.seconds(cap_s, "cap_s of a backoff")
+        lawful = _is_number(factor) and _is_number(jitter) and base >= 0 and factor >= 1 and cap >= 0
+        if not lawful or not 0 <= jitter <= 1:
+            raise UsageError("a backoff needs base_s >= 0, factor >= 1, cap_s >= 0 and jitter between 0 and 1")
+        for field_, value in (("base_s", base), ("factor", factor), ("cap_s", cap), ("jitter", jitter)):
+            object.__setattr__(self, field_, value)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -301,7 +306,7 @@ def _check_nodes(where: str, option: str, nodes: object) -> None:
 def _check_keep(where: str, keep: object) -> None:
     """Whether it says for settled states how long: the sentence names what is wrong."""
     if not isinstance(keep, Mapping):
-        raise UsageError(f'{where}: keep maps states to times, as in {{"completed": timedelta(days=30)}}, not {keep!r}')
+        raise UsageError(f'{where}: keep maps states to times, as in {{"completed": "30d"}}, not {keep!r}')
     for state, seconds in keep.items():
         if state not in SETTLED:
             raise UsageError(

@@ -2,6 +2,6 @@
 
 ``signature`` what a function takes · ``parameters`` all that a type takes, with its JSON schema ·
 ``schema`` the same check without the code · ``refusals`` the sentences, alike for both · ``hints``
-"did you mean" · ``environment`` the variables of programs · ``values`` any kept value as JSON text. ``hints`` and
-``values`` know nothing of the others, and are all that the handle of a job needs.
+"did you mean" · ``environment`` the variables of programs · ``lengths`` of time in models · ``values`` any kept
+value as JSON text. ``hints`` and ``values`` know nothing of the others, and are all that the handle of a job needs.
 """

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
+from spinney.model import durations
 from spinney.model.errors import UsageError
 
 DAY_S = 86_400.0
@@ -27,7 +28,10 @@ _PORTS = {Security.STARTTLS: 587, Security.TLS: 465, Security.NONE: 25}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MailSettings:
-    """The mail server, and for how long mail is tried. Raises UsageError for what cannot be meant."""
+    """The mail server, and for how long mail is tried. Raises UsageError for what cannot be meant.
+
+    Times are seconds, and may be given as any length of time: ``"30s"``, ``timedelta(days=5)``.
+    """
 
     host: str
     port: int = 0
@@ -59,7 +63,7 @@ class MailSettings:
             raise UsageError(f"{self.host!r} names no mail server; set SPINNEY_SMTP_HOST and start the nodes again")
         if self.port not in range(65_536):
             raise UsageError(f"the mail server's port must lie within 1 to 65535, not {self.port!r}; mend it")
-        times = (self.timeout_s, self.give_up_s, self.away_s, self.retry_least_s, self.retry_most_s)
+        times = durations.in_seconds(self, "timeout_s", "give_up_s", "away_s", "retry_least_s", "retry_most_s")
         if min(times) <= 0 or self.attachments_max_bytes < 0:
             raise UsageError("times of mail must be more than 0 seconds, and sizes 0 bytes or more; mend the settings")
 
@@ -95,7 +99,10 @@ class MailSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebhookSettings:
-    """For how long webhooks are tried, and where their secrets are. Raises UsageError for what cannot be meant."""
+    """For how long webhooks are tried, and where their secrets are. Raises UsageError for what cannot be meant.
+
+    Times are seconds, and may be given as any length of time: ``"10s"``, ``timedelta(hours=6)``.
+    """
 
     secret_prefix: str = "SPINNEY_WEBHOOK_SECRET_"  # noqa: S105 - the beginning of its name
     """The secret ``depositor-a`` is in the environment variable of this prefix and ``DEPOSITOR_A``. A prefix, so that
@@ -110,7 +117,7 @@ class WebhookSettings:
     """A receiver may ask for no longer a rest than this."""
 
     def __post_init__(self) -> None:
-        times = (self.timeout_s, self.retry_least_s, self.retry_most_s, self.retry_after_most_s)
+        times = durations.in_seconds(self, "timeout_s", "retry_least_s", "retry_most_s", "retry_after_most_s")
         if self.tries < 1 or min(times) <= 0:
             raise UsageError("webhooks need 1 try or more, and times of more than 0 seconds; mend the settings")
         if not self.secret_prefix:

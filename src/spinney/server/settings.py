@@ -10,6 +10,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from spinney.config import FILE
 from spinney.model.access import Role
 from spinney.model.errors import UsageError
+from spinney.params.lengths import LengthOfTime
 
 TABLE = "server"
 PORT = 8620
@@ -59,7 +60,7 @@ class ServerSettings(BaseModel):
     """Of JSON and JSON lines."""
     upload_max_bytes: Annotated[int, Field(ge=1024)] = 10 * 2**30
     """Of one uploaded file."""
-    body_patience_s: Annotated[float, Field(gt=0)] = 30.0
+    body_patience_s: Annotated[float, Field(gt=0), LengthOfTime()] = 30.0
     """So long nothing may come of a body or a head before the connection is closed."""
     streams_max: Annotated[int, Field(ge=1)] = 1000
     """Event streams at once."""

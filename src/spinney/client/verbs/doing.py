@@ -7,6 +7,7 @@ from typing import Any, TypedDict, Unpack
 from spinney.answers import Done, Planned, Reported
 from spinney.client.calls import Call, do, path, said, verb
 from spinney.client.verbs.which import Which
+from spinney.model import durations
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,6 +18,10 @@ class Canary:
     stop_at: float = 0.1
     """The share of failures, 0 to 1, at which it stops."""
     patience_s: float = 600.0
+    """So long it waits for jobs to come to rest; may be given as any length of time."""
+
+    def __post_init__(self) -> None:
+        durations.in_seconds(self, "patience_s")
 
 
 class Particulars(TypedDict, total=False):

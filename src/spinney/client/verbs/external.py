@@ -5,6 +5,8 @@ from typing import Any, TypedDict, Unpack
 
 from spinney.answers import Born, Left, Length, Page, PartyShown, Printed, Taken
 from spinney.client.calls import Call, do, get, path, said, verb
+from spinney.model import durations
+from spinney.model.durations import Duration, optional
 from spinney.model.external import Claimed, Standing
 
 
@@ -17,7 +19,7 @@ class Ending(TypedDict, total=False):
     """``type``, ``message``, ``traceback``."""
     retryable: bool
     code: int | None
-    delay_s: float | None
+    delay_s: Duration | None
     lane: bool
     lock: str | None
 
@@ -32,11 +34,12 @@ class ExternalVerbs:
 
     @verb
     def join(
-        self: None, name: str, lanes: Sequence[tuple[str, str]], *, slots: int = 1, lease_s: float = 60.0
+        self: None, name: str, lanes: Sequence[tuple[str, str]], *, slots: int = 1, lease_s: Duration = 60.0
     ) -> Call[PartyShown]:
         """Come, to run these external stages: pairs of job type and stage."""
         stages = [{"type": type_, "stage": stage} for type_, stage in lanes]
-        return do("POST", "/external", PartyShown, said(name=name, lanes=stages, slots=slots, lease_s=lease_s))
+        body = said(name=name, lanes=stages, slots=slots, lease_s=durations.seconds(lease_s, "lease_s"))
+        return do("POST", "/external", PartyShown, body)
 
     @verb
     def leave(self: None, party: str) -> Call[Left]:
@@ -56,6 +59,8 @@ class ExternalVerbs:
     @verb
     def settle(self: None, party: str, job: int, fence: int, outcome: str, **how: Unpack[Ending]) -> Call[None]:
         """Say what became of an attempt; may be said again. Raises StaleFence when it has lost its lease."""
+        if "delay_s" in how:
+            how["delay_s"] = optional(how["delay_s"], "delay_s")
         return do("POST", _attempt(party, job, fence, "settle"), None, {"outcome": outcome, **how})
 
     @verb

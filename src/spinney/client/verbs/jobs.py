@@ -6,6 +6,8 @@ from typing import IO, Any, Unpack
 from spinney.answers import BatchDetails, BatchShown, FailureShown, Files, JobShown, Object, Page, Put
 from spinney.client.calls import Call, answer_of, get, path, verb
 from spinney.client.verbs.which import Batches, Which
+from spinney.model import durations
+from spinney.model.durations import Duration
 from spinney.model.holds import Hold
 from spinney.model.jobs import Attempt
 from spinney.model.operators import Explanation, FailureGroups, Stats
@@ -115,9 +117,9 @@ class JobVerbs:
         return get(path("/failures/{}", fingerprint), FailureShown)
 
     @verb
-    def stats(self: None, *, window_s: float = 60.0) -> Call[Stats]:
+    def stats(self: None, *, window_s: Duration = 60.0) -> Call[Stats]:
         """Depths, rates, times and slots."""
-        return get("/stats", Stats, window_s=window_s)
+        return get("/stats", Stats, window_s=durations.seconds(window_s, "window_s"))
 
     @verb
     def types(self: None) -> Call[Page[TypeSpec]]:

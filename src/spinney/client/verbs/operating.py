@@ -7,6 +7,7 @@ from spinney.answers import Capacity, Freed, Head, Linked, Page, Proof, Unset
 from spinney.client.calls import Call, do, get, path, said, verb
 from spinney.control.retaining import Set
 from spinney.model.audits import Call as AuditCall
+from spinney.model.durations import Duration, optional
 from spinney.model.fleet import NodeStatus, Orders
 from spinney.model.holds import Hold
 from spinney.model.operators import CapacityInfo, Keeping, LockInfo, QueueInfo
@@ -137,10 +138,10 @@ class OperatingVerbs:
 
     @verb
     def set_retention(
-        self: None, type_: str, state: str, keep_s: float | None, *, reason: str | None = None
+        self: None, type_: str, state: str, keep_s: Duration | None, *, reason: str | None = None
     ) -> Call[Set]:
-        """Say how long; None: for ever."""
-        body = {"keep_s": keep_s, **said(reason=reason)}
+        """Say how long: seconds, a timedelta, or text such as ``"30d"``; None: for ever."""
+        body = {"keep_s": optional(keep_s, "keep_s"), **said(reason=reason)}
         return do("PUT", path("/retention/{}/{}", type_, state), Set, body)
 
     @verb

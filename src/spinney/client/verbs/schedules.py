@@ -5,6 +5,7 @@ from typing import Any
 
 from spinney.answers import Made, Page
 from spinney.client.calls import Call, do, get, path, said, verb
+from spinney.model.durations import Duration, optional
 from spinney.model.schedules import Schedule, ScheduleRun
 
 
@@ -23,13 +24,14 @@ class ScheduleVerbs:
 
     @verb
     def put_schedule(
-        self: None, name: str, type_: str, *, cron: str | None = None, every_s: float | None = None, zone: str = "UTC",
-        params: Mapping[str, Any] | None = None, options: Mapping[str, Any] | None = None, overlap: str = "skip",
-        catch_up: str = "last", replace: bool = False,
+        self: None, name: str, type_: str, *, cron: str | None = None, every_s: Duration | None = None,
+        zone: str = "UTC", params: Mapping[str, Any] | None = None, options: Mapping[str, Any] | None = None,
+        overlap: str = "skip", catch_up: str = "last", replace: bool = False,
     ) -> Call[Schedule]:  # fmt: skip
-        """Make a schedule by ``cron`` or by ``every_s``, or replace one."""
-        body = said(type_=type_, cron=cron, every_s=every_s, zone=zone, params=params, options=options,
-                    overlap=overlap, catch_up=catch_up)  # fmt: skip
+        """Make a schedule by ``cron`` or by ``every_s`` (seconds, a timedelta, or text such as ``"1h30m"``), or replace
+        one."""
+        body = said(type_=type_, cron=cron, every_s=optional(every_s, "every_s"), zone=zone, params=params,
+                    options=options, overlap=overlap, catch_up=catch_up)  # fmt: skip
         return do("PUT", path("/schedules/{}", name), Schedule, body, replace=replace)
 
     @verb

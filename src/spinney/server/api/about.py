@@ -12,6 +12,7 @@ from spinney.control.retaining import Set
 from spinney.model.access import Rights
 from spinney.model.operators import Keeping, Stats
 from spinney.model.types import KEEP_MAX_S, TypeSpec
+from spinney.params.lengths import LengthOfTime
 from spinney.server.api.missing import not_there
 from spinney.server.api.parsing import routes
 from spinney.server.api.shapes import All, Named, Reason, Word
@@ -30,8 +31,8 @@ StateName = Annotated[Word, Path(alias="state", description="A state of settled 
 class KeepAsked(Reason):
     """How long settled jobs are kept."""
 
-    keep_s: Annotated[float, Field(ge=0, le=KEEP_MAX_S)] | None = Field(
-        description="Seconds after settling; null: for ever.", examples=[2_592_000]
+    keep_s: Annotated[float, Field(ge=0, le=KEEP_MAX_S), LengthOfTime()] | None = Field(
+        description="Seconds, or text such as `30d`, after settling; null: for ever.", examples=[2_592_000]
     )
 
 
@@ -47,7 +48,11 @@ class Me:
 @stats.get("/stats", summary="Show depths, rates, times and slots")
 async def show_stats(
     hands: Asked,
-    window_s: Annotated[float, Query(ge=1, le=600, description="Rates are of so many seconds back.")] = WINDOW_S,
+    window_s: Annotated[
+        float,
+        Query(ge=1, le=600, description="Rates are of so many seconds back, or of text such as `5m`."),
+        LengthOfTime(word=True),
+    ] = WINDOW_S,
 ) -> Stats:
     """One snapshot of what is in sight. Counts are exact; times are of a sample. Where so much stands aside that
     a look is dear, the snapshot may be some seconds old: `at_us` says of when it is."""

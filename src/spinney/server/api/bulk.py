@@ -16,6 +16,7 @@ from spinney.control.bulk import Plan, Report
 from spinney.control.trial import Canary, Trial
 from spinney.model.errors import Refused, UsageError
 from spinney.model.operators import Order, Step, Verb
+from spinney.params.lengths import LengthOfTime
 from spinney.server.api.parsing import NDJSON, line, routes
 from spinney.server.api.shapes import Asking, JobNumber, Moment, Reason, Word
 from spinney.server.api.verbs import Priority, removing
@@ -39,8 +40,8 @@ class CanaryAsked(Asking):
     stop_at: Annotated[float, Field(ge=0, le=1)] = Field(
         default=0.1, description="The share of failures, 0 to 1, at which it stops."
     )
-    patience_s: Annotated[float, Field(gt=0, le=CANARY_MOST_S)] = Field(
-        default=600.0, description="So long it waits for jobs to come to rest, each time."
+    patience_s: Annotated[float, Field(gt=0, le=CANARY_MOST_S), LengthOfTime()] = Field(
+        default=600.0, description="Seconds, or text such as `5m`: so long it waits for jobs to settle, each time."
     )
 
 

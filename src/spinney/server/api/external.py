@@ -11,6 +11,7 @@ from spinney.answers import Born, Left, Length, PartyShown, Printed, Taken
 from spinney.control.external import SPAWN_MAX, External
 from spinney.model.external import CLAIM_MAX, LEASE_S, SLOTS_MAX, Claimed, Party, Settlement, Standing
 from spinney.model.outcomes import Outcome
+from spinney.params.lengths import LengthOfTime
 from spinney.server import printed
 from spinney.server.api.parsing import routes
 from spinney.server.api.shapes import All, Asking, Fence, JobId, Text, Word
@@ -54,9 +55,8 @@ class Joining(Asking):
     )
     lanes: list[Lane] = Field(min_length=1, max_length=_LANES_MAX, description="What it runs.")
     slots: int = Field(1, ge=1, le=SLOTS_MAX, description="How many attempts it runs at once.")
-    lease_s: float = Field(
-        60.0, ge=LEASE_S[0], le=LEASE_S[1],
-        description="Seconds for which it may be silent before its attempts are taken back.",
+    lease_s: Annotated[float, Field(ge=LEASE_S[0], le=LEASE_S[1]), LengthOfTime()] = Field(
+        60.0, description="Seconds, or text such as `5m`: so long it may be silent before its attempts go back.",
     )  # fmt: skip
 
 
@@ -85,7 +85,9 @@ class Ending(Asking):
     error: Mapping[Literal["type", "message", "traceback"], str] | None = Field(None, description="For `error`.")
     retryable: bool = Field(True, description="For `error`: whether another attempt has a point.")
     code: int | None = Field(None, ge=1, le=2**31 - 1, description="A status code of the party's own.")
-    delay_s: float | None = Field(None, ge=0, description="For `defer`: seconds until the stage is tried again.")
+    delay_s: Annotated[float, Field(ge=0), LengthOfTime()] | None = Field(
+        None, description="For `defer`: seconds, or text such as `5m`, until the stage is tried again."
+    )
     lane: bool = Field(False, description="For `defer`: all jobs of the stage sleep so long, and one probes then.")
     lock: Word | None = Field(None, description="For `locked`.")
 

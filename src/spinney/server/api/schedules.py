@@ -9,6 +9,7 @@ from pydantic import Field
 from spinney.answers import Made
 from spinney.control import Control
 from spinney.model.schedules import CatchUp, Overlap, Schedule, ScheduleRun
+from spinney.params.lengths import LengthOfTime
 from spinney.server.api.missing import not_there
 from spinney.server.api.parsing import routes
 from spinney.server.api.shapes import All, Asking, Named, Reason, Word
@@ -26,7 +27,9 @@ class ScheduleAsked(Asking):
     type: Word
     cron: Word | None = Field(default=None, description="Five fields, as crontab(5), or a word such as `@daily`.",
                               examples=["0 6 * * mon"])  # fmt: skip
-    every_s: float | None = Field(default=None, description="Seconds from one time to the next.")
+    every_s: Annotated[float, LengthOfTime()] | None = Field(
+        default=None, description="Seconds, or text such as `1h30m`, from one time to the next."
+    )
     zone: Word = Field(default="UTC", description="IANA name of the time zone that `cron` is read in.")
     params: dict[str, Any] = Field(default={})
     options: dict[Word, Any] = Field(
