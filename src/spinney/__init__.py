@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from spinney.model.errors import SpinneyError
     from spinney.model.signals import Defer, Fail, Finish, Hold, NotApplicable, Warn
     from spinney.model.types import Backoff, LockSpec
+    from spinney.params.secrets import Secret
 
 __all__ = [
     "Backoff",
@@ -24,6 +25,7 @@ __all__ = [
     "Job",
     "LockSpec",
     "NotApplicable",
+    "Secret",
     "Spinney",
     "SpinneyError",
     "Warn",
@@ -36,6 +38,7 @@ _HOMES = {
     "spinney.model.errors": ("SpinneyError",),
     "spinney.model.signals": ("Defer", "Fail", "Finish", "Hold", "NotApplicable", "Warn"),
     "spinney.model.types": ("Backoff", "LockSpec"),
+    "spinney.params.secrets": ("Secret",),
 }
 
 

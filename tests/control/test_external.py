@@ -1,6 +1,7 @@
 """External stages, as a party asks for them."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +14,11 @@ from spinney.control.external import External
 from spinney.model.access import Rights, Role, Within
 from spinney.model.errors import BadName, BadParameters, Forbidden, Refused, StaleFence, UsageError
 from spinney.model.external import NoSuchParty, Party, PartyGone, Settlement, Work
+from spinney.model.jobs import Filter
 from spinney.model.outcomes import Outcome
 from spinney.model.states import State
 from spinney.model.types import Isolation
+from spinney.params.masking import MASK
 from spinney.stores.sql import open_store
 
 EAR = ("talk", "listen")
@@ -154,6 +157,27 @@ def test_an_error_is_kept_with_what_is_known_of_it(ext: External, site: Site) ->
     (attempt,) = site.store.attempts(work.job_id)
     assert attempt.error == error
     assert attempt.message == "no sound\ufffd"
+
+
+def test_what_a_party_says_is_recorded_without_the_secrets_of_the_job(asking: Asking, site: Site) -> None:
+    """As recorded it is a failure's cause, and a filter by message finds it."""
+    ear = stage("listen", isolation=Isolation.EXTERNAL)
+    schema = {"type": "object", "properties": {"code": {"type": "string", "writeOnly": True}}}
+    site.knows(replace(kind("safe", ear), schema=schema))
+    ext = asking(external=("safe",))
+    site.submit_one("safe", {"code": "open sesame"})
+    party = join(ext, ("safe", "listen"))
+    (work,) = ext.claim(party.key, seen=0).work
+
+    error = {"type": "NoEntry", "message": "open sesame is wrong", "traceback": "say 'open sesame'"}
+    said = Settlement(outcome=Outcome.ERROR, message="'open sesame' is wrong", error=error)
+    ext.settle(party.key, work.job_id, work.fence, said)
+
+    (attempt,) = site.store.attempts(work.job_id)
+    assert attempt.message == f"'{MASK}' is wrong"
+    assert attempt.error == {"type": "NoEntry", "message": f"{MASK} is wrong", "traceback": f"say '{MASK}'"}
+    found = [sum(site.store.counts(Filter(message=text)).values()) for text in ("sesame", "is wrong")]
+    assert found == [0, 1]
 
 
 @pytest.mark.parametrize(

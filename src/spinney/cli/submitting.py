@@ -121,7 +121,8 @@ def _pairs(words: Sequence[str]) -> Mapping[str, str]:
     for word in words:
         name, equals, value = word.partition("=")
         if not equals or not name:
-            raise UsageError(f"--param {word!r} has no value; write --param name=value")
+            missing = "value" if name else "name"  # not the value, which may be a secret
+            raise UsageError(f"--param {name!r} has no {missing}; write --param name=value")
         if name in found:
             raise UsageError(f"--param {name} is given twice; give it once")
         found[name] = value

@@ -11,6 +11,7 @@ behind:
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from importlib.metadata import version
 from typing import Any
 
@@ -18,6 +19,7 @@ import orjson
 
 from spinney.control.hand import ASK, Hand, limits
 from spinney.control.lines import submissions
+from spinney.control.masked import Masks
 from spinney.control.reaching import require_priority, require_queue_within
 from spinney.job.data import data_name
 from spinney.job.options import Options
@@ -44,6 +46,7 @@ from spinney.model.names import PARTY_PREFIX
 from spinney.model.outcomes import Outcome
 from spinney.model.serving import ALL, Serves
 from spinney.model.types import Isolation, StageSpec, TypeSpec
+from spinney.params.masking import OPEN, Veil
 from spinney.params.values import to_text
 from spinney.stores.minding import ended, overdue_of
 
@@ -168,6 +171,7 @@ class External(Hand):
                 f"nobody has asked for job {job_id} to be cancelled; say error, hold or returned, or cancel the job "
                 f"first"
             )
+        said = _without_secrets(said, Masks(self.store.types()).over(self.store.job(job_id)))
         began_us = 0 if said.outcome is Outcome.RETURNED else one.running_us
         error = None if said.error is None else to_text(said.error, "the error")
         record = ended(one, said.outcome, _clean(said.message), now_us=self.clock())._replace(
@@ -359,6 +363,17 @@ def _result(said: Settlement) -> str | None:
             f"the job's folder and say the file's name"
         )
     return text
+
+
+def _without_secrets(said: Settlement, veil: Veil) -> Settlement:
+    """As a node's worker does: what is recorded becomes a failure's cause, and a filter by message finds it."""
+    if veil is OPEN:
+        return said
+    return replace(
+        said,
+        message=None if said.message is None else veil.text(said.message),
+        error=None if said.error is None else {part: veil.text(text) for part, text in said.error.items()},
+    )
 
 
 def _clean(message: str | None) -> str | None:

@@ -148,12 +148,14 @@ def _check_needs(needs: Sequence[int]) -> None:
 
 
 def _check_lengths(type_: str, texts: Sequence[str]) -> None:
-    for text in texts:
+    for number, text in enumerate(texts, 1):
         # A character has at most four bytes: only what may be too long is counted in bytes.
         if len(text) * 4 > PARAMS_MAX_BYTES and len(text.encode()) > PARAMS_MAX_BYTES:
-            raise BadParameters(
-                f"the parameters {text[:60]}… of a {type_!r} job are {len(text.encode())} bytes long as JSON, the "
-                f"most is {PARAMS_MAX_BYTES}; put larger things into a file and submit its path"
+            which = f" (job {number} of the list)" if len(texts) > 1 else ""
+            raise BadParameters(  # without a word of them: there may be a secret among them
+                f"the parameters of a {type_!r} job{which} are "
+                f"{len(text.encode())} bytes long as JSON, the most is {PARAMS_MAX_BYTES}; put larger things into a "
+                f"file and submit its path"
             )
 
 

@@ -83,7 +83,8 @@ class Schedule:
         for option, kind in (("overlap", Overlap), ("catch_up", CatchUp)):
             object.__setattr__(self, option, _one_of(where, option, kind, getattr(self, option)))
         if not isinstance(self.params, Mapping):
-            raise UsageError(f"{where}: its parameters must be a mapping of names to values, not {self.params!r}")
+            kind_ = type(self.params).__name__
+            raise UsageError(f"{where}: its parameters must be a mapping of names to values, not {kind_}")
         _check_options(where, self.options)
 
     @property

@@ -30,7 +30,7 @@ from spinney.model.errors import BadParameters, UsageError
 from spinney.model.signals import Fail
 from spinney.params.environment import check_variables
 from spinney.params.masking import secretive
-from spinney.params.refusals import Fault, Problem, check_locks, refusal
+from spinney.params.refusals import Fault, Problem, check_locks, is_secret, refusal
 from spinney.params.signature import Declared, Signature, is_plain, shown
 
 Reader = Callable[[str], dict[str, Any]]
@@ -179,29 +179,38 @@ def adapter(where: str, fields: Mapping[str, Declared], extra: str) -> TypeAdapt
     try:
         made: TypeAdapter[Any] = TypeAdapter(shape)
         made.json_schema()
+    except UsageError as error:
+        raise UsageError(f"{where}: {_without_form(fields)}: {error}") from error
     except PydanticUserError as error:
-        wrong = _without_form(fields)
         raise UsageError(
-            f"{where}: {wrong} cannot be a parameter, for it has no JSON form; take text, numbers, lists, "
-            f"dicts, paths, dates, dataclasses or pydantic models"
+            f"{where}: {_without_form(fields)} cannot be a parameter, for it has no JSON form; take text, numbers, "
+            f"lists, dicts, paths, dates, dataclasses or pydantic models"
         ) from error
     return made
 
 
 def _converting(where: str, signature: Signature) -> Reader:
     made = adapter(where, signature.fields, "allow" if signature.extra else "ignore")
-    convert, secret = made.validate_json, secretive(made.json_schema())
+    convert, schema = made.validate_json, made.json_schema()
+    secret = secretive(schema)
 
     def converted(text: str) -> dict[str, Any]:
         try:
             found: dict[str, Any] = convert(text)
         except ValidationError as error:
-            faults = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
+            faults = "; ".join(_fault(schema, e) for e in error.errors(include_url=False, include_context=False))
             cause = None if secret else error  # which quotes the values
             raise Fail(f"the parameters do not fit {where}: {faults}", retryable=False) from cause
         return found
 
     return converted
+
+
+def _fault(schema: Mapping[str, Any], error: Any) -> str:
+    """What is wrong at one place; of a secret not what a validator says of it, which may quote it."""
+    loc = error["loc"]
+    hidden = is_secret(schema, str(loc[0]) if loc else "")
+    return f"{'.'.join(map(str, loc))}: {'a secret that is wrong' if hidden else error['msg']}"
 
 
 def _path_as(instead: Any, annotation: Any) -> Any:
@@ -259,7 +268,7 @@ def _without_form(fields: Mapping[str, Declared]) -> str:
     for name, field in fields.items():
         try:
             TypeAdapter(field.annotation).json_schema()
-        except PydanticUserError:
+        except (PydanticUserError, UsageError):
             return f"{name!r} ({shown(field.annotation)})"
     return "one of them"
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from spinney.model import locking
 from spinney.model.errors import BadName, BadParameters
 from spinney.params.hints import did_you_mean
-from spinney.params.masking import holds_secret
+from spinney.params.masking import LEAST, holds_secret
 
 _SHOWN = 5
 """Problems in one message; a list of fifty helps nobody."""
@@ -66,7 +66,7 @@ def sentence(schema: Mapping[str, Any], problem: Problem) -> str:
     if problem.fault is Fault.MISSING:
         return f"parameter {name!r} is missing"
     expected = describe(property_of(schema, top), schema)
-    if _is_secret(schema, top):
+    if is_secret(schema, top):
         # Neither its value nor what a validator says of it, which may quote it.
         return f"parameter {top!r} is wrong{f' at {name!r}' if name != top else ''}: it must be {expected}"
     if name != top:
@@ -75,7 +75,8 @@ def sentence(schema: Mapping[str, Any], problem: Problem) -> str:
     return f"parameter {name!r} must be {expected}, not {_short(problem.value)}{detail}"
 
 
-def _is_secret(schema: Mapping[str, Any], top: str) -> bool:
+def is_secret(schema: Mapping[str, Any], top: str) -> bool:
+    """Whether a parameter may have a secret in it; one that the schema does not name may, where anything may."""
     known = schema.get("properties", {})
     return holds_secret(schema, known.get(top, schema))
 
@@ -134,6 +135,8 @@ def describe(prop: Mapping[str, Any], schema: Mapping[str, Any]) -> str:
     base = _FORMATS.get(prop.get("format", "")) or _TYPES.get(str(prop.get("type")), "any JSON value")
     if prop.get("type") == "array" and prop.get("items"):
         base = f"a list, each {describe(prop['items'], schema)}"
+    if prop.get("format") == "password" and prop.get("minLength", 0) < LEAST:
+        base += f" (masked outside of the parameters only from {LEAST} characters on)"
     bounds = [f"{word} {prop[key]}" for key, word in _BOUNDS.items() if key in prop]
     return " ".join([base, *([", ".join(bounds)] if bounds else [])])
 
