@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, TypedDict
 
 from spinney.jobtype.functions import name_of, require_function
-from spinney.model import durations
+from spinney.model import durations, locking
 from spinney.model.durations import Duration
 from spinney.model.errors import UsageError
 from spinney.model.outcomes import STAGE_WORDS
@@ -86,7 +86,7 @@ def program_stage(type_name: str, name: str, argv: Sequence[str], options: Progr
     """A stage that runs a program."""
     where = f"stage {name!r} of {type_name!r}"
     require_known(where, options, ProgramOptions)
-    if isinstance(argv, str) or not argv or not all(isinstance(word, str) for word in argv):
+    if isinstance(argv, str) or not argv or not all(isinstance(word, str) for word in argv) or not argv[0].strip():
         raise UsageError(
             f"{where}: a program is a list of arguments, never a shell string: "
             f'["convert", "--size", "200"], not {argv!r}'
@@ -132,9 +132,17 @@ def _locks(where: str, locks: Sequence[str | LockSpec]) -> tuple[LockSpec, ...]:
     if not isinstance(locks, Iterable):
         raise UsageError(f"{where}: locks is a list of names such as ['receiver:{{serno}}'], not {locks!r}")
     try:
-        return tuple(lock if isinstance(lock, LockSpec) else LockSpec(template=lock) for lock in locks)
+        specs = tuple(lock if isinstance(lock, LockSpec) else LockSpec(template=lock) for lock in locks)
+        for spec in specs:
+            # Whatever its parameters are: with one letter for each it must be a name.
+            locking.render(spec.template, dict.fromkeys(locking.fields(spec.template), "x"))
     except UsageError as error:
         raise UsageError(f"{where}: {error}") from error
+    templates = [spec.template for spec in specs]
+    for template in templates:
+        if templates.count(template) > 1:
+            raise UsageError(f"{where}: the lock {template!r} is named twice; keep one of the two")
+    return specs
 
 
 def _isolation(where: str, name: str, function: Callable[..., Any], options: StageOptions) -> Isolation:

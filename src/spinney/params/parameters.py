@@ -36,6 +36,8 @@ from spinney.params.signature import Declared, Signature, is_plain, shown
 Reader = Callable[[str], dict[str, Any]]
 """Turns a job's parameters as JSON text into keyword arguments."""
 
+_NO_JSON = (TypeError, UnicodeDecodeError, PydanticSerializationError)
+"""What is raised where JSON has no form for a value."""
 _CHUNK = 1000
 """Rows checked in one go: a bad one among them is found by its number, and memory stays bounded."""
 
@@ -120,8 +122,8 @@ class Parameters:
                     check_locks(self._type_name, self._locks, row)
             dumps = orjson.dumps
             return [dumps(row).decode() for row in valid]
-        except (TypeError, PydanticSerializationError) as error:
-            raise self._no_json(rows, first) or error from error
+        except _NO_JSON as error:
+            raise self._no_json(rows, first) or error from (None if self._secret else error)
 
     def _dumped(self, by: TypeAdapter[Any], valid: Any) -> Any:
         if not self._secret:
@@ -145,8 +147,8 @@ class Parameters:
             for name, value in self._row.validate_python(row).items():
                 try:
                     one = {name: value}
-                    orjson.dumps(one if self._plain else self._row.dump_python(one, mode="json", warnings=False))
-                except (TypeError, PydanticSerializationError) as error:
+                    orjson.dumps(one if self._plain else self._dumped(self._row, one))
+                except _NO_JSON as error:
                     problem = Problem(Fault.WRONG, name, value, str(error))
                     return refusal(self._type_name, self.schema, [problem], _where(first, i))
         return None
@@ -178,7 +180,7 @@ def adapter(where: str, fields: Mapping[str, Declared], extra: str) -> TypeAdapt
     shape.__pydantic_config__ = ConfigDict(extra=extra, allow_inf_nan=False)  # type: ignore[attr-defined,typeddict-item]
     try:
         made: TypeAdapter[Any] = TypeAdapter(shape)
-        made.json_schema()
+        aliases = made.json_schema().get("properties", {}).keys() - fields.keys()
     except UsageError as error:
         raise UsageError(f"{where}: {_without_form(fields)}: {error}") from error
     except PydanticUserError as error:
@@ -186,6 +188,11 @@ def adapter(where: str, fields: Mapping[str, Declared], extra: str) -> TypeAdapt
             f"{where}: {_without_form(fields)} cannot be a parameter, for it has no JSON form; take text, numbers, "
             f"lists, dicts, paths, dates, dataclasses or pydantic models"
         ) from error
+    if aliases:
+        raise UsageError(
+            f"{where}: a parameter has the alias {min(aliases)!r}, and parameters are stored and passed by their own "
+            f"names; rename the parameter, and leave out the alias"
+        )
     return made
 
 

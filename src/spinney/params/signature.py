@@ -47,17 +47,46 @@ def of_function(where: str, function: Callable[..., Any]) -> Signature:
                 f"{where} takes {name!r} by position, but parameters are passed by name; "
                 f"declare it as a plain one"
             )
-        elif annotation is Job or (name == JOB_NAME and job_name is None):
+        elif annotation is Job or (name == JOB_NAME and _may_be_handle(annotation)):
+            if job_name is not None:
+                raise UsageError(f"{where} takes its job twice, as {job_name!r} and as {name!r}; keep one of the two")
             job_name = name
+        elif name == JOB_NAME and Job not in hints.values():
+            raise UsageError(
+                f"{where} takes {name!r}, which is the handle of its job, as {shown(annotation)}; annotate it as "
+                f"spinney.Job, or give the parameter another name"
+            )
         else:
+            _require_no_shared_default(where, name, parameter.default)
             fields[name] = Declared(annotation=annotation, required=parameter.default is parameter.empty)
     return Signature(fields=fields, job_name=job_name, extra=extra)
+
+
+def _may_be_handle(annotation: Any) -> bool:
+    """Whether a parameter called ``job`` may be the handle: untyped, Job or None, a protocol of its author's."""
+    if annotation is Any:
+        return True
+    if isinstance(annotation, type) and not getattr(annotation, "_is_protocol", False):
+        return issubclass(Job, annotation)
+    return not is_plain(annotation)
+
+
+def _require_no_shared_default(where: str, name: str, default: object) -> None:
+    """A worker runs many jobs: what one of them puts into such a default, the next ones would find there."""
+    if isinstance(default, list | dict | set | bytearray):
+        raise UsageError(
+            f"{where}: the default of {name!r} is {default!r:.80}, one {type(default).__name__} that all jobs of a "
+            f"worker would share; write {name}=None and make it in the function"
+        )
 
 
 def of_mapping(where: str, params: Mapping[str, Any]) -> Signature:
     """The parameters of a program: name to type. One that may be None may also be left out."""
     if not isinstance(params, Mapping):
         raise UsageError(f'{where}: params must map names to types, for example params={{"path": Path}}')
+    for name in params:
+        if not isinstance(name, str) or not name or not name.isprintable():
+            raise UsageError(f"{where}: {name!r:.80} cannot name a parameter; use printable text")
     return Signature(
         fields={n: Declared(annotation=a, required=not _may_be_none(a)) for n, a in params.items()}
     )
