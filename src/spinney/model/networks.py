@@ -1,4 +1,4 @@
-"""Where a connection may lead: not into the network of those who run this service. Pure.
+"""Where a connection may lead: not into the network of those who run this service; and where one comes from. Pure.
 
 A URL that somebody else gives is asked from inside our network. Were it to lead to loopback, to a neighbour or to a
 cloud's metadata service, he would reach through us what he must not (server-side request forgery). So an address must
@@ -32,6 +32,18 @@ def is_public(address: str) -> bool:
     if isinstance(parsed, ipaddress.IPv6Address) and parsed.is_site_local:
         return False
     return parsed.is_global
+
+
+def block(address: str) -> str:
+    """What counts as one place: an IPv4 address, or of IPv6 the network of 64 bits, which anybody has to himself. What
+    is no address is a place of its own."""
+    try:
+        parsed = ipaddress.ip_address(address.partition("%")[0])
+    except ValueError:
+        return address
+    if isinstance(parsed, ipaddress.IPv6Address):
+        return str(parsed.ipv4_mapped or ipaddress.ip_network((int(parsed) >> 64 << 64, 64)))
+    return str(parsed)
 
 
 def bracketed(host: str) -> str:

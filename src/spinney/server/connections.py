@@ -13,7 +13,10 @@ from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
+from spinney.model.networks import block
+from spinney.server.connection_table import ConnectionTable, Refusal
 from spinney.server.problems import AGAIN_S, of_status, problem
+from spinney.server.settings import ServerSettings
 
 HEAD_S = 10.0
 """So long a connection may take to send the head of a request."""
@@ -24,6 +27,8 @@ READ_S = 60.0
 ADDRESS_MAX_BYTES = 16_384
 HEAD_MAX_BYTES = 65_536
 HEADERS_MAX = 100
+CLOSE = "spinney.close"
+"""Where the scope of a request has what closes its connection, in the middle of an answer too."""
 _PEERCRED = struct.Struct("3i")
 
 
@@ -33,6 +38,9 @@ class Connection(HttpToolsProtocol):
     head_s = HEAD_S
     rest_s = REST_S
     read_s = READ_S
+    table: "ConnectionTable[Connection]"
+    """All connections of the server (``bounded`` sets it)."""
+    settings: ServerSettings
     _timer: asyncio.TimerHandle | None = None
     _reader: asyncio.TimerHandle | None = None
     _answering: RequestResponseCycle | None = None
@@ -40,11 +48,6 @@ class Connection(HttpToolsProtocol):
     _whole = True
     _head_bytes = 0
     _fault = 400, "this is no HTTP/1.1; send a request that is"
-
-    def __init__(self, *args: Any, **more: Any) -> None:
-        super().__init__(*args, **more)
-        # uvicorn would answer in a form of its own.
-        self._most, self.limit_concurrency = self.limit_concurrency, None
 
     # --- the connection -------------------------------------------------------------------
 
@@ -55,8 +58,12 @@ class Connection(HttpToolsProtocol):
             pid, uid, _ = _PEERCRED.unpack(sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEERCRED.size))
             self.client = (f"uid:{uid}", pid)
         self._close_after(self.head_s)
+        address = "" if self.client is None else self.client[0]
+        proxy = address.startswith("uid:") or self.settings.trusts(address)
+        self.table.opened(self, block(address), bounded=not proxy)
 
     def connection_lost(self, exc: Exception | None) -> None:
+        self.table.closed(self)
         self._in_time()
         self.resume_writing()
         self.pipeline.clear()
@@ -68,7 +75,13 @@ class Connection(HttpToolsProtocol):
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
         self._answering = cycle
+        cycle.scope[CLOSE] = self.close  # type: ignore[literal-required]
         super()._start_asgi_task(cycle, app)
+
+    def close(self) -> None:
+        """Close it once what was written is sent; soon in any case."""
+        self.transport.close()
+        self.loop.call_later(self.rest_s, self.transport.abort)
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
@@ -108,8 +121,10 @@ class Connection(HttpToolsProtocol):
             self._refuse(*_ADDRESS)
         if len(self.headers) > HEADERS_MAX or sum(map(_length, self.headers)) > HEAD_MAX_BYTES:
             self._refuse(*_HEAD)
-        if self._most is not None and len(self.connections) > self._most:
-            self._refuse(*_FULL)
+        refusal = self.table.refusal(self)
+        if refusal is not None and self.url.partition(b"?")[0] not in _ALWAYS:
+            self._refuse(*_NO_ROOM[refusal])
+        self.table.busy(self)
         super().on_headers_complete()
 
     def on_message_complete(self) -> None:
@@ -119,6 +134,8 @@ class Connection(HttpToolsProtocol):
 
     def on_response_complete(self) -> None:
         super().on_response_complete()
+        if self.cycle.response_complete:  # and none that was sent ahead is being answered
+            self.table.idle(self)
         if not self._whole and not self._in_head and self.cycle.response_complete:
             self._close_after(self.rest_s)
 
@@ -128,7 +145,7 @@ class Connection(HttpToolsProtocol):
         """In the form of all refusals."""
         status, sentence = self._fault
         headers = {"Connection": "close", "X-Content-Type-Options": "nosniff"}
-        if status == _FULL[0]:
+        if self._fault in _NO_ROOM.values():
             headers["Retry-After"] = str(AGAIN_S)
             answer = problem(status, "busy", "No room now", sentence, headers=headers)
         else:
@@ -159,7 +176,14 @@ class Connection(HttpToolsProtocol):
 
 _ADDRESS = 414, f"the address is longer than {ADDRESS_MAX_BYTES:,} bytes; send what is long in the body"
 _HEAD = 431, f"the head has more than {HEADERS_MAX} headers or {HEAD_MAX_BYTES:,} bytes; send fewer, or shorter ones"
-_FULL = 503, "as many connections are open as this server has room for; come again in a moment"
+_NO_ROOM = {
+    Refusal.FULL: (503, "as many connections are open as this server has room for; come again in a moment"),
+    Refusal.CROWDED: (
+        429, "as many connections are open from this address as one may have; close some, or come again in a moment"
+    ),
+}  # fmt: skip
+_ALWAYS = (b"/health", b"/ready")
+"""What is answered even where there is no room: whoever watches over the process must not restart a busy one."""
 
 
 def _length(header: tuple[bytes, bytes]) -> int:
@@ -169,3 +193,12 @@ def _length(header: tuple[bytes, bytes]) -> int:
 def with_limits(*, head_s: float = HEAD_S, rest_s: float = REST_S, read_s: float = READ_S) -> type[Connection]:
     """The class of connections with other limits, for uvicorn, which makes them itself."""
     return type("Connection", (Connection,), {"head_s": head_s, "rest_s": rest_s, "read_s": read_s})
+
+
+def bounded(connection: type[Connection], settings: ServerSettings) -> type[Connection]:
+    """The class of the connections of one server, which has room for so many as the settings say."""
+    table: ConnectionTable[Connection] = ConnectionTable(
+        most=settings.connections, per_address=settings.connections_per_address,
+        idle_per_address=settings.idle_per_address,
+    )  # fmt: skip
+    return type("Connection", (connection,), {"table": table, "settings": settings})

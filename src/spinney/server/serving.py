@@ -7,6 +7,7 @@ No TCP connection can say so.
 
 import logging
 import os
+import resource
 import signal
 import socket
 import stat
@@ -18,12 +19,14 @@ import uvicorn
 from fastapi import FastAPI
 
 from spinney.model.errors import StoreUnusable, UsageError
-from spinney.server.connections import Connection
+from spinney.server.connections import Connection, bounded
 from spinney.server.settings import ServerSettings
 
 log = logging.getLogger(__name__)
 
 KEEP_ALIVE_S = 65
+OWN_FILES = 500
+"""Files that the server has open beside connections: of stores, downloads, uploads."""
 DRAIN_S = 10
 """What is being answered may finish so long when the server is asked to end."""
 
@@ -47,6 +50,7 @@ class Server(uvicorn.Server):
 
 def serve(app: FastAPI, sockets: list[socket.socket], settings: ServerSettings, *, told: Callable[[], None]) -> None:
     """Serve until SIGTERM or SIGINT; ``told`` is called when requests are answered."""
+    _make_room(settings.connections + OWN_FILES)
     made = server(app, settings, told=told)
 
     def end(*_: object) -> None:
@@ -60,13 +64,26 @@ def serve(app: FastAPI, sockets: list[socket.socket], settings: ServerSettings, 
         signal.signal(signal.SIGTERM, before)
 
 
+def _make_room(files: int) -> None:
+    """Let this process have so many files open, as far as it may: many systems allow 1,024 unless asked for more."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = files if hard == resource.RLIM_INFINITY else min(files, hard)
+    if soft != resource.RLIM_INFINITY and soft < most:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+    if most < files:
+        log.warning(
+            "this process may have %d files open, and its connections may need %d; raise the limit (LimitNOFILE= of "
+            "systemd, ulimit -n), or lower connections_max of [server]", most, files,
+        )  # fmt: skip
+
+
 def server(
     app: FastAPI, settings: ServerSettings, *, told: Callable[[], None], connection: type[Connection] = Connection
 ) -> Server:
     """What serves, for who ends it himself, or has connections with other limits."""
     config = uvicorn.Config(
         app,
-        http=connection,
+        http=bounded(connection, settings),
         ws="none",
         loop="uvloop",
         lifespan="on",
@@ -78,7 +95,6 @@ def server(
         proxy_headers=False,  # whom to believe is said in [server], and asked where it matters
         timeout_keep_alive=KEEP_ALIVE_S,
         timeout_graceful_shutdown=DRAIN_S,
-        limit_concurrency=settings.streams_max + 500,
         backlog=512,
     )
     return Server(config, told, app.state.feed.end)

@@ -14,11 +14,16 @@ from spinney.params.lengths import LengthOfTime
 
 TABLE = "server"
 PORT = 8620
+ROOM = 500
+"""Connections for requests that are answered at once."""
 
 
 def _network(text: str) -> str:
     ip_network(text)
     return text
+
+
+AtLeastOne = Annotated[int, Field(ge=1)]
 
 
 class Oidc(BaseModel):
@@ -62,8 +67,27 @@ class ServerSettings(BaseModel):
     """Of one uploaded file."""
     body_patience_s: Annotated[float, Field(gt=0), LengthOfTime()] = 30.0
     """So long nothing may come of a body or a head before the connection is closed."""
-    streams_max: Annotated[int, Field(ge=1)] = 1000
-    """Event streams at once."""
+    streams_max: AtLeastOne = 1000
+    """Event streams at once; of one user; from one address (``quotas`` says what counts as one)."""
+    streams_per_user: AtLeastOne = 50
+    streams_per_address: AtLeastOne = 200
+    followers_max: AtLeastOne = 200
+    """Followed outputs at once."""
+    followers_per_user: AtLeastOne = 20
+    followers_per_address: AtLeastOne = 50
+    downloads_max: AtLeastOne = 400
+    """Downloads of more than 1 MiB at once."""
+    downloads_per_user: AtLeastOne = 50
+    downloads_per_address: AtLeastOne = 100
+    uploads_max: AtLeastOne = 200
+    """Bodies at once that have been coming for more than a second."""
+    uploads_per_user: AtLeastOne = 30
+    uploads_per_address: AtLeastOne = 60
+    connections_max: AtLeastOne | None = None
+    """Open connections; None: as many as streams, outputs, downloads and uploads may need, and 500 more."""
+    connections_per_address: AtLeastOne = 300
+    idle_per_address: AtLeastOne = 100
+    """Of those, on which no request is being answered."""
     trusted_header: str | None = None
     """A header in which a reverse proxy names the user that it has signed in."""
     trusted_proxies: tuple[Annotated[str, AfterValidator(_network)], ...] = ("127.0.0.1/32", "::1/128")
@@ -91,6 +115,13 @@ class ServerSettings(BaseModel):
                 "machine may name itself as it likes"
             )
         return self
+
+    @property
+    def connections(self) -> int:
+        """Open connections at once."""
+        if self.connections_max is not None:
+            return self.connections_max
+        return self.streams_max + self.followers_max + self.downloads_max + self.uploads_max + ROOM
 
     @property
     def https(self) -> bool:

@@ -438,9 +438,9 @@ class Entering(Protocol):
         verified who it is. It ends after ``lasts_us``, or ``idle_us`` after it was seen last. Raises BadLogin where
         the password is another by now, or the user is gone or disabled."""
 
-    def known(self, digest: str, *, now_us: int) -> Known | None:
-        """Whose session it is, with the rights in force; None: it has ended, or the user is disabled. Enters, to the
-        minute, that it was seen, which a loss of power may undo."""
+    def known(self, digest: str, *, used: bool = True, now_us: int) -> Known | None:
+        """Whose session it is, with the rights in force; None: it has ended, or the user is disabled. Where it is
+        ``used``, enters, to the minute, that it was seen, which a loss of power may undo."""
 
     def close(self, digest: str, author: Author, *, now_us: int) -> bool:
         """End it; False: there was none."""

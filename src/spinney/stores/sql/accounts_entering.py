@@ -75,7 +75,7 @@ class SqlEntering:
             note(tx, now_us, author, "login", {"user": name, "address": address}, 1)
         return _login(row)
 
-    def known(self, digest: str, *, now_us: int) -> Known | None:
+    def known(self, digest: str, *, used: bool = True, now_us: int) -> Known | None:
         with self._session.look() as tx:
             row = tx.one(
                 f"select {_SESSION}, rights from sessions join (select name, rights from users where disabled = 0) u "
@@ -85,7 +85,7 @@ class SqlEntering:
         if row is None:
             return None
         login = _login(row[:-1])
-        if now_us - login.seen_us >= SEEN_EVERY_US:
+        if used and now_us - login.seen_us >= SEEN_EVERY_US:
             with self._session.write(durable=False) as tx:
                 tx.run("update sessions set seen_us = ? where digest = ? and seen_us < ?", (now_us, digest, now_us))
         return Known(name=login.user, rights=rights_of(row[-1]), session=login)
