@@ -89,7 +89,8 @@ def site() -> Iterator[Site]:
     with tempfile.TemporaryDirectory(prefix="spinney-bench-") as name, ExitStack() as gone_after:
         folder = Path(name)
         url = gone_after.enter_context(_schema(server)) if server else f"sqlite:///{folder}/bench.db"
-        (folder / "spinney.toml").write_text('[spinney]\nfolders = "bench.folders"\n')
+        settings = '[spinney]\nfolders = "bench.folders"\n[server]\nstreams_per_user = 1000\n'
+        (folder / "spinney.toml").write_text(settings)
         init = [sys.executable, "-m", "spinney", "init", "--store", url]
         subprocess.run(init, check=True, stdout=subprocess.DEVNULL, cwd=folder)
         store = open_store(url)

@@ -32,6 +32,9 @@ class ByCookie:
         rights = ALL_RIGHTS if name == "admin" else Rights(role=Role(name))
         return Asker(name=name, rights=rights, how=How.SESSION, csrf="the-form's-own")
 
+    async def again(self, request: Request) -> Asker | None:
+        return await self.who(request)
+
 
 def by_cookie(stores: Stores, settings: ServerSettings) -> Identity:
     return ByCookie()

@@ -6,15 +6,17 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
+from fastapi import Request
 from playwright.sync_api import Page, expect
 
 from browser.conftest import NewPage
-from browser.site import Site
+from browser.site import ByCookie, Site
 from cli.shell import furnish
 from spinney.control import Control
 from spinney.control.accounts import Accounts
 from spinney.model.access import Rights, Role
-from spinney.server.asking import now_us
+from spinney.model.errors import Forbidden
+from spinney.server.asking import Asker, now_us
 from spinney.server.identity import Identify
 from spinney.stores.sql import open_store
 
@@ -101,3 +103,43 @@ def test_a_wrong_password_is_refused_the_right_one_lets_in_and_out_again(new_pag
     page.go_back()
     page.reload()
     expect(page).to_have_url(re.compile("/sign-in"))
+
+
+class Doorkeeper(ByCookie):
+    """Lets people in while ``door`` is open."""
+
+    door = "open"
+
+    async def who(self, request: Request) -> Asker | None:
+        if self.door == "shut":
+            raise Forbidden("vic is disabled; ask an admin, who can let that user in again")
+        return await super().who(request) if self.door == "open" else None
+
+
+@pytest.mark.parametrize("door", ["sign in", "shut"])
+def test_given_an_open_page_whose_reader_may_look_no_more_then_it_says_so_and_asks_no_more(
+    new_page: NewPage, tmp_path: Path, door: str
+) -> None:
+    doorkeeper = Doorkeeper()
+    house = Site(shell=furnish(tmp_path), identity=lambda stores, settings: doorkeeper)
+    house.start()
+    try:
+        page = new_page(loud=True)
+        page.clock.install()
+        page.goto(f"{house.url}/jobs")
+        expect(page.locator("#live")).to_contain_text("live")
+
+        doorkeeper.door = door
+        if door == "sign in":
+            expect(page).to_have_url(re.compile("/sign-in"), timeout=30_000)
+        else:
+            expect(page.locator("#told")).to_contain_text("vic is disabled", timeout=30_000)
+            expect(page.locator("#live")).to_contain_text("not live")
+
+        asked: list[str] = []
+        page.on("request", lambda request: asked.append(request.url))
+        page.clock.fast_forward("10:00")
+        page.evaluate("fetch('/health').then((answer) => answer.text())")
+        assert [url for url in asked if "/events" in url or "/jobs" in url] == []
+    finally:
+        house.close()

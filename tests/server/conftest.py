@@ -75,6 +75,9 @@ class Askers:
             return None
         return Asker(name=name, rights=self._rights[name], how=How.TOKEN)
 
+    async def again(self, request: Request) -> Asker | None:
+        return await self.who(request)
+
 
 @dataclass
 class World:

@@ -13,6 +13,7 @@ from server.conftest import World
 from spinney.server import guarding, targets
 from spinney.server.api.parsing import ApiRoute
 from spinney.server.bodies import LargeBody
+from spinney.server.quotas import Quotas
 from spinney.server.settings import ServerSettings
 
 Receive = Callable[[], Awaitable[dict[str, Any]]]
@@ -79,7 +80,7 @@ async def _ask(
         return {"type": "http.request", "body": piece, "more_body": bool(left)}
 
     answer = Answer()
-    guarding.add_to(app, settings)
+    guarding.add_to(app, settings, Quotas(settings))
     await app(scope, receive, answer.send)  # type: ignore[arg-type]
     return answer
 
@@ -196,7 +197,7 @@ async def test_given_a_byte_now_and_then_then_it_is_cut_off_although_each_comes_
         return {"type": "http.request", "body": b"x", "more_body": sent < 500}
 
     answer = Answer()
-    guarding.add_to(app, settings)
+    guarding.add_to(app, settings, Quotas(settings))
     await app(_scope(), receive, answer.send)  # type: ignore[arg-type]
 
     assert answer.status == 408

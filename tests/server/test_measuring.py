@@ -34,6 +34,9 @@ class Known:
     async def who(self, request: Any) -> Asker | None:
         return self.asker
 
+    async def again(self, request: Any) -> Asker | None:
+        return self.asker
+
 
 @pytest.fixture
 def url(tmp_path: Path) -> str:

@@ -27,6 +27,7 @@ STREAM_S = 45.0
 """A stream on which nothing comes for so long is dead: the server sends something every 15 s."""
 AGAIN_S = 1.0
 UNIX = "unix:"
+_ONE_BYTE = {"Range": "bytes=0-0"}
 _NDJSON = "application/x-ndjson"
 _SILENT_S = httpx.Timeout(TIMEOUT_S, read=None)
 """Where nothing may come for long though the server lives: steps of a verb that waits for jobs, followed output."""
@@ -76,6 +77,17 @@ def _output(job: int, fence: int, stream: str, start: int, *, follow: bool) -> d
     if follow:
         return asked | {"query": {"follow": "true", "start": str(start)}, "limits": _SILENT_S}
     return asked | {"headers": _from(start)}
+
+
+def _broke_off(error: httpx.TransportError) -> bool:
+    """Whether the server closed the connection in the middle of an answer, as it does when the rest is forbidden."""
+    return isinstance(error, httpx.RemoteProtocolError)
+
+
+def _require_allowed(answer: httpx.Response | None) -> None:
+    """Raise what the server says when it is asked anew for what broke off, where that is a refusal."""
+    if answer is not None and answer.is_client_error:
+        raise refusal(answer.status_code, answer.content)
 
 
 def _from(start: int) -> dict[str, str]:
@@ -164,6 +176,7 @@ class Client(Verbs):
                     raise refusal(answer.status_code, answer.read())
                 yield from answer.iter_bytes()
         except httpx.TransportError as error:
+            _require_allowed(self._http.get(f"{PREFIX}{path}", headers=_ONE_BYTE) if _broke_off(error) else None)
             raise self._place.away(error) from error
 
     def watch(self, *topics: str, last: str | None = None) -> Iterator[Event]:
@@ -263,6 +276,7 @@ class AsyncClient(Verbs):
                 async for piece in answer.aiter_bytes():
                     yield piece
         except httpx.TransportError as error:
+            _require_allowed(await self._http.get(f"{PREFIX}{path}", headers=_ONE_BYTE) if _broke_off(error) else None)
             raise self._place.away(error) from error
 
     async def watch(self, *topics: str, last: str | None = None) -> AsyncIterator[Event]:

@@ -6,6 +6,11 @@ from typing import Any
 
 import orjson
 
+from spinney.client.refusals import refusal
+
+_END = "end"
+"""The event by which a server ends the stream of somebody who may watch no more."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
@@ -26,8 +31,11 @@ class Lines:
         self._data: list[str] = []
 
     def feed(self, line: str) -> Iterator[Event]:
-        """The event that this line ends, if it ends one."""
+        """The event that this line ends, if it ends one. Raises what the server says where it ends the stream."""
         if not line:
+            if self._data and self._topic == _END:
+                problem = "\n".join(self._data).encode()
+                raise refusal(int(orjson.loads(problem).get("status", 0)), problem)
             if self._data:
                 yield Event(topic=self._topic, data=orjson.loads("\n".join(self._data)), id=self._id)
             self._topic, self._data = "", []

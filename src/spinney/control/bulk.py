@@ -214,7 +214,7 @@ class Bulk(Hand):
 
         ``remove`` removes the folder of a deleted job; ``at_once``: so many jobs a step, where somebody wants
         to be told what each brought about. What is out of reach is refused. Raises UsageError for a canary that
-        cannot be meant, Forbidden.
+        cannot be meant, Forbidden, and what ``go_on`` raises.
         """
         plan = self._within_reach(plan)
         if canary is not None and (plan.order.and_after or plan.order.verb not in (Verb.RETRY, Verb.RERUN)):
@@ -222,11 +222,15 @@ class Bulk(Hand):
         report = Report()
         trial = None if canary is None else Trial(canary, self.store, self.sleep, self.clock)
 
+        def look(seen: Trial) -> None:
+            self.go_on()
+            on_look(report, seen)
+
         def size() -> int:
             """How many the next step may take; where a canary sings no more, none."""
             if trial is None:
                 return STEP
-            if trial.room() == 0 and (stopped := trial.watch(lambda seen: on_look(report, seen))):
+            if trial.room() == 0 and (stopped := trial.watch(look)):
                 raise _Enough(stopped)
             return trial.room()
 
@@ -240,12 +244,13 @@ class Bulk(Hand):
                 if plan.order.verb is Verb.DELETE and remove is not None:
                     remove_folders(self.store, step.touched, remove)
                 on_step(report, step)
+                self.go_on()
         except _Enough as stop:
             report.stopped = str(stop)
         if plan.order.tree:
             # Of wide trees a step leaves the rest to housekeeping, of which this does its part at once.
             while self.store.sweep(now_us=self.clock()).more:
-                pass
+                self.go_on()
         return report
 
     def _steps(self, plan: Plan, size: Callable[[], int], at_once: int) -> Iterator[Step]:

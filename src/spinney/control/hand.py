@@ -32,6 +32,8 @@ class Hand:
     """What who asks may."""
     ends_us: int | None = None
     """When what who asks is known by expires: nothing that he hands out lasts longer. None: never."""
+    go_on: Callable[[], None] = lambda: None
+    """Called between two steps of what is done in steps; raises Forbidden when the rights no longer hold."""
 
     @property
     def at_hand(self) -> bool:
@@ -46,7 +48,7 @@ class Hand:
     def part(self, cls: type[PartT]) -> PartT:
         """Another part of ``control``, on the same store and in the same name, with the same rights."""
         return cls(store=self.store, clock=self.clock, nudge=self.nudge, by=self.by, rights=self.rights,
-                   ends_us=self.ends_us)  # fmt: skip
+                   ends_us=self.ends_us, go_on=self.go_on)  # fmt: skip
 
     def require(self, role: Role, what: str) -> None:
         """Raise Forbidden unless who asks has this role. ``what`` ends "may not …": ``submit jobs``."""

@@ -1,5 +1,6 @@
 """The application put together: what each request passes, and what runs beside."""
 
+import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -9,9 +10,10 @@ from pathlib import Path
 from fastapi import FastAPI
 
 from spinney.server import api, auditing, guarding, heads, health, measuring, metrics, problems, ui
-from spinney.server.asking import Identity, now_us
+from spinney.server.asking import LOOKS, RENEW_S, Identity, now_us
 from spinney.server.delivering import Deliverer
 from spinney.server.events import routes as events
+from spinney.server.quotas import Quotas
 from spinney.server.settings import ServerSettings
 from spinney.server.stores import Stores
 from spinney.server.watching import Watching
@@ -30,6 +32,8 @@ class Parts:
     run_dir: str | None
     """Where nodes of this host listen for nudges."""
     identity: Callable[[Stores, ServerSettings], Identity]
+    renew_s: float = RENEW_S
+    """How often a request that lasts looks anew at who makes it, in seconds."""
 
 
 def make(parts: Parts) -> FastAPI:
@@ -47,7 +51,9 @@ def make(parts: Parts) -> FastAPI:
     )
     app.state.settings, app.state.stores, app.state.run_dir = parts.settings, stores, parts.run_dir
     app.state.folders = parts.folders
+    app.state.quotas = Quotas(parts.settings)
     app.state.identity = parts.identity(stores, parts.settings)
+    app.state.renew_s, app.state.looks = parts.renew_s, asyncio.Semaphore(LOOKS)
     app.state.beside = []  # pieces that live as long as the application, in the order in which they start
     app.state.beside += [
         Watching(stores, now_us=now_us, nudge=lambda store: wake_all(store, parts.run_dir)),
@@ -61,7 +67,7 @@ def make(parts: Parts) -> FastAPI:
     api.add_to(app)
     ui.add_to(app)
     heads.add_to(app)
-    guarding.add_to(app, parts.settings)
+    guarding.add_to(app, parts.settings, app.state.quotas, long_s=parts.renew_s)
     measuring.add_to(app, parts.settings)
     return app
 

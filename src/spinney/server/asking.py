@@ -4,9 +4,10 @@ A route says what it wants by ``Asked``, and calls nothing but ``hands.run``; so
 known, and nothing done without his rights.
 """
 
+import asyncio
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Annotated, Protocol, TypeVar
 
@@ -18,6 +19,7 @@ from spinney.control.refusals import Refusals
 from spinney.model.access import Rights
 from spinney.model.errors import Forbidden
 from spinney.server.problems import Unidentified
+from spinney.server.renewal import Renewal
 from spinney.server.stores import Stores
 from spinney.stores.contract import Store
 from spinney.waking import wake_all
@@ -25,6 +27,15 @@ from spinney.waking import wake_all
 T = TypeVar("T")
 
 SESSION_COOKIE = "spinney_session"
+RENEW_S = 0.75
+"""How often a request that lasts looks anew at who makes it. The answer may be ``identity.remembering.KEPT_S`` old, and
+whoever follows a file looks only every ``files.following.LOOK_S``: together these are the two seconds within which a
+change of rights is promised to be obeyed."""
+
+
+LOOKS = 16
+"""So many requests that last look anew at the same time: else many streams, woken by one event, would take all the room
+that ``Stores`` has for calls."""
 
 
 class How(StrEnum):
@@ -57,6 +68,10 @@ class Identity(Protocol):
     async def who(self, request: Request) -> Asker | None:
         """None: nobody is known. Raises Forbidden for who is known and shut out, or for a forged form; TooMany."""
 
+    async def again(self, request: Request) -> Asker | None:
+        """The same for a request that was let in and lasts. It asks for no proof of a form, and does not count as a use
+        of a session. Raises as ``who``, and StoreAway."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hands:
@@ -66,12 +81,40 @@ class Hands:
     stores: Stores
     run_dir: str | None
     refusals: Refusals = field(default_factory=Refusals)
+    renewal: Renewal[Asker] | None = None
+    """Looks anew at who asks while the request lasts; None: it is no request that could last."""
+
+    @property
+    def lasting(self) -> Renewal[Asker]:
+        """What looks anew at who asks, for an answer that lasts."""
+        if self.renewal is None:
+            raise ValueError("hands that no request has cannot answer for long")
+        return self.renewal
 
     async def run(self, call: Callable[[Control], T], *, long: bool = False) -> T:
-        """What ``call`` returns; see ``Stores.run``. A refusal for lack of rights is in the audit."""
+        """What ``call`` returns; see ``Stores.run``. A refusal for lack of rights is in the audit.
 
+        The call has the rights in force when it begins. One that is ``long`` is stopped between two steps when they
+        change meanwhile. Raises Unidentified and Forbidden where a principal lost its rights while the request lasted.
+        """
+        hands = self if self.renewal is None else replace(self, asker=await self.renewal.asker())
+        if self.renewal is None or not long:
+            return await hands._run(call, long=long)
+        stopped: list[Forbidden] = []
+
+        def go_on() -> None:
+            if stopped:
+                raise stopped[0]
+
+        watch = asyncio.create_task(self.renewal.watch(stopped.append))
+        try:
+            return await hands._run(call, long=True, go_on=go_on)
+        finally:
+            watch.cancel()
+
+    async def _run(self, call: Callable[[Control], T], *, long: bool, go_on: Callable[[], None] = lambda: None) -> T:
         def made(store: Store) -> T:
-            control = self.control(store)
+            control = replace(self.control(store), go_on=go_on)
             try:
                 return call(control)
             except Forbidden as error:
@@ -105,14 +148,25 @@ _COOKIE = APIKeyCookie(name=SESSION_COOKIE, auto_error=False, scheme_name="sessi
 
 
 async def perhaps(request: Request) -> Hands | None:
-    """The hands of who asks, if he is known. Looked for once in a request."""
+    """The hands of who asks, if he is known. Looked for once in a request, and again while the request lasts."""
     state = request.app.state
     if not hasattr(request.state, "asker"):
-        request.state.asker = await state.identity.who(request)
-    asker = request.state.asker
-    if asker is None:
+        looked_s = time.monotonic()
+        asker = request.state.asker = await state.identity.who(request)
+        if asker is not None:
+
+            async def look() -> Asker | None:
+                async with state.looks:
+                    return await state.identity.again(request)  # type: ignore[no-any-return]
+
+            request.state.renewal = Renewal(asker, look, every_s=state.renew_s, looked_s=looked_s)
+    if request.state.asker is None:
         return None
-    return Hands(asker=asker, stores=state.stores, run_dir=state.run_dir, refusals=state.refusals)
+    renewal: Renewal[Asker] = request.state.renewal
+    return Hands(
+        asker=await renewal.asker(), stores=state.stores, run_dir=state.run_dir, refusals=state.refusals,
+        renewal=renewal,
+    )  # fmt: skip
 
 
 async def asked(

@@ -7,8 +7,10 @@ Answers are kept by nobody (``no-store``) unless they say otherwise, as files do
 A fault of the server's own ends here: it is logged once, and its answer is as bare as all others.
 """
 
+import logging
 import re
 from collections.abc import Awaitable, Callable, MutableMapping
+from contextlib import ExitStack
 from ipaddress import ip_address
 from typing import Any
 from urllib.parse import urlsplit
@@ -17,9 +19,14 @@ from fastapi import FastAPI, Request
 from starlette.requests import ClientDisconnect
 
 from spinney.server import targets
-from spinney.server.bodies import KEY, PLAIN, Body, Message, Receive, Unfit
+from spinney.server.bodies import KEY, LONG_S, PLAIN, Body, Message, Receive, Unfit
+from spinney.server.connections import CLOSE
+from spinney.server.long_answers import BrokenOff
 from spinney.server.problems import of_error, of_status
+from spinney.server.quotas import HELD, Quotas
 from spinney.server.settings import ServerSettings
+
+log = logging.getLogger(__name__)
 
 Scope = MutableMapping[str, Any]
 Send = Callable[[Message], Awaitable[None]]
@@ -45,16 +52,16 @@ _CLOSE = {"Connection": "close"}
 _NO_HOST = re.compile(r"[@/\\?#\s]")
 
 
-def add_to(app: FastAPI, settings: ServerSettings) -> None:
-    """Before all that is in ``app`` already."""
-    app.add_middleware(Guard, settings=settings)
+def add_to(app: FastAPI, settings: ServerSettings, quotas: Quotas, *, long_s: float = LONG_S) -> None:
+    """Before all that is in ``app`` already. ``long_s``: a body that has been coming for so long is a long one."""
+    app.add_middleware(Guard, settings=settings, quotas=quotas, long_s=long_s)
 
 
 class Guard:
     """ASGI, without the layers of BaseHTTPMiddleware: event streams pass as they are."""
 
-    def __init__(self, app: App, settings: ServerSettings) -> None:
-        self._app, self._settings = app, settings
+    def __init__(self, app: App, settings: ServerSettings, quotas: Quotas, long_s: float) -> None:
+        self._app, self._settings, self._quotas, self._long_s = app, settings, quotas, long_s
         self._headers = (*HEADERS, ONLY_HTTPS) if settings.https else HEADERS
         self._hosts = {_name(host) for host in (settings.host, *settings.hosts)}
         if settings.url is not None:
@@ -72,8 +79,12 @@ class Guard:
             most=self._settings.body_max_bytes,
             patience_s=self._settings.body_patience_s,
             coding=headers.get(b"content-encoding", PLAIN.encode()).decode("latin-1"),
+            instance=scope["path"],
+            long=_LongBody(scope, self._quotas),
+            long_s=self._long_s,
         )
         begun = False
+        held = scope[HELD] = ExitStack()
 
         async def guarded(message: Message) -> None:
             nonlocal begun
@@ -96,8 +107,11 @@ class Guard:
             if begun:
                 return
             body.failed = None
-            answer = of_status(unfit.status, unfit.sentence, instance=scope["path"], headers=_CLOSE)
-            await answer(scope, receive, guarded)
+            unfit.answer.headers.update(_CLOSE)
+            await unfit.answer(scope, receive, guarded)
+        except BrokenOff as error:
+            log.info("an answer at %s breaks off: %s", ascii(scope["path"]), error)
+            await _close(scope, receive)
         except ClientDisconnect:
             pass  # in the middle of a body: nobody is there to be answered, and it is no fault
         except Exception as error:
@@ -107,6 +121,8 @@ class Guard:
             told = scope["app"].exception_handlers.get(Exception)
             answer = of_error(error, instance=scope["path"]) if told is None else await told(Request(scope), error)
             await answer(scope, receive, guarded)
+        finally:
+            held.close()
 
     def _refusal(self, scope: Scope) -> App | None:
         hosts = [value for name, value in scope["headers"] if name == b"host"]
@@ -131,6 +147,31 @@ class Guard:
             return False
         server = scope.get("server")
         return found.is_loopback or (server is not None and str(server[0]) == str(found))
+
+
+class _LongBody:
+    """What is done while a body has been coming for long: whoever sends it still may, and has a place among all."""
+
+    def __init__(self, scope: Scope, quotas: Quotas) -> None:
+        self._scope, self._quotas, self._counted = scope, quotas, False
+
+    async def __call__(self) -> None:
+        """Raises Unidentified, Forbidden, TooMany."""
+        renewal = self._scope.get("state", {}).get("renewal")
+        asker = None if renewal is None else await renewal.asker()
+        if not self._counted:
+            address = self._quotas.address(Request(self._scope))
+            place = self._quotas.uploads.place(None if asker is None else asker.name, address)
+            self._scope[HELD].enter_context(place)
+            self._counted = True
+
+
+async def _close(scope: Scope, receive: Receive) -> None:
+    """Close the connection; returns when it is closed."""
+    if CLOSE in scope:
+        scope[CLOSE]()
+        while (await receive())["type"] != "http.disconnect":
+            pass
 
 
 def _name(host: str) -> str:

@@ -57,7 +57,8 @@ async def watching(url: str) -> AsyncIterator[Watching]:
 
 async def told(watcher: Watcher) -> list[Event]:
     """The next events, which must come."""
-    found = await watcher.next(10.0)
+    await watcher.wait(10.0)
+    found = watcher.take()
     assert found, "nothing was told in time"
     return found
 
@@ -222,4 +223,4 @@ async def test_streams_end_with_the_feed(url: str, control: Control) -> None:
         there.feed.end()
         async with asyncio.timeout(5):
             while not watcher.ended:
-                await watcher.next(1.0)
+                await watcher.wait(1.0)

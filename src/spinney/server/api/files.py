@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
+from pathlib import Path as PathOnDisk
 from typing import Annotated, Any
 
 from fastapi import Path, Query, Request
@@ -19,13 +20,15 @@ from spinney.node import folders
 from spinney.params.masking import Veil
 from spinney.server.api.parsing import routes
 from spinney.server.api.shapes import Fence, JobId
-from spinney.server.asking import Asked, Hands, perhaps
+from spinney.server.asking import Asked, Hands
 from spinney.server.bodies import LargeBody
 from spinney.server.files import putting, spool
 from spinney.server.files.answers import BINARY, TEXT, answer
 from spinney.server.files.content import listed, opened
-from spinney.server.files.following import counted, follow, require_room
+from spinney.server.files.following import follow
+from spinney.server.long_answers import or_say_why, permission
 from spinney.server.problems import documented
+from spinney.server.quotas import take_place
 
 router = routes("files")
 _BYTES = {"schema": {"type": "string", "format": "binary"}}
@@ -73,7 +76,7 @@ async def list_files(job: JobId, hands: Asked, request: Request) -> Files:
 async def download(job: JobId, path: FilePath, hands: Asked, request: Request) -> Response:
     """The file, or a part of it (`Range: bytes=…`, one range). Links are not followed."""
     content = await opened(hands, request.app.state.folders, job, path)
-    return await answer(request, content, media_type=BINARY, name=path.rpartition("/")[2])
+    return await answer(request, hands, job, content, media_type=BINARY, name=path.rpartition("/")[2])
 
 
 @router.put(
@@ -122,30 +125,24 @@ async def read_output(
     attempt, veil = await hands.run(lambda control: (_attempt(control, job, fence), control.look.veil(job)))
     path = f"{folders.OWN}/{attempt.stage}.{fence}.{stream}"
     if follow_:
-        require_room(request.app)
-        return StreamingResponse(_tail(hands, request, attempt, path, start, veil), media_type=TEXT)
+        take_place(request, hands, request.app.state.quotas.followers)
+        tail = _tail(hands, request.app.state.folders, attempt, path, start, veil)
+        return StreamingResponse(or_say_why(tail), media_type=TEXT)
     try:
         content = await opened(hands, request.app.state.folders, job, path)
     except NoSuch:
         return Response(media_type=TEXT)  # files are made at the first byte
-    return await answer(request, content, media_type=TEXT, name=None)
+    return await answer(request, hands, job, content, media_type=TEXT, name=None)
 
 
-async def _tail(
-    hands: Hands, request: Request, attempt: Attempt, path: str, start: int, veil: Veil
-) -> AsyncIterator[bytes]:
+def _tail(hands: Hands, root: PathOnDisk, attempt: Attempt, path: str, start: int, veil: Veil) -> AsyncIterator[bytes]:
     job, fence = attempt.job_id, attempt.fence
 
     async def ended() -> bool:
-        again = await perhaps(request)
-        if again is None or again.asker.rights != hands.asker.rights:
-            return True  # who asks may no more, or something else
         return (await hands.run(lambda control: _attempt(control, job, fence))).ended_us is not None
 
-    with counted(request.app):
-        open_ = partial(opened, hands, request.app.state.folders, job, path)
-        async for piece in follow(open_, ended, start=start, veil=veil):
-            yield piece
+    open_ = partial(opened, hands, root, job, path)
+    return follow(open_, ended, permission(hands, job), start=start, veil=veil)
 
 
 def _attempt(control: Control, job_id: int, fence: int) -> Attempt:

@@ -86,11 +86,14 @@ class Watcher:
         self.ended = True
         self._there.set()
 
-    async def next(self, patience_s: float) -> list[Event]:
-        """What there is to tell, in its order; nothing after ``patience_s`` without any."""
+    async def wait(self, patience_s: float) -> None:
+        """Return when there is something to tell or the watching has ended; after ``patience_s`` in any case."""
         with suppress(TimeoutError):
             async with asyncio.timeout(patience_s):
                 await self._there.wait()
+
+    def take(self) -> list[Event]:
+        """What there is to tell, in its order."""
         self._there.clear()
         found = sorted(self._pending.values(), key=lambda e: e.number)
         self._pending.clear()

@@ -3,22 +3,21 @@
 from typing import Annotated
 
 from fastapi import APIRouter, FastAPI, Header, Query, Request
-from starlette.responses import Response
+from starlette.responses import Response, StreamingResponse
 
 from spinney.model.errors import UsageError
 from spinney.server.api.parsing import routes
-from spinney.server.asking import Asked, perhaps
+from spinney.server.asking import Asked
 from spinney.server.events.feed import Feed
 from spinney.server.events.history import History
-from spinney.server.events.streaming import MEDIA_TYPE, stream
+from spinney.server.events.streaming import MEDIA_TYPE, Stream
 from spinney.server.events.topics import TOPICS_MAX, topic
-from spinney.server.problems import TooMany
+from spinney.server.quotas import held, take_place
 
 api = routes("events")
 """For programs."""
 page = APIRouter()
 """For pages, which are not told of in the document of the API."""
-AGAIN_S = 10.0
 
 
 def add_to(app: FastAPI) -> None:
@@ -51,16 +50,13 @@ async def events(
 ) -> Response:  # fmt: skip
     """Server-sent events. Each is named after its topic and bears its new state as JSON, whole, so that between two
     looks (a second, more for what takes long to look at) the last state counts. A stream that comes back with
-    `Last-Event-ID` is told the states that have changed since; one that a restarted server does not know, all."""
+    `Last-Event-ID` is told the states that have changed since; one that a restarted server does not know, all. Where
+    rights have changed, all is told anew within them; where they are gone, a last event, `end`, bears the problem."""
     found = [topic(name) for name in dict.fromkeys(topics)]
     if any(not name.isprintable() for name in topics):
         raise UsageError("a topic has a character that cannot be printed; mend its name")
-    feed: Feed = request.app.state.feed
-    if feed.streams >= request.app.state.settings.streams_max:
-        raise TooMany("as many streams are open as this server has room for; close some, or come again later", AGAIN_S)
-
-    async def may() -> bool:
-        again = await perhaps(request)
-        return again is not None and again.asker.rights == hands.asker.rights
-
-    return stream(feed, feed.watch(found, hands, last=last_event_id), may)
+    take_place(request, hands, request.app.state.quotas.streams)
+    stream = Stream(request.app.state.feed, found, hands, last=last_event_id)
+    held(request).callback(stream.leave)
+    headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+    return StreamingResponse(stream.told(), media_type=MEDIA_TYPE, headers=headers)

@@ -1,52 +1,75 @@
-"""One watcher's stream: server-sent events (WHATWG HTML, section 9.2)."""
+"""One watcher's stream: server-sent events (WHATWG HTML, section 9.2).
 
+The rights of whoever watches are looked at before each event, and each second while nothing happens. Where they have
+changed, every topic is told anew as those rights show it. Where they are gone, a last event, ``end``, says why, as a
+problem document, and takes back the number of the last event: whoever comes back is told everything or refused.
+"""
+
+import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
-from typing import Any
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import replace
 
-from starlette.responses import StreamingResponse
-from starlette.types import Receive, Scope, Send
-
+from spinney.model.errors import StoreAway
+from spinney.server.asking import Hands
 from spinney.server.events.feed import Event, Feed, Watcher
+from spinney.server.events.topics import Topic
+from spinney.server.problems import of_error
+from spinney.server.renewal import LOST
 
 BEAT_S = 15.0
 """So often something is sent at least, so that either end sees that the other has gone."""
-ASKED_AGAIN_S = 15.0
-"""So often it is asked whether who watches still may."""
 RETRY_MS = 1_000
 MEDIA_TYPE = "text/event-stream"
+END = "end"
+"""The event that ends a stream whose watcher may watch no more. No topic is called so."""
+_BEAT = b": beat\n\n"
 
 
-def stream(feed: Feed, watcher: Watcher, may: Callable[[], Awaitable[bool]]) -> StreamingResponse:
-    """The answer. ``may``: whether who watches still may, asked now and then; the stream ends when not."""
-    headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-    return _Stream(_told(feed, watcher, may), media_type=MEDIA_TYPE, headers=headers, feed=feed, watcher=watcher)
+class Stream:
+    """What one watcher is told."""
 
+    def __init__(
+        self, feed: Feed, topics: Sequence[Topic], hands: Hands, *, last: str | None,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:  # fmt: skip
+        """``last``: the id of the event behind which the stream goes on."""
+        self._feed, self._topics, self._hands, self._monotonic = feed, topics, hands, monotonic
+        self._renewal = hands.lasting
+        self._watcher: Watcher = feed.watch(topics, hands, last=last)
 
-class _Stream(StreamingResponse):
-    """Whoever watches leaves with it, also where nothing was told yet: HEAD, or a client that has gone already."""
+    def leave(self) -> None:
+        """It watches no more."""
+        self._feed.leave(self._watcher)
 
-    def __init__(self, *told: Any, feed: Feed, watcher: Watcher, **more: Any) -> None:
-        super().__init__(*told, **more)
-        self._feed, self._watcher = feed, watcher
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        try:
-            await super().__call__(scope, receive, send)
-        finally:
-            self._feed.leave(self._watcher)
-
-
-async def _told(feed: Feed, watcher: Watcher, may: Callable[[], Awaitable[bool]]) -> AsyncIterator[bytes]:
-    yield f"retry: {RETRY_MS}\n\n".encode()
-    asked_s = time.monotonic()
-    while not watcher.ended:
-        events = await watcher.next(BEAT_S)
-        if time.monotonic() - asked_s >= ASKED_AGAIN_S:
-            asked_s = time.monotonic()
-            if not await may():
+    async def told(self) -> AsyncIterator[bytes]:
+        """The stream."""
+        yield f"retry: {RETRY_MS}\n\n".encode()
+        told_s = self._monotonic()
+        while not self._watcher.ended:
+            await self._watcher.wait(self._renewal.every_s)
+            try:
+                events = await self._allowed()
+            except StoreAway:
+                # Nothing is told while nobody can say whether it may be. The events are kept.
+                await asyncio.sleep(self._renewal.every_s)
+                events = []
+            except LOST as error:
+                yield f"id:\nevent: {END}\ndata: ".encode() + bytes(of_error(error).body) + b"\n\n"
                 return
-        yield b"".join(_written(feed.epoch, event) for event in events) or b": beat\n\n"
+            text = b"".join(_written(self._feed.epoch, event) for event in events)
+            if text or self._monotonic() - told_s >= BEAT_S:
+                told_s = self._monotonic()
+                yield text or _BEAT
+
+    async def _allowed(self) -> list[Event]:
+        """What there is to tell within the rights in force."""
+        asker = await self._renewal.asker()
+        if asker.rights != self._hands.asker.rights:
+            self.leave()
+            self._hands = replace(self._hands, asker=asker)
+            self._watcher = self._feed.watch(self._topics, self._hands)
+        return self._watcher.take()
 
 
 def _written(epoch: str, event: Event) -> bytes:

@@ -7,17 +7,25 @@ from urllib.parse import quote as percent
 from fastapi import Request
 from starlette.responses import Response, StreamingResponse
 
+from spinney.server.asking import Hands
 from spinney.server.files.content import Content, pieces_of
 from spinney.server.files.ranges import Unsatisfiable, asked, fits
+from spinney.server.long_answers import or_break_off, permission, while_allowed
 from spinney.server.problems import of_status
+from spinney.server.quotas import take_place
 
 BINARY = "application/octet-stream"
 TEXT = "text/plain; charset=utf-8"
+LONG_BYTES = 2**20
+"""What is longer may take long, and has a place among all long downloads."""
 _SANDBOX = "default-src 'none'; sandbox"
 
 
-async def answer(request: Request, content: Content, *, media_type: str, name: str | None) -> Response:
-    """The file, or the part that the request asks for. ``name``: as what a browser keeps it; None: it shows it."""
+async def answer(
+    request: Request, hands: Hands, job_id: int, content: Content, *, media_type: str, name: str | None
+) -> Response:
+    """The file of this job, or the part that the request asks for. ``name``: as what a browser keeps it; None: it shows
+    it. Raises TooMany."""
     size, etag = await content.seen()
     headers = {"Accept-Ranges": "bytes", "Content-Security-Policy": _SANDBOX} | _kept_as(name)
     if etag is not None:
@@ -35,9 +43,10 @@ async def answer(request: Request, content: Content, *, media_type: str, name: s
     headers["Content-Length"] = str(len(part))
     if wanted is not None:
         headers["Content-Range"] = f"bytes {part.start}-{part.stop - 1}/{size}"
-    return StreamingResponse(
-        pieces_of(content, part), 200 if wanted is None else 206, headers=headers, media_type=media_type
-    )
+    if len(part) > LONG_BYTES:
+        take_place(request, hands, request.app.state.quotas.downloads)
+    pieces = or_break_off(while_allowed(permission(hands, job_id), pieces_of(content, part)))
+    return StreamingResponse(pieces, 200 if wanted is None else 206, headers=headers, media_type=media_type)
 
 
 def _range(headers: Mapping[str, str], etag: str | None) -> str | None:

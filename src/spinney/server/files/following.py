@@ -1,31 +1,26 @@
 """Output of an attempt as it is written, until the attempt has ended."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import contextmanager
-
-from fastapi import FastAPI
+from collections.abc import AsyncIterator, Awaitable, Callable
 
 from spinney.model.errors import NoSuch
 from spinney.params.masking import Veil
 from spinney.server.files.content import PIECE_BYTES, Content
-from spinney.server.problems import TooMany
 
 LOOK_S = 0.25
 STORE_LOOKS = 4
 """Of so many looks at the file one is at the store, too: whether the attempt has ended."""
-FOLLOWERS_MAX = 200
-AGAIN_S = 10.0
 
 
 async def follow(
-    open_: Callable[[], Awaitable[Content]], ended: Callable[[], Awaitable[bool]], *, start: int, veil: Veil,
-    look_s: float = LOOK_S,
+    open_: Callable[[], Awaitable[Content]], ended: Callable[[], Awaitable[bool]],
+    require: Callable[[], Awaitable[None]], *, start: int, veil: Veil, look_s: float = LOOK_S,
 ) -> AsyncIterator[bytes]:  # fmt: skip
     """What is in the file from ``start`` on, and what is written to it meanwhile.
 
-    ``open_`` raises NoSuch while nothing has been written. The last bytes of a file that still grows are held back
-    where they may be the beginning of a secret.
+    ``open_`` raises NoSuch while nothing has been written; ``require``, called at each look and before each piece,
+    raises what ends the following where whoever follows may no more. The last bytes of a file that still grows are held
+    back where they may be the beginning of a secret.
     """
     content: Content | None = None
     back = max((len(text.encode()) for text in veil.texts), default=1) - 1
@@ -38,29 +33,15 @@ async def follow(
             until = size if over else size - back
             while at < until and (piece := await content.read(at, min(PIECE_BYTES, until - at))):
                 at += len(piece)
+                await require()
                 yield piece
         if over:
             return
         await asyncio.sleep(look_s)
+        await require()
         looks += 1
         # What was written before it ended is read once more after that is known.
         over = looks % STORE_LOOKS == 0 and await ended()
-
-
-def require_room(app: FastAPI) -> None:
-    """Raise TooMany when as many follow as may."""
-    if getattr(app.state, "followers", 0) >= FOLLOWERS_MAX:
-        raise TooMany("as many follow output as this server has room for; ask without follow, or later", AGAIN_S)
-
-
-@contextmanager
-def counted(app: FastAPI) -> Iterator[None]:
-    """One more that follows."""
-    app.state.followers = getattr(app.state, "followers", 0) + 1
-    try:
-        yield
-    finally:
-        app.state.followers -= 1
 
 
 async def _perhaps(open_: Callable[[], Awaitable[Content]]) -> Content | None:

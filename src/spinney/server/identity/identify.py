@@ -15,7 +15,7 @@ from spinney.server.asking import SESSION_COOKIE, Asker, How, now_us
 from spinney.server.auditing import shut_out
 from spinney.server.identity import forms, peers, proxies
 from spinney.server.identity.cookies import Cookies
-from spinney.server.identity.remembering import Memory
+from spinney.server.identity.remembering import KEPT_S, Memory
 from spinney.server.problems import Unidentified
 from spinney.server.settings import ServerSettings
 from spinney.server.stores import Stores
@@ -26,10 +26,11 @@ T = TypeVar("T")
 class Identify:
     """See ``spinney.server.identity``."""
 
-    def __init__(self, stores: Stores, settings: ServerSettings) -> None:
+    def __init__(self, stores: Stores, settings: ServerSettings, *, kept_s: float = KEPT_S) -> None:
+        """``kept_s``: how long an answer of the store is kept, in seconds."""
         self._stores, self._settings = stores, settings
-        self._known: Memory[Known | None] = Memory()
-        self._users: Memory[User | None] = Memory()
+        self._known: Memory[Known | None] = Memory(kept_s)
+        self._users: Memory[User | None] = Memory(kept_s)
         self._cookies: Cookies | None = None
         self._once = asyncio.Lock()
         self.terms = Terms()
@@ -50,6 +51,10 @@ class Identify:
             await shut_out(request, str(error), by=by, address=self.address(request))
             raise
         return asker
+
+    async def again(self, request: Request) -> Asker | None:
+        """See ``asking.Identity``. Raises Unidentified, Forbidden."""
+        return await self._asker(request, used=False)
 
     def forget(self) -> None:
         """Sessions, tokens or users were changed here: ask the store anew."""
@@ -76,14 +81,14 @@ class Identify:
 
     # --- the ways, in their order ---------------------------------------------------------
 
-    async def _asker(self, request: Request) -> Asker | None:
+    async def _asker(self, request: Request, *, used: bool = True) -> Asker | None:
         token = _bearer(request)
         if token is not None:
             return await self._by_token(request, token)
         peer = peers.uid(request.client.host if request.client else None)
         if peer is not None:
             return self._by_peer(request, peer)
-        return await self._by_session(request) or await self._by_proxy(request)
+        return await self._by_session(request, used=used) or await self._by_proxy(request)
 
     async def _by_token(self, request: Request, secret: str) -> Asker:
         known = None
@@ -105,7 +110,8 @@ class Identify:
             )
         return Asker(name=peers.name(number), rights=rights, how=How.PEER)
 
-    async def _by_session(self, request: Request) -> Asker | None:
+    async def _by_session(self, request: Request, *, used: bool) -> Asker | None:
+        """``used``: whether this counts as a use of the session, which keeps it from ending."""
         if not any(name.endswith(SESSION_COOKIE) for name in request.cookies):
             return None
         cookies = await self.cookies()
@@ -114,7 +120,7 @@ class Identify:
             return None
         whose = digest(secret)
         known = await self._known.get(
-            whose, lambda: self.entering(lambda entering: entering.known_by_session(secret))
+            (whose, used), lambda: self.entering(lambda entering: entering.known_by_session(secret, used=used))
         )
         if known is None or known.session is None:
             return None

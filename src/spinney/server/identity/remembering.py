@@ -8,7 +8,8 @@ from typing import Generic, TypeVar
 
 T = TypeVar("T")
 
-KEPT_S = 2.0
+KEPT_S = 1.0
+"""Of the two seconds that are promised, what ``asking.RENEW_S`` leaves."""
 MOST = 10_000
 """Answers kept; the oldest go first."""
 
@@ -21,7 +22,7 @@ class Memory(Generic[T]):
         self._found: OrderedDict[Hashable, tuple[float, asyncio.Task[T]]] = OrderedDict()
 
     async def get(self, key: Hashable, ask: Callable[[], Awaitable[T]]) -> T:
-        """What ``ask`` says, or said for this key less than two seconds ago. What it raises is kept by nobody."""
+        """What ``ask`` says, or said for this key less than ``kept_s`` ago. What it raises is kept by nobody."""
         found = self._found.get(key)
         if found is None or self._clock() - found[0] >= self._kept_s:
             # The time before it is asked counts: what is revoked while the answer is on its way is obeyed as soon.

@@ -60,6 +60,7 @@
   let tries = 0;
   let timer = 0;
   let lost = false;
+  let ended = false;
 
   function show(state) {
     if (!sign || sign.dataset.state === state) return;
@@ -74,6 +75,7 @@
   function open() {
     clearTimeout(timer);
     close();
+    if (ended) return;
     const query = topics.map((topic) => `topic=${encodeURIComponent(topic)}`).join("&");
     source = new EventSource(`/events?${query}`);
     source.onopen = () => {
@@ -95,6 +97,11 @@
         }, Math.min(30000, 500 * 2 ** tries) * (0.5 + Math.random()));
       }
     };
+    source.addEventListener("end", (event) => {
+      // Whoever looks may look no more. The parts ask once more: they learn where to sign in, or why they are refused.
+      end(JSON.parse(event.data).detail);
+      topics.forEach(tell);
+    });
     for (const topic of topics) {
       source.addEventListener(topic, (event) => {
         if (seen.get(topic) === event.data) return;
@@ -102,6 +109,14 @@
         tell(topic);
       });
     }
+  }
+
+  function end(sentence) {
+    ended = true;
+    clearTimeout(timer);
+    close();
+    show("stopped");
+    told(sentence, "refused");
   }
 
   function close() {
@@ -129,7 +144,10 @@
     if (status === 503 || status === 429) return show("again");
     let sentence = `the server answered with ${status}; load the page anew`;
     try { sentence = JSON.parse(responseText).detail || sentence; } catch { /* no problem document */ }
-    told(sentence, "refused");
+    const trigger = event.detail.requestConfig.triggeringEvent;
+    const live = trigger && trigger.type.startsWith("spinney:");
+    if (!live || status !== 403) return told(sentence, "refused");
+    if (!ended) end(sentence);  // asking again would be refused again
   });
   body.addEventListener("htmx:sendError", () => show("again"));
 

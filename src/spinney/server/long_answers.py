@@ -1,0 +1,55 @@
+"""Answers that take long: each piece is told only while whoever asked may have it.
+
+The length of an answer, or that it has an end, was told at its beginning. So an answer whose rest may not be told is
+broken off: the connection is closed without the end, and no program takes what has come for the whole.
+"""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+
+from spinney.server.asking import Hands
+from spinney.server.renewal import LOST
+
+
+class BrokenOff(Exception):
+    """The rest of an answer is not told; ``guarding`` closes the connection."""
+
+
+def permission(hands: Hands, job_id: int) -> Callable[[], Awaitable[None]]:
+    """What is to be called before each piece of something of this job. It raises Unidentified or Forbidden where
+    whoever asked may ask no more, and NoSuchJob where limits were narrowed so that the job is out of sight."""
+    renewal, rights = hands.lasting, hands.asker.rights
+
+    async def require() -> None:
+        nonlocal rights
+        asker = await renewal.steady_asker()
+        if asker.rights != rights:
+            await hands.run(lambda control: control.look.job(job_id))
+            rights = asker.rights
+
+    return require
+
+
+async def while_allowed(require: Callable[[], Awaitable[None]], pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """The pieces, while they may be told. Raises what ``require`` raises."""
+    async for piece in pieces:
+        await require()
+        yield piece
+
+
+async def or_break_off(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """The pieces; where the rest may not be told, the answer breaks off."""
+    try:
+        async for piece in pieces:
+            yield piece
+    except LOST as error:
+        raise BrokenOff(str(error)) from error
+
+
+async def or_say_why(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """The same for a text that people read as it comes: a last line says why it breaks off."""
+    try:
+        async for piece in pieces:
+            yield piece
+    except LOST as error:
+        yield f"\n[spinney: the output breaks off here: {error}]\n".encode()
+        raise BrokenOff(str(error)) from error
