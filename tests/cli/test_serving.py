@@ -91,6 +91,19 @@ def test_given_a_user_when_it_starts_again_then_there_is_no_link(shell: Shell) -
     assert process.returncode == 0
 
 
+def test_given_a_job_that_runs_when_up_gets_two_terms_then_the_node_stops_at_once(
+    shell: Shell, until_true: Callable[[Callable[[], object]], None]
+) -> None:
+    with running(shell, "up", "jobs:app", "--name", "n1", "--port", "0", "--socket", "") as server:
+        job = shell.ok("submit", "until", "-p", f"flag={shell.folder / 'never'}").strip()
+        until_true(lambda: [row["state"] for row in shell.listed("list")] == ["running"])
+        server.process.terminate()
+        until_true(lambda: [node["state"] for node in shell.listed("nodes")] == ["draining"])
+        server.process.terminate()
+        server.process.wait(30)  # --drain is 60 s
+    assert [(row["id"], row["state"]) for row in shell.listed("list")] == [(int(job), "pending")]
+
+
 def test_given_a_node_that_cannot_run_when_up_then_the_server_ends_with_it(bare: Shell) -> None:
     process = bare.start("up", "no_such_module:app", "--port", "0", "--socket", "")
     _, err = process.communicate(timeout=60)

@@ -142,19 +142,22 @@ class House:
         host: str | None = None,
         env: Mapping[str, str] | None = None,
         log: Path | None = None,
+        parent: str = "",
         **settings: Any,
     ) -> Node:
         """Start a node; it may not have joined yet. ``host``: one that takes itself to be on another host of that
         name, with a run-time directory of its own. ``env``: more of its environment. ``log``: where it logs to,
-        for one that logs more than a pipe takes."""
+        for one that logs more than a pipe takes. ``parent``: a program that starts the node, whose command line are its
+        arguments; the process of the ``Node`` is then this program's."""
         elsewhere = {} if host is None else self._elsewhere(host)
         if host is not None:
             settings = {"run_dir": str(self.place / f"run-{host}")} | settings
         chosen: dict[str, Any] = {"slots": 2, "beat_s": 0.2, "lease_period_s": 30.0, "tick_s": 0.02} | settings
         told = NodeSettings(store=self.url, app=app, name=name, **{"folders": str(self.folders)} | chosen)
         key, _, value = self.mark.partition("=")
+        words = [sys.executable, "-c", _RUN, told.to_json()]
         process = subprocess.Popen(
-            [sys.executable, "-c", _RUN, told.to_json()],
+            [sys.executable, "-c", parent, *words] if parent else words,
             cwd=HERE,
             env=os.environ | {key: value} | elsewhere | (env or {}),
             stderr=subprocess.PIPE if log is None else log.open("ab"),

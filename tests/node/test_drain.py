@@ -1,7 +1,6 @@
 """TERM drains; a second one stops at once."""
 
 import signal
-import time
 
 from node_fixtures import House, house, lines, until
 
@@ -51,22 +50,49 @@ def test_what_does_not_finish_in_time_is_handed_back_uncounted_or_orphaned_if_it
     assert not house.living()
 
 
-def test_terms_that_come_together_are_one(house: House) -> None:
-    """The kernel sends one for each thread of a dying parent (``spinney up``, killed)."""
-    node = house.node()
+def test_two_terms_by_hand_are_two_however_close_they_come(house: House) -> None:
+    node = house.node(drain_limit_s=3600, log=house.file("log"))
+    notes = house.file("notes")
+    (job_id,) = house.submit("deaf", {"note_in": str(notes)})
+    until(lambda: lines(notes), "it runs")
+    # When a second TERM comes as soon as the guard has taken the first
+    node.term()
+    until(lambda: "SIGTERM: handed on" in house.file("log").read_text(), "the guard has the first")
+    node.term()
+    # Then it stops at once
+    assert node.wait() == 1
+    job = house.store.job(job_id)
+    assert (job.state, job.attempts) == (State.PENDING, 0)
+    assert not house.living()
+
+
+_PARENT = """
+import os, subprocess, sys, threading
+from spinney.node.executors.proctree import die_with_parent
+from spinney.node.guard import PARENT_GONE
+us = os.getpid()
+node = subprocess.Popen(sys.argv[1:], preexec_fn=lambda: die_with_parent(us, PARENT_GONE))
+for _ in range(8):
+    threading.Thread(target=threading.Event().wait).start()
+"""
+
+
+def test_a_node_drains_once_when_its_parent_is_killed_with_all_its_threads(house: House) -> None:
+    # Given a node whose parent has many threads: the kernel signals the death of each
+    node = house.start(parent=_PARENT, log=house.file("log"))
+    until(house.store.nodes, "the node joins")
     go, notes = house.file("go"), house.file("notes")
     (job_id,) = house.submit("wait_for", {"file": str(go), "note_in": str(notes)})
     until(lambda: lines(notes), "it runs")
-
-    for _ in range(4):
-        node.term()
-        time.sleep(0.03)
-    until(lambda: (info := node.info()) and info.state == "draining", "draining")
+    # When the parent is killed
+    node.kill()
+    until(lambda: [n.state for n in house.store.nodes()] == ["draining"], "draining")
     go.touch()
-
-    assert node.wait() == 0
+    # Then what runs finishes
+    until(lambda: not house.living(), "the node has left")
     assert house.store.job(job_id).state is State.COMPLETED
     assert [a.outcome for a in house.attempts(job_id)] == ["ok"]
+    assert house.file("log").read_text().count("handed on") == 1
 
 
 def test_a_second_term_stops_at_once(house: House) -> None:

@@ -188,8 +188,10 @@ def _serve(
 
 @contextmanager
 def _beside(words: Sequence[str]) -> Iterator["subprocess.Popen[bytes]"]:
-    """A node that drains when this ends, and with whose end this ends."""
+    """A node that drains when this ends, and with whose end this ends. While it drains, TERM and INT are handed on to
+    it: it stops at once."""
     from spinney.node.executors.proctree import die_with_parent
+    from spinney.node.guard import PARENT_GONE
 
     us = os.getpid()
     process = subprocess.Popen(
@@ -197,7 +199,7 @@ def _beside(words: Sequence[str]) -> Iterator["subprocess.Popen[bytes]"]:
         stdin=subprocess.DEVNULL,
         start_new_session=True,  # Ctrl-C is told to it once, by us
         # Where this is killed nobody is left to tell it. There is no other thread yet.
-        preexec_fn=lambda: die_with_parent(us, signal.SIGTERM),
+        preexec_fn=lambda: die_with_parent(us, PARENT_GONE),
     )
 
     ended = threading.Event()
@@ -212,8 +214,9 @@ def _beside(words: Sequence[str]) -> Iterator["subprocess.Popen[bytes]"]:
         yield process
     finally:
         ended.set()
-        if process.poll() is None:
-            process.terminate()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: process.terminate())
+        process.terminate()
         process.wait()
 
 

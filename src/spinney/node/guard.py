@@ -4,7 +4,11 @@ It starts the supervisor and then waits for one of three things:
 
 * the supervisor ends, in whatever way;
 * the supervisor is late: the deadline that its heartbeat renews has passed by the boot clock;
-* a signal: TERM, INT and HUP are handed on (the first drains, a second stops at once).
+* a signal: TERM, INT and HUP ask the node to end (the first drains, every further one stops at once).
+  ``PARENT_GONE`` says that the process which started the node has died, and only ever drains.
+
+The supervisor gets the first request as TERM and every further one as ``AT_ONCE``. Two signals of
+one kind can merge into one before the receiver has run; two of different kinds cannot.
 
 In the first two cases it kills every descendant, until none is left, and ends. Descendants cannot
 get away: the guard is a child subreaper, so whatever detaches itself below comes back to it.
@@ -31,10 +35,14 @@ EXIT_LOST = 1
 """What a node ends with when its supervisor was killed or late."""
 
 _LOOK_S = 0.25
-_HANDED_ON = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
-_AWAITED = {*_HANDED_ON, signal.SIGCHLD}
-_ONE_S = 0.5
-"""Signals of one kind that come so close are one: who dies with several threads has the kernel send one for each."""
+PARENT_GONE = signal.SIGUSR2
+"""The parent-death signal of a node that must drain when its parent dies (``proctree.die_with_parent``). It is not
+TERM, because the kernel sends it once for each thread of the parent: several of them are still one death, whereas two
+TERMs are two requests, however close they come."""
+AT_ONCE = signal.SIGUSR1
+"""From the guard to the supervisor: stop at once."""
+_REQUESTS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+_AWAITED = {*_REQUESTS, PARENT_GONE, signal.SIGCHLD}
 
 
 def guard(settings: NodeSettings) -> int:
@@ -82,7 +90,7 @@ def _start(settings: NodeSettings, instance: Instance, lock_fd: int, deadline: D
         # A session of its own: Ctrl-C reaches the guard alone, who hands it on as a wish to drain.
         setsid=True,
         setsigmask=(),
-        setsigdef=_HANDED_ON,
+        setsigdef=(*_REQUESTS, PARENT_GONE, AT_ONCE),
     )
     for fd in passed:
         os.set_inheritable(fd, False)
@@ -92,20 +100,17 @@ def _start(settings: NodeSettings, instance: Instance, lock_fd: int, deadline: D
 
 
 def _watch(supervisor: int, deadline: Deadline) -> int:
-    told = False
-    last_signal, last_s = 0, 0.0
+    draining = False
     while True:
-        seen = signal.sigtimedwait(_AWAITED, _LOOK_S)
-        if seen is not None and seen.si_signo in _HANDED_ON:
-            again = seen.si_signo == last_signal and time.monotonic() - last_s < _ONE_S
-            last_signal, last_s = seen.si_signo, time.monotonic()
-            if again:
-                continue
-            log.info("%s: handed on to the supervisor", signal.Signals(seen.si_signo).name)
-            os.kill(supervisor, signal.SIGTERM)  # not reaped yet, so the pid is still its own
-            told = True
+        received = signal.sigtimedwait(_AWAITED, _LOOK_S)
+        number = 0 if received is None else received.si_signo
+        if number in _REQUESTS or (number == PARENT_GONE and not draining):
+            log.info("%s: handed on to the supervisor", signal.Signals(number).name)
+            # The supervisor is not reaped yet, so the pid is still its own.
+            os.kill(supervisor, AT_ONCE if draining else signal.SIGTERM)
+            draining = True
         code = _reap(supervisor)
-        if code is not None and told and not deadline.holds:
+        if code is not None and draining and not deadline.holds:
             return max(code, 0)  # it may have ended by the signal before it could listen to it
         if code is not None:
             return _explained(code)

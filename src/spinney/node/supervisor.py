@@ -36,6 +36,7 @@ from spinney.node.deadline import Deadline, boot_ns
 from spinney.node.desk import Desk, handed_back
 from spinney.node.executors.child import Child, Hello
 from spinney.node.fetching import Fetching
+from spinney.node.guard import AT_ONCE
 from spinney.node.heartbeat import Heartbeat, good_until_ns
 from spinney.node.holding import Holding
 from spinney.node.housekeeping import Housekeeping
@@ -109,14 +110,15 @@ class Supervisor:
         """What the store calls that root."""
         self._trouble = Trouble(held_back=lambda: self._recorder.held_back() if self._joined.is_set() else 0)
         self._joined = asyncio.Event()
-        self._terms = 0
         self._term = asyncio.Event()
         self._hurry = asyncio.Event()
         self._look_for_wishes = True
 
     async def run(self) -> int:
         """Work until told to end."""
-        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, self._on_term)
+        loop = asyncio.get_running_loop()
+        loop.add_signal_handler(signal.SIGTERM, self._on_term)
+        loop.add_signal_handler(AT_ONCE, self._on_at_once)
         async with AsyncExitStack() as stack:
             self._writer = await stack.enter_async_context(self._store_thread("writer"))
             self._reader = await stack.enter_async_context(self._store_thread("reader"))
@@ -134,7 +136,7 @@ class Supervisor:
                 leave.cancel()
             if not work.cancelled() and (error := work.exception()) is not None:
                 raise error
-        return 0 if self._terms < 2 else 1
+        return 1 if self._hurry.is_set() else 0
 
     def _admit_folders(self, facts: Mapping[str, str]) -> None:
         """Raises StoreUnusable for a folder root that is not one of this store."""
@@ -398,10 +400,13 @@ class Supervisor:
             self._on_dead(why)
 
     def _on_term(self) -> None:
-        self._terms += 1
-        self._term.set()
-        if self._terms > 1:
+        if self._term.is_set():
             self._hurry.set()
+        self._term.set()
+
+    def _on_at_once(self) -> None:
+        self._hurry.set()
+        self._term.set()
 
     def _on_nudge(self) -> None:
         self._look_for_wishes = True
