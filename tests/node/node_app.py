@@ -1,6 +1,7 @@
 """The application that node tests run: stages that note what they did in files of the test's."""
 
 import asyncio
+import ctypes
 import os
 import random
 import signal
@@ -293,3 +294,67 @@ def _step(job: Job, log: str, seconds: float, stubborn: str) -> int:
         time.sleep(0.1)
     time.sleep(seconds)
     return os.getpid()
+
+
+# --- many in one worker ------------------------------------------------------------------------
+
+
+@app.job(isolation="thread", grace=0.2)
+def deaf_thread(note_in: str) -> None:
+    """Ends by no wish."""
+    note(note_in, "deaf")
+    time.sleep(3600)
+
+
+@app.job(isolation="thread", timeout=0.2, grace=0.2)
+def overdue_thread(note_in: str) -> None:
+    note(note_in, "overdue")
+    time.sleep(3600)
+
+
+@app.job(isolation="thread")
+def thread_waits(job: Job, file: str, note_in: str) -> str:
+    """Ends when a file is there, and early when it is told to stop, as if it had done all."""
+    note(note_in, "thread")
+    while not Path(file).exists():
+        time.sleep(0.005)
+        if job.cancelled:
+            return "half"
+    return "whole"
+
+
+@app.job(isolation="async")
+async def task_waits(file: str, note_in: str) -> str:
+    note(note_in, "task")
+    try:
+        while not Path(file).exists():  # noqa: ASYNC110, ASYNC240
+            await asyncio.sleep(0.005)
+    except asyncio.CancelledError:
+        note(note_in, "cleaned up")
+        return "half"
+    return "whole"
+
+
+@app.job(isolation="thread")
+def program_waits(file: str, note_in: str) -> str:
+    """Looks away when its program is ended."""
+    note(note_in, "program")
+    done = subprocess.run(["/bin/sh", "-c", 'until [ -e "$0" ]; do sleep 0.01; done', file], check=False)
+    return "whole" if done.returncode == 0 else "half"
+
+
+@app.job(isolation="thread", on_lost="orphan")
+def thread_once(file: str, note_in: str) -> str:
+    note(note_in, "once")
+    while not Path(file).exists():
+        time.sleep(0.005)
+    return "whole"
+
+
+@app.job(isolation="thread", max_attempts=5, poison_after=2, backoff=Backoff(base_s=0.01, cap_s=0.02))
+def segfaults(file: str, note_in: str) -> None:
+    """Takes all with it that run in its process, once a file is there."""
+    note(note_in, "segfaults")
+    while not Path(file).exists():
+        time.sleep(0.005)
+    ctypes.string_at(0)

@@ -14,6 +14,7 @@ from spinney.node.executors.page import Running
 from spinney.node.lanes import MIN_RUN_US, Lane, Lanes
 from spinney.node.orders import resize, trim
 from spinney.node.slots import Ahead, Slot, backlogged
+from spinney.node.suspects import Suspects
 
 AHEAD = Ahead(run_us=100_000.0, jobs=600, list_size=200)
 
@@ -165,6 +166,7 @@ class FakeCrew:
 
     def __init__(self, slots: list[Slot]) -> None:
         self.written: list[Record] = []
+        self.suspects = Suspects()
         self.many = Worker("many", None)
         self.many.child = FakeChild()  # type: ignore[assignment]
         for slot in slots:
@@ -178,7 +180,7 @@ class FakeCrew:
     def serves(self, a_lane: Lane) -> bool:
         return self.may_start or a_lane.warm or a_lane.many
 
-    def worker_for(self, slot: Slot, a_lane: Lane) -> Worker | None:
+    def worker_for(self, slot: Slot, a_lane: Lane, job_id: int) -> Worker | None:
         return self.many if a_lane.many else slot.worker
 
     def after_output(self, worker: Worker, record: Record) -> None:

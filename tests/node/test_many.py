@@ -70,12 +70,13 @@ async def test_a_thread_hears_of_its_cancel(host, worker):
 
 
 async def test_a_task_is_cancelled_and_cleans_up(host, worker):
-    host.give(worker, "task_waits", (1, "{}"), type_="many")
-    await host.until(lambda: host.printed(1))
+    host.give(worker, "task_waits", (1, "{}"), (2, "{}"), type_="many")
+    await host.until(lambda: host.printed(1) and host.printed(2))
     worker.request_cancel(1)
     await host.until(lambda: 1 in host.marked)
     assert host.detail(1)["outcome"] == "cancelled"
     assert host.printed(1) == "begun\ncleaned up\n"
+    assert ([line.fence for line in worker.running()], host.printed(2)) == ([2], "begun\n")
 
 
 async def test_a_task_that_is_cancelled_before_it_has_begun_ends(host, worker, tmp_path):
@@ -158,7 +159,7 @@ async def test_end_finishes_what_was_begun(host, worker):
     assert host.detail(1)["result"] == '"heard"'
 
 
-async def test_term_is_a_cancel_for_all_and_then_the_end(host, worker):
+async def test_term_stops_all_and_what_they_end_with_does_not_count(host, worker):
     host.give(worker, "thread_waits", (1, "{}"), type_="many")
     host.give(worker, "task_waits", (2, "{}"), type_="many")
     await host.until(lambda: host.printed(1) and host.printed(2))
@@ -166,16 +167,17 @@ async def test_term_is_a_cancel_for_all_and_then_the_end(host, worker):
     how = await host.ended(worker)
     assert how.signal == "SIGTERM"
     assert how.running == ()
-    assert {host.detail(fence)["outcome"] for fence in (1, 2)} == {"ok", "cancelled"}
+    assert [host.detail(fence)["outcome"] for fence in (1, 2)] == ["returned", "returned"]
+    assert [host.printed(fence) for fence in (1, 2)] == ["begun\n", "begun\ncleaned up\n"]
 
 
 async def test_what_was_printed_before_its_death_is_kept(host, worker):
-    host.give(worker, "thread_waits", (1, "{}"), type_="many")
-    await host.until(lambda: host.printed(1))
+    host.give(worker, "thread_waits", (1, "{}"), (2, "{}"), type_="many")
+    await host.until(lambda: host.printed(1) and host.printed(2))
     os.kill(worker.pid, signal.SIGKILL)
     how = await host.ended(worker)
-    assert (how.signal, [line.fence for line in how.running]) == ("SIGKILL", [1])
-    assert host.printed(1) == "begun\n"
+    assert (how.signal, sorted(line.fence for line in how.running)) == ("SIGKILL", [1, 2])
+    assert (host.printed(1), host.printed(2)) == ("begun\n", "begun\n")
 
 
 async def test_more_than_have_room_wait_and_are_handed_back_at_the_end(host, worker, monkeypatch):

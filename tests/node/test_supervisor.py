@@ -1,5 +1,7 @@
 """A whole node: what is submitted runs, in every isolation, and ends as its stage said."""
 
+from collections.abc import Iterator
+
 import pytest
 from node_fixtures import House, house, kept, lines, now_us, until, working
 
@@ -11,6 +13,18 @@ __all__ = ["house", "kept", "working"]
 
 SETTINGS = {"slots": 4}
 """Of the node that ``working`` has."""
+
+
+@pytest.fixture
+def neighbour(working: House) -> Iterator[None]:
+    """A job in another slot, from before an attempt is ended until after: it must end as if nothing had happened."""
+    go, notes = working.file("neighbour's go"), working.file("neighbour's notes")
+    (job_id,) = working.submit("wait_for", {"file": str(go), "note_in": str(notes)})
+    until(lambda: lines(notes), "the neighbour runs")
+    yield
+    go.touch()
+    assert working.settled([job_id])[0].state is State.COMPLETED
+    assert [a.outcome for a in working.attempts(job_id)] == [Outcome.OK]
 
 
 def test_small_jobs_travel_as_lists_and_all_complete(house: House) -> None:
@@ -91,6 +105,7 @@ def test_running_is_durable_before_user_code_where_a_second_run_is_forbidden(wor
     working.settled([job_id])
 
 
+@pytest.mark.usefixtures("neighbour")
 def test_a_time_limit_ends_the_attempt_with_all_it_started(working: House) -> None:
     notes = working.file("notes")
     (job,) = working.run("too_long", {"note_in": str(notes)})
@@ -105,6 +120,7 @@ def test_a_time_limit_ends_the_attempt_with_all_it_started(working: House) -> No
     assert working.nodes[-1].process.poll() is None
 
 
+@pytest.mark.usefixtures("neighbour")
 def test_an_overdue_coroutine_ends_alone(working: House) -> None:
     (other,) = working.submit("flowing", {"seconds": 1.0})
     (job,) = working.run("flowing_too_long")
@@ -113,6 +129,7 @@ def test_an_overdue_coroutine_ends_alone(working: House) -> None:
     assert len(working.attempts(other)) == 1
 
 
+@pytest.mark.usefixtures("neighbour")
 def test_a_killed_worker_hits_its_attempt_alone(working: House) -> None:
     others = working.submit("nap", *({} for _ in range(100)))
     (job,) = working.run("dies_once")
@@ -124,6 +141,7 @@ def test_a_killed_worker_hits_its_attempt_alone(working: House) -> None:
     assert all([a.outcome for a in working.attempts(o)] == [Outcome.OK] for o in others)
 
 
+@pytest.mark.usefixtures("neighbour")
 def test_a_job_that_kills_its_workers_is_failed_as_poison(working: House) -> None:
     (job,) = working.run("always_dies")
     assert job.state is State.FAILED
@@ -131,6 +149,7 @@ def test_a_job_that_kills_its_workers_is_failed_as_poison(working: House) -> Non
     assert len(working.attempts(job.id)) == 3
 
 
+@pytest.mark.usefixtures("neighbour")
 def test_a_cancel_is_told_to_the_attempt_first(working: House) -> None:
     notes = working.file("notes")
     (job_id,) = working.submit("polite", {"note_in": str(notes)})
@@ -140,6 +159,7 @@ def test_a_cancel_is_told_to_the_attempt_first(working: House) -> None:
     assert "saw the wish" in lines(notes)
 
 
+@pytest.mark.usefixtures("neighbour")
 def test_a_cancel_is_forced_on_an_attempt_that_does_not_listen(working: House) -> None:
     notes = working.file("notes")
     (job_id,) = working.submit("deaf", {"note_in": str(notes)})

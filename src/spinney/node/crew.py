@@ -1,8 +1,9 @@
 """The workers of a node: started when slots need them, ended when idle, replaced when worn.
 
 A slot that runs ``process`` and ``program`` stages has a warm worker of its own; ``cold`` stages get
-a fresh one each; ``thread`` and ``async`` stages of all slots share one ``--many`` child. A new
-worker may be given work before it is ready: it reads it when it is.
+a fresh one each; ``thread`` and ``async`` stages of all slots share one ``--many`` child, except those
+that may have killed such a child (``suspects``), which get one each. A new worker may be given work before
+it is ready: it reads it when it is.
 
 Slots without a worker are offered to the store only while all warm ones are busy, a few at a time:
 work should not wait for a process to start when a warm one is about to be free, and a burst of
@@ -28,11 +29,16 @@ from spinney.node.lanes import Lane
 from spinney.node.output import Pump
 from spinney.node.requests import Requests
 from spinney.node.slots import Slot, Task
+from spinney.node.suspects import Suspects
 
 log = logging.getLogger(__name__)
 
 START_PAUSE_S = 1.0
 """No worker is started for so long after one could not start."""
+CLEAN_UP_S = 1.0
+"""Between TERM and KILL for a shared worker: those that could finish have had their time before."""
+LOOK_S = 0.02
+"""Between two looks at what still runs beside an attempt that is being ended."""
 _SLACK_S = 0.01
 """A timer may ring that much early by another clock."""
 
@@ -41,8 +47,8 @@ class Worker:
     """A child and what it has been given."""
 
     __slots__ = (
-        "child", "doubts", "endings", "greeted", "held", "idle_at", "marked", "name", "ran", "retiring", "slot",
-        "unwritten",
+        "alone", "child", "doubts", "endings", "forced", "greeted", "held", "idle_at", "marked", "name", "ran",
+        "retiring", "slot", "unwritten",
     )  # fmt: skip
 
     def __init__(self, name: str, slot: Slot | None) -> None:
@@ -59,6 +65,10 @@ class Worker:
         """By fence: attempts that were told that nobody knows whether what they asked for was done, and why."""
         self.marked: set[int] = set()
         """Fences that the store shows as running."""
+        self.alone = False
+        """It is for one suspect, and for no other job."""
+        self.forced = False
+        """It gets TERM and KILL: of those that nobody asked to end, only what passed is believed."""
         self.greeted = False
         """It has said whether it can serve."""
         self.retiring = False
@@ -134,6 +144,7 @@ class Crew(Events):
         self._rules, self._make_child = rules, make_child
         self._pages, self._logs, self._locate = pages, logs, locate
         self._requests, self._spawn, self._on_hello, self._monotonic = requests, spawn, on_hello, monotonic
+        self.suspects = Suspects()
         self._loop = asyncio.get_running_loop()
         self._pump = pump(self._marked_in_thread)
         self._numbers = count(1)
@@ -168,8 +179,13 @@ class Crew(Events):
             return max(1, self._offers)
         return self._offers
 
-    def worker_for(self, slot: Slot, lane: Lane) -> Worker | None:
-        """The worker that runs an attempt of this lane in this slot; None when there can be none now."""
+    def worker_for(self, slot: Slot, lane: Lane, job_id: int) -> Worker | None:
+        """The worker that runs an attempt of this job and lane in this slot; None when there can be none now."""
+        if lane.many and job_id in self.suspects:
+            worker = self._start("alone", None, many=True)
+            if worker is not None:
+                worker.alone = True
+            return worker
         if lane.many:
             if self._many is None or self._many.retiring:
                 self._many = self._start("many", None, many=True)
@@ -184,7 +200,8 @@ class Crew(Events):
 
     def serves(self, lane: Lane) -> bool:
         """Whether its jobs can be run in a slot with a warm worker just now: some need a worker of their own."""
-        return lane.warm or self.may_start or (lane.many and self._many is not None and not self._many.retiring)
+        shares = lane.many and self._many is not None and not self._many.retiring and not self.suspects
+        return lane.warm or self.may_start or shares
 
     def _pause_starts(self) -> None:
         self._no_start_before = self._monotonic() + START_PAUSE_S
@@ -250,15 +267,28 @@ class Crew(Events):
         return worker.ran >= self._rules.recycle_after_jobs or worker.child.rss_bytes > self._rules.memory_bytes
 
     def end_attempt(self, worker: Worker, grace_s: float) -> None:
-        """End a worker with what it runs; ``exited`` tells what became of it."""
-        worker.retiring = True
-        self._spawn(worker.child.kill_attempt(grace_s))
+        """End a worker because of an attempt in it that is named in its ``endings``; ``exited`` tells what became of
+        it. In a shared worker, attempts that are not named may finish within ``grace_s``, and go back else."""
+        if worker.child.many:
+            worker.retire()
+            self._spawn(self._end_shared(worker, grace_s))
+        else:
+            worker.retiring = True
+            self._spawn(self._kill(worker, grace_s))
+
+    async def _end_shared(self, worker: Worker, grace_s: float) -> None:
+        until = self._loop.time() + grace_s
+        while self._loop.time() < until and any(r.fence not in worker.endings for r in worker.child.running()):  # noqa: ASYNC110
+            await asyncio.sleep(LOOK_S)
+        await self._kill(worker, CLEAN_UP_S)
+
+    async def _kill(self, worker: Worker, grace_s: float) -> None:
+        worker.retiring = worker.forced = True
+        await worker.child.kill_attempt(grace_s)
 
     async def end_all(self, grace_s: float) -> None:
         """End every worker; returns when nothing is left of them and all output is written."""
-        for worker in self.workers:
-            worker.retiring = True
-        await asyncio.gather(*(w.child.kill_attempt(grace_s) for w in self.workers))
+        await asyncio.gather(*(self._kill(worker, grace_s) for worker in self.workers))
         while self._workers:  # their last output is on its way into its files
             self._buried.clear()
             await self._buried.wait()
@@ -303,8 +333,8 @@ class Crew(Events):
     def done(self, child: Child, rows: list[list[Any]]) -> None:
         worker = self._workers[child]
         self.desk.done(worker, rows)
-        if worker.slot is None and not child.many:
-            worker.retire()  # a cold start serves once
+        if worker.slot is None and (worker.alone or not child.many):
+            worker.retire()  # a cold start serves once, and so does the worker of a suspect
 
     def back(self, child: Child, fences: list[int]) -> None:
         self.desk.back(self._workers[child], fences)

@@ -29,6 +29,9 @@ RECALL_PAUSE_S = 0.05
 """No slot's backlog is recalled more often, so that a stream of newcomers makes no storm."""
 
 _UNSAID = "its worker died before it could say how it ended"
+_BESIDE = "its worker had to be ended because of another attempt"
+_BROKEN_OFF = frozenset({Outcome.RETURNED, Outcome.CANCELLED})
+"""What a worker may say of an attempt only where somebody asked that attempt to end."""
 
 _PLAIN = 3
 """So long is the row of an attempt of which there is nothing to say but that it passed."""
@@ -228,7 +231,7 @@ class Desk:
         slot, lane = self.slots[lease.slot], self.lanes.get(lease.type, lease.stage)
         if lane is None or slot.leaving or (slot.held and (slot.closed or not lane.warm)):
             return None
-        worker = self.crew.worker_for(slot, lane)
+        worker = self.crew.worker_for(slot, lane, lease.job_id)
         if worker is None:
             return None
         slot.put(lane, now)
@@ -249,6 +252,9 @@ class Desk:
                     # Before it leaves ``held``: the pump's thread must find it in one of the two.
                     worker.note_unwritten(row[0])
         rows, tasks = _taken(worker, rows)
+        if worker.alone:
+            for task in tasks:
+                self.crew.suspects.clear(task.lease.job_id)
         keep = not (self.draining or self.resting or worker.retiring or self.slots[-1].leaving)
         now = self._monotonic()
         records: list[Record] = []
@@ -284,12 +290,15 @@ class Desk:
         self.sink.add(records)
 
     def _unusual(self, worker: Worker, task: Task, row: Row, keep: bool, records: list[Record]) -> None:
-        """An attempt that ended with more to say than "ok"."""
+        """An attempt that ended with more to say than "ok". Whose end was asked for is known here, not in the worker:
+        what was broken off without that, or failed while its worker was being killed, is an interruption."""
         fence, said = row[0], row[_PLAIN]
         outcome = Outcome(said.get("outcome", "ok"))
         message = said.get("message")
         if outcome not in PASSED and (ended := worker.endings.get(fence)) is not None:
             outcome, message = ended
+        elif outcome not in PASSED and (worker.forced or outcome in _BROKEN_OFF):
+            outcome, message = handed_back(task.lane, _BESIDE)
         elif outcome not in PASSED and fence in worker.doubts:
             outcome, message = Outcome.LOST, worker.doubts[fence]
         record = said_more(task, row, outcome, message, keep=keep)
@@ -319,8 +328,13 @@ class Desk:
 
     def exited(self, worker: Worker, how: Exit, remarked: Mapping[int, str]) -> None:
         """A worker is gone with everything below it: what it ran has ended, the rest goes back.
-        ``remarked``: what is to be said of the output of its attempts, by fence."""
+        ``remarked``: what is to be said of the output of its attempts, by fence. A death that several attempts
+        shared makes them suspects (``suspects``)."""
         running = {line.fence: line for line in how.running}
+        if len(running) > 1 and not how.forced:
+            shared = [worker.held[fence].lease.job_id for fence in running if fence in worker.held]
+            log.warning("worker %s: %s; each of its %d attempts runs again alone", worker.name, how, len(shared))
+            self.crew.suspects.add(shared)
         now_us = time.time_ns() // 1000
         records = []
         for fence, task in worker.held.items():
@@ -350,7 +364,9 @@ class Desk:
         if ending is not None:
             return ending
         if how.forced:  # it ran beside the one that had to be ended, and is not to blame
-            return handed_back(task.lane, "its worker had to be ended because of another attempt")
+            return handed_back(task.lane, _BESIDE)
+        if len(how.running) > 1:
+            return handed_back(task.lane, f"{how} while {len(how.running)} attempts ran in it")
         return Outcome.DIED, str(how)
 
     def _leave(self, tasks: Sequence[Task]) -> None:

@@ -53,7 +53,9 @@ something went past Python meanwhile, so that whose it was cannot be told.
 **Ends.** An attempt has ended when no descendant of it is left. The worker itself ends what an
 attempt left running, tells of the attempt, hands back the rest and exits with 0; the supervisor's
 side (``child``) ends what a dead worker left before it tells of the death. A worker that is told to
-end by TERM raises in user code, so that it can clean up; what it had finished it still tells.
+end by TERM raises in user code, so that it can clean up; what it had finished it still tells. A
+many-worker tells its attempts to stop, and tells of those that were not named in ``cancel`` before as
+``returned``; whom that blames, only the supervisor decides.
 
 **What a crash leaves.** Rows that a worker had not sent are lost with it: those attempts count as
 not begun and run again. A page tells what had begun. Marks tell whose output is whose as far as it

@@ -259,7 +259,8 @@ class Child:
     # --- ending it ------------------------------------------------------------------------
 
     async def kill_attempt(self, grace_s: float) -> None:
-        """End the worker and all its descendants: TERM, ``grace_s`` seconds, KILL.
+        """End the worker and all its descendants: TERM, ``grace_s`` seconds, KILL. A ``--many`` worker gets TERM
+        alone and hands it on to what is below it, once it has noted whose results that spoils.
 
         Returns when none is left and ``exited`` has been told. May be called twice; the shorter
         grace wins.
@@ -268,7 +269,8 @@ class Child:
             return
         if not self._forced:
             self._forced = True
-            proctree.kill_all(self._left(), signal.SIGTERM)
+            left = self._left()
+            proctree.kill_all(left[:1] if self.many else left, signal.SIGTERM)
         deadline = self._loop.time() + grace_s
         while self.alive and self._loop.time() < deadline and self._left():
             await self._settle(deadline - self._loop.time())

@@ -10,7 +10,9 @@ up, the supervisor fetches by a signal (``handover.NUDGE``) what has ended.
 Weaker than in a worker of one attempt at a time, and why there is that other one: processes that an
 attempt left behind cannot be told from its neighbours' and are ended when nothing else is running;
 what went past Python's streams is in the worker's log; an attempt that does not hear is ended with
-the whole worker.
+the whole worker. Then the supervisor says ``end`` first, so that the others may finish. Those that TERM still finds
+at work are told to stop, and whatever they end with is told as ``returned``: a result that comes behind that may be
+half of one.
 """
 
 import asyncio
@@ -18,6 +20,7 @@ import contextvars
 import ctypes
 import inspect
 import os
+import signal
 import threading
 import time
 from collections import deque
@@ -52,6 +55,8 @@ class _Attempt:
     voice: Voice
     started_us: int
     gone_bytes: int
+    stopped: bool = False
+    """It was told to stop with the worker, and not by name: what it ends with does not count."""
     context: contextvars.Context = field(default_factory=contextvars.copy_context)
     task: "asyncio.Task[None] | None" = None
 
@@ -118,9 +123,16 @@ class Many:
             self._send_done()
 
     def terminate(self) -> None:
-        """Wish everything cancelled, and have ``run`` return when it has ended. Own thread, please:
+        """Stop everything that runs, and have ``run`` return when it has ended. Own thread, please:
         a signal's handler may have interrupted whoever holds the lock."""
-        self._cancel(list(self._running))
+        with self._lock:
+            self._ending = True
+            stopped = [attempt for attempt in self._running.values() if not attempt.port.wished]
+            for attempt in stopped:
+                attempt.stopped = True
+        self._cancel([attempt.given.fence for attempt in stopped])
+        # Only now: what an attempt makes of the end of its programs does not count any more.
+        proctree.kill_all(self._leftovers(), signal.SIGTERM)
         self._end()
 
     # --- beginning ------------------------------------------------------------------------
@@ -218,6 +230,8 @@ class Many:
 
     def _finish(self, attempt: _Attempt, detail: rows.Detail | None) -> None:
         fence = attempt.given.fence
+        if attempt.stopped:
+            detail = rows.refusal(Outcome.RETURNED, "stopped with its worker")
         attempt.voice.flush()
         _libc.fflush(None)
         more: rows.Detail = {}
@@ -239,9 +253,12 @@ class Many:
             self._lines.append(attempt.line)
             self._begin_waiting()
 
+    def _leftovers(self) -> list[proctree.Proc]:
+        return [proc for proc in proctree.descendants(os.getpid()) if proc.pid not in self._helpers]
+
     def _end_leftovers(self) -> None:
         """Nothing but the caller is running: what is still below belongs to nobody."""
-        if proctree.reap() and any(p.pid not in self._helpers for p in proctree.descendants(os.getpid())):
+        if proctree.reap() and self._leftovers():
             proctree.kill_tree(os.getpid(), LEFTOVER_GRACE_S, spare=self._helpers)
 
     def _send_of_this_turn(self) -> None:

@@ -1,0 +1,192 @@
+"""Attempts that share a worker with one that has to be ended, or that kills it: nothing of that is theirs."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+from node_fixtures import House, house, kept, lines, now_us, until, working
+from test_claims import Scene, lease, spec
+
+from spinney.model.outcomes import Outcome
+from spinney.model.states import State
+from spinney.model.types import Isolation
+from spinney.node.crew import CLEAN_UP_S, LOOK_S, Crew, Worker
+from spinney.node.executors.child import Exit
+from spinney.node.executors.page import Running
+from spinney.node.suspects import Suspects
+
+__all__ = ["house", "kept", "working"]
+
+SETTINGS = {"slots": 5}
+"""Of the node that ``working`` has."""
+NEIGHBOURS = ("thread_waits", "task_waits", "program_waits")
+
+
+def uncounted(house: House, job_id: int) -> bool:
+    """Whether its first attempt that counted has passed; one that went back may be in the history."""
+    *back, last = house.attempts(job_id)
+    return {a.outcome for a in back} <= {Outcome.RETURNED} and (last.outcome, last.attempt) == (Outcome.OK, 1)
+
+
+@pytest.mark.parametrize("kind", ["deaf_thread", "overdue_thread"])
+def test_neighbours_of_an_attempt_that_is_ended_by_force_go_back_uncounted(
+    working: House, kind: str
+) -> None:
+    # Given an attempt that does not hear, and neighbours of every kind in its worker
+    go, notes = working.file("go"), working.file("notes")
+    stay = [working.submit(type_, {"file": str(go), "note_in": str(notes)})[0] for type_ in NEIGHBOURS]
+    (once,) = working.submit("thread_once", {"file": str(go), "note_in": str(notes)})
+    until(lambda: len(lines(notes)) == 4, "the neighbours run")
+    (named,) = working.submit(kind, {"note_in": str(notes)})
+    until(lambda: len(lines(notes)) == 5, "all run")
+    # When it is ended by force
+    if kind == "deaf_thread":
+        working.store.cancel(named, tree=False, by="test", reason=None, now_us=now_us())
+    (ended,) = working.settled([named])
+    # Then that one has ended as it was asked to
+    outcome = Outcome.CANCELLED if kind == "deaf_thread" else Outcome.TIMEOUT
+    assert [a.outcome for a in working.attempts(named)] == [outcome]
+    assert ended.state is (State.CANCELLED if kind == "deaf_thread" else State.FAILED)
+    # And the neighbours run again, whole
+    until(lambda: all(lines(notes).count(word) == 2 for word in ("thread", "task", "program")), "they run again")
+    go.touch()
+    for job in working.settled(stay):
+        assert (job.state, working.store.results(job.id)) == (State.COMPLETED, {job.type: "whole"})
+        assert uncounted(working, job.id)
+    # And only what its type forbids to run twice is orphaned
+    assert working.settled([once])[0].state is State.ORPHANED
+
+
+def test_a_segfault_costs_its_neighbours_nothing_and_the_guilty_job_is_found_alone(working: House) -> None:
+    # Given an attempt that takes its worker with it, and neighbours
+    go, now, notes = working.file("go"), working.file("now"), working.file("notes")
+    stay = [working.submit(type_, {"file": str(go), "note_in": str(notes)})[0] for type_ in NEIGHBOURS]
+    (once,) = working.submit("thread_once", {"file": str(go), "note_in": str(notes)})
+    (guilty,) = working.submit("segfaults", {"file": str(now), "note_in": str(notes)})
+    until(lambda: len(lines(notes)) == 5, "all run")
+    # When it does so
+    now.touch()
+    # Then it is poison by what it did alone
+    (job,) = working.settled([guilty])
+    assert (job.state, "poison" in (job.message or "")) == (State.FAILED, True)
+    assert [a.outcome for a in working.attempts(guilty)] == [Outcome.DIED] * 2
+    # And the others, which run again, have lost nothing
+    go.touch()
+    for job in working.settled(stay):
+        assert (job.state, job.interruptions, working.store.results(job.id)) == (
+            State.COMPLETED, 0, {job.type: "whole"},
+        )  # fmt: skip
+        assert uncounted(working, job.id)
+    assert working.settled([once])[0].state is State.ORPHANED
+
+
+class FakeShared:
+    """A shared worker in which two attempts run, 101 and 102."""
+
+    many = True
+
+    def __init__(self) -> None:
+        self.fences = [101, 102]
+        self.ended = False
+        self.killed: asyncio.Future[float] = asyncio.get_running_loop().create_future()
+
+    def running(self) -> list[Running]:
+        return [Running(fence=fence, started_us=7, started_boot_ns=0) for fence in self.fences]
+
+    def end(self) -> None:
+        self.ended = True
+
+    async def kill_attempt(self, grace_s: float) -> None:
+        self.killed.set_result(grace_s)
+
+
+@pytest.mark.parametrize("grace_s", [3600.0, 0.0])
+async def test_a_shared_worker_is_killed_when_its_neighbours_have_finished_or_their_grace_is_over(
+    tmp_path: Path, grace_s: float
+) -> None:
+    nothing: Any = None
+    crew = Crew(
+        rules=nothing, make_child=nothing, pump=lambda marked: nothing, pages=tmp_path, logs=tmp_path, locate=nothing,
+        requests=nothing, spawn=asyncio.ensure_future, on_hello=nothing, ending=lambda: False, recorded=nothing,
+    )  # fmt: skip
+    worker, child = Worker("many", None), FakeShared()
+    worker.child = child  # type: ignore[assignment]
+    worker.endings[101] = (Outcome.CANCELLED, "cancelled while it ran")
+    # When the one is ended that does not hear
+    crew.end_attempt(worker, grace_s)
+    # Then the worker takes nothing more, and the other one may finish
+    assert (child.ended, worker.retiring, worker.forced) == (True, True, False)
+    if grace_s:
+        done, _ = await asyncio.wait([child.killed], timeout=3 * LOOK_S)
+        assert not done
+        child.fences.remove(102)
+    assert await asyncio.wait_for(child.killed, 20) == CLEAN_UP_S
+    assert worker.forced
+
+
+# --- whom the desk believes ----------------------------------------------------------------------
+
+
+async def shared(*on_lost: str) -> Scene:
+    """Two attempts, 101 and 102, in the shared worker."""
+    types = [spec(f"t{n}", isolation=Isolation.THREAD, on_lost=lost) for n, lost in enumerate(on_lost)]
+    scene = Scene(*types)
+    await scene.desk.take([lease(n + 1, n, f"t{n}") for n in range(len(types))])
+    return scene
+
+
+def died(*fences: int) -> Exit:
+    lines = tuple(Running(fence=fence, started_us=7, started_boot_ns=0) for fence in fences)
+    return Exit(code=None, signal="SIGSEGV", forced=False, running=lines)
+
+
+@pytest.mark.parametrize("said", ["error", "hold", "defer", "cancelled", "returned"])
+@pytest.mark.parametrize(("on_lost", "outcome"), [("requeue", Outcome.RETURNED), ("orphan", Outcome.LOST)])
+async def test_what_a_worker_that_is_being_killed_says_of_the_others_is_an_interruption(
+    said: str, on_lost: str, outcome: Outcome
+) -> None:
+    scene = await shared(on_lost, "requeue")
+    worker: Any = scene.crew.many
+    worker.forced, worker.endings = True, {102: (Outcome.CANCELLED, "cancelled while it ran")}
+    scene.desk.done(worker, [[101, 1, 2, {"outcome": said}], [102, 1, 2, {"outcome": said}]])
+    assert [r.outcome for r in scene.recorded] == [outcome, Outcome.CANCELLED]
+
+
+async def test_what_passed_in_a_worker_that_is_being_killed_is_believed() -> None:
+    scene = await shared("requeue")
+    scene.crew.many.forced = True
+    scene.desk.done(scene.crew.many, [[101, 1, 2, {"outcome": "ok", "result": "1"}]])
+    assert [(r.outcome, r.result) for r in scene.recorded] == [(Outcome.OK, "1")]
+
+
+async def test_nobody_is_cancelled_on_the_word_of_a_worker() -> None:
+    scene = await shared("requeue")
+    scene.desk.done(scene.crew.many, [[101, 1, 2, {"outcome": "cancelled"}]])
+    assert [r.outcome for r in scene.recorded] == [Outcome.RETURNED]
+
+
+async def test_a_death_that_several_shared_makes_suspects_and_one_alone_is_blamed_for_its_own() -> None:
+    scene = await shared("requeue", "orphan")
+    scene.desk.exited(scene.crew.many, died(101, 102), {})
+    assert [r.outcome for r in scene.recorded] == [Outcome.RETURNED, Outcome.LOST]
+    assert 1 in scene.crew.suspects
+
+    alone = await shared("requeue")
+    alone.desk.exited(alone.crew.many, died(101), {})
+    assert [r.outcome for r in alone.recorded] == [Outcome.DIED]
+    assert 1 not in alone.crew.suspects
+
+
+async def test_a_suspect_is_cleared_by_its_own_end_in_a_worker_of_its_own() -> None:
+    scene = await shared("requeue", "requeue")
+    scene.crew.suspects.add([1, 2])
+    scene.crew.many.alone = True
+    scene.desk.done(scene.crew.many, [[101, 1, 2, {"outcome": "error"}]])
+    assert [n for n in (1, 2) if n in scene.crew.suspects] == [2]
+
+
+def test_only_the_latest_suspects_are_remembered() -> None:
+    suspects = Suspects()
+    suspects.add(range(10_001))
+    assert [n for n in (0, 1, 10_000) if n in suspects] == [1, 10_000]
