@@ -180,6 +180,16 @@ def tidy(file: str = "") -> None:
 
 
 @sample.stage
+def tidy_beside_a_thread(file: str = "") -> None:
+    stop = threading.Event()
+    threading.Thread(target=stop.wait).start()
+    try:
+        tidy(file)
+    finally:
+        stop.set()
+
+
+@sample.stage
 def watch(job: Job, file: str = "") -> str:
     """Wait until cancelled."""
     Path(file).write_text("begun")

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import ctypes
 import os
 from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
@@ -178,6 +179,12 @@ async def host_in(place: Path) -> AsyncIterator[Host]:
 def alive(pid: int) -> bool:
     """Whether a process is there and no zombie."""
     return proctree.identify(pid) is not None
+
+
+def signal_thread(pid: int, number: int) -> None:
+    """Send a signal to a thread of this process that is not its first."""
+    thread = next(int(task.name) for task in Path(f"/proc/{pid}/task").iterdir() if int(task.name) != pid)
+    assert ctypes.CDLL(None).tgkill(pid, thread, number) == 0
 
 
 def open_fds() -> int:

@@ -7,7 +7,7 @@ import signal
 from pathlib import Path
 
 import pytest
-from executor_fixtures import alive, host_in, open_fds
+from executor_fixtures import alive, host_in, open_fds, signal_thread
 
 from spinney.node.executors import proctree
 
@@ -85,6 +85,19 @@ async def test_term_lets_user_code_clean_up(host, worker, tmp_path):
     assert (end.signal, end.forced) == ("SIGTERM", True)
     assert [line.fence for line in end.running] == [1]
     assert host.rows == {}
+
+
+async def test_term_is_heard_in_a_long_sleep_though_the_kernel_gives_it_to_another_thread(
+    host, worker, tmp_path, monkeypatch
+):
+    file = tmp_path / "state"
+    host.give(worker, "tidy_beside_a_thread", (1, json.dumps({"file": str(file)})))
+    await host.until(lambda: file.exists() and file.read_text() == "begun")
+    term = lambda procs, number: [signal_thread(proc.pid, number) for proc in procs]  # noqa: E731
+    monkeypatch.setattr(proctree, "kill_all", term)
+    await worker.kill_attempt(10)
+    assert (await host.ended(worker)).signal == "SIGTERM"
+    assert file.read_text() == "cleaned up"
 
 
 async def test_what_ignores_term_is_killed_with_all_below_after_its_grace(host, worker, tmp_path):

@@ -6,7 +6,7 @@ import os
 import signal
 
 import pytest
-from executor_fixtures import alive, host_in
+from executor_fixtures import alive, host_in, signal_thread
 
 
 @pytest.fixture
@@ -169,6 +169,16 @@ async def test_term_stops_all_and_what_they_end_with_does_not_count(host, worker
     assert how.running == ()
     assert [host.detail(fence)["outcome"] for fence in (1, 2)] == ["returned", "returned"]
     assert [host.printed(fence) for fence in (1, 2)] == ["begun\n", "begun\ncleaned up\n"]
+
+
+async def test_term_is_heard_though_the_kernel_gives_it_to_another_thread(host, worker):
+    """As it does when a signal is just pending for the main thread, which then goes on waiting for messages."""
+    host.give(worker, "thread_waits", (1, "{}"), type_="many")
+    host.give(worker, "task_waits", (2, "{}"), type_="many")
+    await host.until(lambda: host.printed(1) and host.printed(2))
+    signal_thread(worker.pid, signal.SIGTERM)
+    assert (await host.ended(worker)).signal == "SIGTERM"
+    assert host.printed(2) == "begun\ncleaned up\n"
 
 
 async def test_what_was_printed_before_its_death_is_kept(host, worker):

@@ -274,6 +274,8 @@ class Child:
         deadline = self._loop.time() + grace_s
         while self.alive and self._loop.time() < deadline and self._left():
             await self._settle(deadline - self._loop.time())
+            # When another thread took TERM, this gets the main thread out of its sleep to hear of it.
+            self._signal(NUDGE)
         warn_at = self._loop.time() + _WARN_S
         while self.alive and (left := self._left()):
             proctree.kill_all(left, signal.SIGKILL)

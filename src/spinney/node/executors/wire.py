@@ -5,6 +5,7 @@ is the blocking end that a worker has.
 """
 
 import contextlib
+import select
 import socket
 from collections import deque
 from typing import Any
@@ -67,10 +68,21 @@ class Decoder:
 
 
 class Channel:
-    """The blocking end of a socket: one thread reads, any that holds the caller's lock writes."""
+    """The blocking end of a socket: one thread reads, any that holds the caller's lock writes.
 
-    def __init__(self, sock: socket.socket) -> None:
+    It also waits for signals. The kernel gives a signal of the process to another thread when one is just pending for
+    the main thread, which then would sit in the system call until a message comes, with Python's handler not yet run.
+    Blocking signals in the other threads is no way out: programs that stages start from there would inherit that, and
+    be deaf to TERM. But in whichever thread the signal arrives, Python writes it to the wakeup descriptor.
+    """
+
+    def __init__(self, sock: socket.socket, signals: socket.socket | None = None) -> None:
+        """``signals``: the reading end of what ``signal.set_wakeup_fd`` was given; the main thread must read then."""
         self._sock = sock
+        self._signals = signals
+        self._poll = select.poll()
+        for readable in filter(None, (sock, signals)):
+            self._poll.register(readable, select.POLLIN)
         self._decoder = Decoder()
         self._inbox: deque[Any] = deque()
 
@@ -81,6 +93,8 @@ class Channel:
     def receive(self) -> Any | None:
         """The next message; None when the other side is gone."""
         while not self._inbox:
+            if self._signals is not None and not self._ready(self._signals):
+                continue
             try:
                 data = self._sock.recv(READ_BYTES)
             except ConnectionError:
@@ -89,6 +103,14 @@ class Channel:
                 return None
             self._inbox.extend(self._decoder.feed(data))
         return self._inbox.popleft()
+
+    def _ready(self, signals: socket.socket) -> bool:
+        """Whether the socket can be read. Returns after signals, too, so that their handlers are run."""
+        ready = [fd for fd, _ in self._poll.poll()]
+        if signals.fileno() in ready:
+            with contextlib.suppress(BlockingIOError):  # who took them has returned here as well
+                signals.recv(READ_BYTES)
+        return self._sock.fileno() in ready
 
     def stop_reading(self) -> None:
         """Have ``receive`` say None once what has arrived is read; from any thread."""

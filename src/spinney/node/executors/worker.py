@@ -40,7 +40,7 @@ def main() -> int:
     proctree.die_with_parent(given.parent_pid)
     proctree.become_subreaper()
     faulthandler.enable()
-    channel = Channel(socket.socket(fileno=given.socket_fd))
+    channel = Channel(socket.socket(fileno=given.socket_fd), _signals())
     many = "--many" in sys.argv[2:]
     if many:
         # Before user code may keep a reference to either.
@@ -61,6 +61,16 @@ def main() -> int:
         die_of(signal.SIGTERM)
     except ConnectionError:
         return EXIT_GONE
+
+
+def _signals() -> socket.socket:
+    """Where Python says that a signal has come, in whatever thread."""
+    here, there = socket.socketpair()
+    for end in (here, there):
+        end.setblocking(False)
+    # Detached, because it must stay open as long as the process.
+    signal.set_wakeup_fd(there.detach(), warn_on_full_buffer=False)
+    return here
 
 
 def _load(target: str, channel: Channel) -> "Spinney | None":
