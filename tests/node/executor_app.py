@@ -6,12 +6,14 @@ import io
 import logging
 import multiprocessing
 import os
+import resource
 import signal
 import socket
 import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -466,3 +468,113 @@ def meddles(how: str = "") -> None:
     elif how == "redirect":
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         print("elsewhere")
+
+
+# --- what an attempt leaves behind -----------------------------------------------------------------
+
+pool = ThreadPoolExecutor(2)
+
+
+def change(what: str) -> None:
+    if what == "umask":
+        os.umask(0o777)
+    elif what == "environment":
+        os.environ["LANG"] = "changed"
+        os.environ["NEW"] = "new"
+        del os.environ["PATH"]
+    elif what == "environment replaced":
+        os.environ = {"NEW": "new"}  # type: ignore[assignment]  # noqa: B003
+    elif what == "limits":
+        resource.setrlimit(resource.RLIMIT_NOFILE, (50, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+    elif what == "handler":
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        signal.signal(signal.SIGUSR1, lambda *_: None)
+    elif what == "mask":
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+    elif what == "alarm":
+        signal.alarm(3600)
+    elif what == "wakeup":
+        signal.set_wakeup_fd(-1)
+    elif what == "directory":
+        os.chdir("/")
+
+
+@sample.stage
+def changes(what: str = "") -> None:
+    change(what)
+
+
+@sample.stage
+def lowers_for_good() -> None:
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (200, 200))
+
+
+@many.stage(isolation="thread")
+def thread_lowers_for_good() -> None:
+    lowers_for_good()
+
+
+@many.stage(isolation="thread")
+def thread_changes(what: str = "") -> None:
+    change(what)
+
+
+def state() -> dict[str, Any]:
+    mask = os.umask(0)
+    os.umask(mask)
+    wakeup = -1
+    if threading.current_thread() is threading.main_thread():
+        wakeup = signal.set_wakeup_fd(-1)
+        signal.set_wakeup_fd(wakeup)
+    return {
+        "pid": os.getpid(),
+        "umask": mask,
+        "environment": sorted(os.environ.items()),
+        "limits": resource.getrlimit(resource.RLIMIT_NOFILE),
+        "handlers": [str(signal.getsignal(number)) for number in (signal.SIGTERM, signal.SIGUSR1)],
+        "mask": sorted(signal.pthread_sigmask(signal.SIG_BLOCK, ())),
+        "alarm": signal.getitimer(signal.ITIMER_REAL),
+        "wakeup": wakeup,
+        "directory": str(Path.cwd()),
+    }
+
+
+@sample.stage
+def shows_state() -> dict[str, Any]:
+    return state()
+
+
+@many.stage(isolation="thread")
+def thread_shows_state() -> dict[str, Any]:
+    return state()
+
+
+def _prints_until_gone() -> None:
+    while True:
+        print("from a thread that was left", flush=True)
+        time.sleep(0.001)
+
+
+@sample.stage
+def leaves_thread() -> None:
+    threading.Thread(target=_prints_until_gone).start()
+
+
+@sample.stage
+def uses_pool() -> int:
+    return pool.submit(os.getpid).result()
+
+
+@sample.stage
+def leaves_work_in_pool() -> None:
+    pool.submit(_prints_until_gone)
+
+
+_files: list[Any] = []
+
+
+@sample.stage
+def leaks(files: int = 0) -> int:
+    _files.extend(Path("/dev/null").open() for _ in range(files))  # noqa: SIM115
+    return os.getpid()

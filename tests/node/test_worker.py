@@ -18,6 +18,7 @@ from spinney.node.executors import rows
 from spinney.node.executors.asking import SerialPort
 from spinney.node.executors.marks import Marker
 from spinney.node.executors.page import CELL_RECALL, Page, read_running
+from spinney.node.executors.process_state import Calls, ProcessState
 from spinney.node.executors.serial import Serial
 from spinney.node.executors.stages import Stages
 from spinney.node.executors.wire import Channel, pack
@@ -186,7 +187,7 @@ def test_an_attempt_whose_row_cannot_be_sent_is_still_on_the_page(tmp_path):
         there.sendall(pack({"run": [["gone", "stage", [[7, 7, 1, "{}", None, 7]]]]}))
         serial._done = [[n, 1, 2] for n in range(200)]  # so many that the next is told at once
         with pytest.raises(ConnectionError):
-            serial.run()
+            serial.run(ProcessState(Calls(), signals=True))
     assert [line.fence for line in page.running()] == [7]
 
 

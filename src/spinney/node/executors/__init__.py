@@ -57,6 +57,9 @@ end by TERM raises in user code, so that it can clean up; what it had finished i
 many-worker tells its attempts to stop, and tells of those that were not named in ``cancel`` before as
 ``returned``; whom that blames, only the supervisor decides.
 
+**What an attempt changes** of its worker is put back for the next one (``place``, ``process_state``);
+what cannot be put back ends the worker (``threads``, ``serial``).
+
 **What a crash leaves.** Rows that a worker had not sent are lost with it: those attempts count as
 not begun and run again. A page tells what had begun. Marks tell whose output is whose as far as it
 was written; behind the last it is that of the attempt on the page.

@@ -36,6 +36,7 @@ from spinney.node.executors.asking import ManyAsker, ManyPort
 from spinney.node.executors.marks import Marker
 from spinney.node.executors.page import Page
 from spinney.node.executors.place import Place
+from spinney.node.executors.process_state import ProcessState
 from spinney.node.executors.stages import Runner, Stages
 from spinney.node.executors.sync import has_folder, synced
 from spinney.node.executors.voices import Voice, speaking
@@ -93,6 +94,7 @@ class Many:
         """The event loop will, when its turn is over."""
         self._rows = rows.Report()
         self._place = Place()
+        self._state: ProcessState
         self._pool = ThreadPoolExecutor(max_workers=page.lines, thread_name_prefix="stage")
         self._loop = asyncio.new_event_loop()
         threading.Thread(target=self._loop.run_forever, name="async stages", daemon=True).start()
@@ -101,8 +103,10 @@ class Many:
         """Send something to the supervisor; from any thread."""
         self._asker.send(message)
 
-    def run(self) -> None:
-        """Serve until the supervisor says end and everything that was begun has ended, or it is gone."""
+    def run(self, state: ProcessState) -> None:
+        """Serve until the supervisor says end and everything that was begun has ended, or it is gone. ``state``: what
+        is put back whenever nothing runs."""
+        self._state = state
         while (message := self._channel.receive()) is not None:
             match message:
                 case {"run": groups}:
@@ -241,10 +245,13 @@ class Many:
             more["log"] = self._log_name
         if more:
             detail = (detail or {"outcome": Outcome.OK}) | more
+        worn = False
         with self._lock:
             if len(self._running) == 1:
                 self._end_leftovers()
-                self._place.restore()
+                state = self._state
+                worn = not self._place.restore() or (state.changed and not state.restore()) or state.leaks_files()
+                self._ending |= worn
             ended_us = time.time_ns() // 1000
             row = [fence, attempt.started_us, ended_us]
             self._done.append(row if detail is None else [*row, detail])
@@ -252,6 +259,8 @@ class Many:
             del self._running[fence]
             self._lines.append(attempt.line)
             self._begin_waiting()
+        if worn:
+            self._end()
 
     def _leftovers(self) -> list[proctree.Proc]:
         return [proc for proc in proctree.descendants(os.getpid()) if proc.pid not in self._helpers]

@@ -5,17 +5,20 @@ attempts stands only what the promises need:
 
 1. is it recalled? then everything that has not begun goes back;
 2. fence and time on the page, run, what became of it;
-3. flush Python's and C's buffers; put standard streams and working directory back; end the
-   processes that the attempt left behind; set a mark if anything was written; sync its folder if it
-   passed;
+3. flush Python's and C's buffers; put standard streams, working directory and ``process_state`` back;
+   end the processes that the attempt left behind; set a mark if anything was written; sync its folder
+   if it passed;
 4. hand the row on, then take the fence off the page. The row leaves at once when the attempt took
    longer than a millisecond or the list is empty, else with others.
 
 Rows that wait behind a long attempt are fetched by a signal (``handover.NUDGE``), whose handler sends
-them from the midst of user code; so does a recall. All sending is under one lock; a handler that
+them from the midst of user code; so does a recall. What cannot be put back, a thread or a process that was
+left behind, and files left open in great number end this worker after that attempt: what stands behind
+goes back, and another worker takes its place. All sending is under one lock; a handler that
 finds it taken leaves, and the supervisor asks again.
 """
 
+import _thread
 import contextlib
 import ctypes
 import os
@@ -32,8 +35,10 @@ from spinney.node.executors.ending import Terminated
 from spinney.node.executors.marks import Marker
 from spinney.node.executors.page import CELL_DONE, CELL_LINE, CELL_RECALL, Page
 from spinney.node.executors.place import Place
+from spinney.node.executors.process_state import ProcessState
 from spinney.node.executors.stages import Stages
 from spinney.node.executors.sync import Bare, has_folder, synced
+from spinney.node.executors.threads import Threads
 
 LEFTOVER_GRACE_S = 0.5
 """Between TERM and KILL for what an attempt left running when it had already ended itself."""
@@ -78,9 +83,13 @@ class Serial:
         self._kept_since_us = 0
         self._rows = rows.Report()
         self._stop = False
+        self.threads_left = False
+        """Threads of an attempt are still running."""
 
-    def run(self) -> None:
-        """Serve until the supervisor says end or is gone, or until this process must not go on."""
+    def run(self, state: ProcessState) -> None:
+        """Serve until the supervisor says end or is gone, or until this process must not go on. ``state``: what is
+        put back after each attempt."""
+        self._state, self._threads = state, Threads()
         while not self._stop and (message := self._port.receive()) is not None:
             if "run" in message:
                 self._lists += 1
@@ -89,6 +98,13 @@ class Serial:
                 self._run_list()
             elif "end" in message:
                 return
+        if self.threads_left:
+            # Behind the last attempt's mark, so that it is in the worker's log.
+            self._err.write(
+                f"{self._threads} still run after the attempt that started them, so this worker is replaced; "
+                f"join threads before a stage returns, or start them when the application is loaded\n"
+            )
+            self._flush()
 
     def nudged(self) -> None:
         """Say what is kept back. Called by a signal's handler, in the main thread, anywhere."""
@@ -121,12 +137,15 @@ class Serial:
         with self._port.lock:
             self._send_done()
             self._send_back()
+        self._stop |= self._state.leaks_files()
 
     def _run_group(self, type_: str, stage: str, waiting: list[Any]) -> None:
         # Names of its own for what is looked up for each of thousands a second.
         cells, port, types, ordinal = self._page.cells, self._port, self._stages.types, self._ordinal
         begin, wrote, now_ns = self._page.begin, self._marker.wrote, time.time_ns
         root, folders, bare = self._root, Path(self._root), self._bare
+        restore_place, calls, environ = self._place.restore, self._state.calls, self._state.environ
+        count_threads, known_threads = _thread._count, self._threads.known
         runner = self._stages.blocking(type_, stage)
         takes_handle = self._stages.takes_handle(type_, stage)
         # Where the function takes none, one that nobody looks at does for all.
@@ -149,8 +168,10 @@ class Serial:
             if self._forked:
                 self._leave_fork(None)
             self._flush()
-            if not self._place.restore():
+            if not restore_place() or ((calls.noted or os.environ is not environ) and not self._state.restore()):
                 self._stop = True  # the next attempt would not find what it may expect
+            if count_threads() > known_threads and not self._threads.have_ended():
+                self._stop = self.threads_left = True
             if _waitpid(-1, None, os.WNOHANG) != -1:
                 self._end_leftovers()
             if job.asked_folder or (job_id not in bare and has_folder(root, job_id)):

@@ -21,6 +21,7 @@ from spinney.node.executors.ending import Terminated, die_of, on_term, raise_ter
 from spinney.node.executors.handover import NUDGE, Handover
 from spinney.node.executors.marks import Marker
 from spinney.node.executors.page import Page
+from spinney.node.executors.process_state import Calls, ProcessState
 from spinney.node.executors.voices import Divided
 from spinney.node.executors.wire import Channel
 
@@ -42,6 +43,8 @@ def main() -> int:
     faulthandler.enable()
     channel = Channel(socket.socket(fileno=given.socket_fd), _signals())
     many = "--many" in sys.argv[2:]
+    calls = Calls()
+    calls.watch()
     if many:
         # Before user code may keep a reference to either.
         sys.stdout = cast(TextIO, Divided("stdout", sys.stdout))
@@ -56,7 +59,7 @@ def main() -> int:
         from spinney.app import storeless  # loaded by now
 
         with storeless(app):
-            return (_be_many if many else _be_serial)(app.types, given, channel)
+            return (_be_many if many else _be_serial)(app.types, given, channel, calls)
     except Terminated:
         die_of(signal.SIGTERM)
     except ConnectionError:
@@ -98,7 +101,7 @@ def _load(target: str, channel: Channel) -> "Spinney | None":
     return app
 
 
-def _be_serial(types: "Mapping[str, JobType]", given: Handover, channel: Channel) -> int:
+def _be_serial(types: "Mapping[str, JobType]", given: Handover, channel: Channel, calls: Calls) -> int:
     from spinney.node.executors.serial import Serial
     from spinney.node.executors.stages import Stages
 
@@ -115,14 +118,17 @@ def _be_serial(types: "Mapping[str, JobType]", given: Handover, channel: Channel
     signal.siginterrupt(NUDGE, False)
     on_term(raise_terminated)
     try:
-        serial.run()
+        serial.run(ProcessState(calls, signals=True))
     except Terminated:
         serial.last_words()
         raise
+    if serial.threads_left:
+        # Python would wait for them, perhaps for ever.
+        os._exit(0)
     return 0
 
 
-def _be_many(types: "Mapping[str, JobType]", given: Handover, channel: Channel) -> int:
+def _be_many(types: "Mapping[str, JobType]", given: Handover, channel: Channel, calls: Calls) -> int:
     from spinney.node.executors.many import Many
     from spinney.node.executors.stages import Stages
 
@@ -144,7 +150,7 @@ def _be_many(types: "Mapping[str, JobType]", given: Handover, channel: Channel) 
 
     signal.signal(NUDGE, lambda *_: many.nudged())
     on_term(terminate)
-    many.run()
+    many.run(ProcessState(calls, signals=False))
     if terminated.is_set():
         die_of(signal.SIGTERM)
     return 0

@@ -1,0 +1,85 @@
+"""What an attempt changes of its worker: the next one finds it as it was, or another worker."""
+
+import json
+
+import pytest
+from executor_fixtures import host_in
+
+
+@pytest.fixture
+async def host(tmp_path):
+    async with host_in(tmp_path) as host:
+        yield host
+
+
+@pytest.fixture
+async def worker(host):
+    return host.start()
+
+
+CHANGES = [
+    "umask", "environment", "environment replaced", "limits", "handler", "mask", "alarm", "wakeup", "directory",
+]  # fmt: skip
+
+
+async def test_the_process_is_put_back_for_the_next_attempt_of_the_same_list(host, worker):
+    # Given one list in which every attempt that changes something is followed by one that looks
+    jobs = [("shows_state", "{}")]
+    for what in CHANGES:
+        jobs += [("changes", json.dumps({"what": what})), ("shows_state", "{}")]
+    # When it is run
+    groups = [("sample", stage, [[n, n, 1, params, None, n]]) for n, (stage, params) in enumerate(jobs, 1)]
+    worker.send_run(groups)
+    await host.until(lambda: len(host.rows) == len(jobs))
+    # Then all that look see the same
+    seen = {stage: [host.detail(n) for n, job in enumerate(jobs, 1) if job[0] == stage] for stage in dict(jobs)}
+    assert seen["changes"] == [None] * len(CHANGES)
+    for what, state in zip(CHANGES, seen["shows_state"][1:], strict=True):
+        assert state == seen["shows_state"][0], what
+
+
+async def test_a_shared_process_is_put_back_when_nothing_runs_in_it(host):
+    worker = host.start(many=True)
+    before = await host.run(worker, "thread_shows_state", fence=100, type_="many")
+    for fence, what in enumerate(("umask", "environment", "limits", "directory"), 1):
+        await host.run(worker, "thread_changes", json.dumps({"what": what}), fence=fence, type_="many")
+    assert await host.run(worker, "thread_shows_state", fence=101, type_="many") == before
+
+
+async def test_a_shared_process_that_cannot_be_put_back_ends_when_nothing_runs_in_it(host):
+    worker = host.start(many=True)
+    host.give(worker, "thread_waits", (1, "{}"), type_="many")
+    assert await host.run(worker, "thread_lowers_for_good", fence=2, type_="many") is None
+    assert await host.run(worker, "thread_passes", fence=3, type_="many") is None
+    worker.request_cancel(1)
+    assert (await host.ended(worker)).code == 0
+    assert host.detail(1)["result"] == '"heard"'
+
+
+@pytest.mark.parametrize(
+    ("stage", "params"),
+    [
+        ("leaves_thread", "{}"),
+        ("leaves_work_in_pool", "{}"),
+        ("lowers_for_good", "{}"),
+        ("leaks", '{"files": 600}'),
+    ],
+)
+async def test_what_cannot_be_put_back_ends_the_worker_after_that_attempt(host, worker, stage, params):
+    host.give(worker, "uses_pool", (5, "{}"))
+    host.give(worker, stage, (1, params))
+    host.give(worker, "noop", (2, "{}"))
+    how = await host.ended(worker)
+    assert (how.code, how.running) == (0, ())
+    assert host.detail(1) is None or host.detail(1)["outcome"] == "ok"
+    assert 2 not in host.rows, "the next attempt runs elsewhere"
+    if "thread" in stage or "pool" in stage:
+        assert "this worker is replaced" in worker.log_file.read_text()
+        assert "from a thread that was left" not in host.printed(2)
+
+
+async def test_files_that_are_kept_open_and_idle_threads_of_a_pool_are_no_reason_to_end(host, worker):
+    pids = [await host.run(worker, stage, fence=n) for n, stage in enumerate(("uses_pool", "leaks", "uses_pool"), 1)]
+    await host.run(worker, "leaks", '{"files": 100}', fence=9)
+    pids.append(await host.run(worker, "leaks", fence=10))
+    assert {pid["result"] for pid in pids} == {str(worker.pid)}
