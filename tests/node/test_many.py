@@ -159,6 +159,16 @@ async def test_end_finishes_what_was_begun(host, worker):
     assert host.detail(1)["result"] == '"heard"'
 
 
+async def test_what_comes_when_it_is_ending_is_handed_back_at_once(host, worker):
+    host.give(worker, "thread_waits", (1, "{}"), type_="many")
+    await host.until(lambda: host.printed(1))
+    worker.end()
+    host.give(worker, "thread_passes", (2, "{}"), type_="many")
+    await host.until(lambda: host.returned == [2])
+    worker.request_cancel(1)
+    assert (await host.ended(worker)).code == 0
+
+
 async def test_term_stops_all_and_what_they_end_with_does_not_count(host, worker):
     host.give(worker, "thread_waits", (1, "{}"), type_="many")
     host.give(worker, "task_waits", (2, "{}"), type_="many")

@@ -337,7 +337,10 @@ class Crew(Events):
             worker.retire()  # a cold start serves once, and so does the worker of a suspect
 
     def back(self, child: Child, fences: list[int]) -> None:
-        self.desk.back(self._workers[child], fences)
+        worker = self._workers[child]
+        if child.many:
+            worker.retire()  # it hands back when it is ending and at no other time, whoever told it to
+        self.desk.back(worker, fences)
 
     def ask(self, child: Child, number: int, fence: int, verb: str, args: dict[str, Any]) -> None:
         self._spawn(self._answer(child, number, fence, verb, args))

@@ -29,7 +29,7 @@ RECALL_PAUSE_S = 0.05
 """No slot's backlog is recalled more often, so that a stream of newcomers makes no storm."""
 
 _UNSAID = "its worker died before it could say how it ended"
-_BESIDE = "its worker had to be ended because of another attempt"
+_BESIDE = "its worker was ended, not because of this attempt"
 _BROKEN_OFF = frozenset({Outcome.RETURNED, Outcome.CANCELLED})
 """What a worker may say of an attempt only where somebody asked that attempt to end."""
 

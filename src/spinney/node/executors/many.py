@@ -145,6 +145,8 @@ class Many:
         with self._lock:
             self._waiting.extend((type_, stage, row) for row in given)
             self._begin_waiting()
+        if self._ending:
+            self._end()
 
     def _begin_waiting(self) -> None:
         """Under the lock."""
