@@ -190,7 +190,7 @@ def _join(shell: Shell, name: str, ago_s: float = 120, host: str = "elsewhere") 
     with closing(open_store(f"sqlite:///{shell.folder}/spinney.db")) as store:
         store.join(
             NodeInfo(id=0, name=name, boot_id="b", host=host, pid=1, slots=1, state="active", beat=0,
-                     started_us=seen_us, seen_us=seen_us, version="0", types=()),
+                     started_us=seen_us, seen_us=seen_us, version="0", types=(), lease_s=15.0),
             now_us=seen_us,
         )  # fmt: skip
 

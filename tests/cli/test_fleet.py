@@ -48,6 +48,16 @@ def test_nodes_are_listed_with_what_they_do(staffed: Shell) -> None:
     assert oak.split()[:4] == ["oak", "forest", "draining", "0/4"]
 
 
+def test_a_silent_node_is_listed_with_its_lease(shell: Shell) -> None:
+    with opened(f"sqlite:///{shell.folder}/spinney.db") as store:
+        store.join(replace(INFO, lease_s=600.0), now_us=now_us() - 120_000_000)
+
+    (elm,) = shell.ok("nodes").splitlines()[1:]
+
+    assert "silent since" in elm
+    assert "(lease 600 s)" in elm
+
+
 def test_programs_get_a_line_for_each(staffed: Shell) -> None:
     elm, _ = staffed.listed("nodes")
 

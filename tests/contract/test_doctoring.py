@@ -1188,6 +1188,26 @@ def test_a_node_that_does_not_beat_is_told_and_nothing_is_done_without_proof(pat
     assert patient.state(job) is State.RUNNING
 
 
+def test_a_node_is_told_to_be_silent_when_its_own_lease_is_over(patient: Patient) -> None:
+    # Given a keeper with a long lease that beats no more, beside a node with a short one
+    elm = patient.node("elm", lease_s=600.0)
+    patient.store.keep_house(elm.id, now_us=patient.now)
+    patient.clock.forward(61)
+    oak = patient.node("oak", lease_s=15.0)
+
+    def subjects() -> list[str]:
+        patient.store.beat(oak.id, now_us=patient.now)
+        return [v.subject for v in patient.store.doctor.examine(now_us=patient.now)]
+
+    # When it has been silent for almost as long as its lease, and longer
+    patient.clock.forward(560)
+    within = subjects()
+    patient.clock.forward(100)
+    # Then nothing is said before that lease is over
+    assert within == []
+    assert subjects() == ["node elm", "housekeeping"]
+
+
 def test_a_keeper_that_does_not_beat_is_told_once_others_should_have_noticed(patient: Patient) -> None:
     elm = patient.node("elm")
     patient.store.keep_house(elm.id, now_us=patient.now)

@@ -260,11 +260,17 @@ def test_trouble_that_is_over_is_told_but_degrades_no_more(site: Site) -> None:
     )  # fmt: skip
 
 
-@pytest.mark.parametrize(("seconds", "state"), [(5, "active"), (6, "silent"), (60, "silent"), (61, "dead")])
-def test_a_node_that_does_not_beat_is_shown_so(site: Site, seconds: int, state: str) -> None:
-    elm = site.node("elm")
+@pytest.mark.parametrize(
+    ("lease_s", "seconds", "state"),
+    [
+        (15.0, 5, "active"), (15.0, 6, "silent"), (15.0, 60, "silent"), (15.0, 61, "dead"),
+        (600.0, 645, "silent"), (600.0, 646, "dead"), (None, 3645, "silent"), (None, 3646, "dead"),
+    ],
+)  # fmt: skip
+def test_a_node_that_does_not_beat_is_shown_so(site: Site, lease_s: float | None, seconds: int, state: str) -> None:
+    elm = site.node("elm", lease_s=lease_s)
     site.clock.forward(seconds)
-    assert status(site, elm).state == state
+    assert (status(site, elm).state, status(site, elm).lease_s) == (state, lease_s)
 
 
 def test_a_node_that_drains_and_one_that_left_are_shown_so(site: Site) -> None:

@@ -111,8 +111,9 @@ class Site:
         **more: Any,
     ) -> Node:  # fmt: skip
         info = NodeInfo(
-            **{"boot_id": "boot-1", "host": "host"} | more, id=0, name=name, pid=1, slots=slots, state="active",
-            beat=0, started_us=self.now, seen_us=self.now, version="0", types=types, serves=serves, root=root,
+            **{"boot_id": "boot-1", "host": "host", "lease_s": 15.0} | more, id=0, name=name, pid=1, slots=slots,
+            state="active", beat=0, started_us=self.now, seen_us=self.now, version="0", types=types, serves=serves,
+            root=root,
         )
         made = Node(self.store.join(info, now_us=self.now), name, slots)
         self._nodes[made.id] = made

@@ -76,7 +76,7 @@ async def test_housekeeping_comes_to_those_behind_folders_that_cannot_be_removed
         node_id = place.store.join(info, now_us=4)
         keeping = Housekeeping(
             writer, reader, node_id=node_id, here=Here(host="h", boot_id="b", run_dir=place.root),
-            folder_root=place.root, lease_period_s=60.0, now_us=lambda: 4, on_claimable=lambda: None, on_round=look,
+            folder_root=place.root, now_us=lambda: 4, on_claimable=lambda: None, on_round=look,
         )  # fmt: skip
         tasks = [asyncio.create_task(keeping.run()), asyncio.create_task(keeping.tidy())]
         with suppress(TimeoutError):

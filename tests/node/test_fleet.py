@@ -22,7 +22,7 @@ LONG = {"lease_period_s": 600.0, "beat_s": 0.2}
 """Whatever happens within this lease period happens by proof, or because somebody said so."""
 NODE = NodeInfo(
     id=0, name="far", boot_id="another boot", host="elsewhere", pid=4, slots=1, state="active", beat=0, started_us=5,
-    seen_us=0, version="1", types=(),
+    seen_us=0, version="1", types=(), lease_s=1.5,
 )  # fmt: skip
 
 
@@ -162,10 +162,10 @@ def test_a_job_that_is_due_starts_on_a_node_that_does_not_keep_house(house: Hous
     assert min(late_s) >= 0
 
 
-def test_a_keeper_of_another_host_that_falls_silent_is_succeeded_after_a_lease_period(house: House) -> None:
+def test_a_keeper_of_another_host_that_falls_silent_is_succeeded_after_its_lease_period(house: House) -> None:
     with elsewhere(house) as (far, silent):
         assert house.store.keep_house(far, now_us=now_us()).keeper == far
-        house.node(name="oak", slots=1, lease_period_s=1.5, beat_s=0.2)
+        house.node(name="oak", slots=1, **LONG)
         # While it beats its word counts, and what is due waits for it; what is pending waits for nobody
         assert house.run("noop")[0].state is State.COMPLETED
         at_us = now_us() + 200_000

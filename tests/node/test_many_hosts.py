@@ -27,7 +27,7 @@ from spinney.stores.sql import open_store
 SHORT = {"lease_period_s": 1.5, "beat_s": 0.1}
 STRANGER = NodeInfo(
     id=0, name="elm", boot_id="b", host="far", pid=4_194_303, slots=2, state="active", beat=0, started_us=5,
-    seen_us=0, version="1", types=(),
+    seen_us=0, version="1", types=(), lease_s=1.5,
 )  # fmt: skip
 
 
@@ -74,7 +74,7 @@ def test_a_node_that_was_frozen_past_its_lease_finds_it_gone(house: House, first
     ids = house.submit("wait_for", *({"file": str(go), "note_in": str(notes)} for _ in range(2)))
     until(lambda: len(lines(notes)) == 2, "both run")
     until(lambda: {job.state for job in map(house.store.job, ids)} == {State.RUNNING}, "both are shown as running")
-    oak = house.node(name="oak", slots=2, **SHORT)
+    oak = house.node(name="oak", slots=2, lease_period_s=15.0, beat_s=0.1)  # the lease of elm decides, not its own
     # When it stands still for longer than its lease
     guard, supervisor, *workers = elm.pause()
     until(lambda: len(lines(notes)) == 4, "the other runs them")

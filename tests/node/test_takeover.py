@@ -17,7 +17,7 @@ from spinney.model.jobs import NodeInfo
 from spinney.model.states import State
 from spinney.node import instance as instances
 from spinney.node.instance import MARK, Instance
-from spinney.node.recovery import Here, Watch, instance_of
+from spinney.node.recovery import Here, instance_of
 from spinney.node.takeover import enter
 from spinney.stores.sql import open_store
 
@@ -25,7 +25,7 @@ __all__ = ["house"]
 
 NODE = NodeInfo(
     id=1, name="oak", boot_id="b", host="h", pid=4, slots=1, state="active", beat=7, started_us=5,
-    seen_us=0, version="1", types=(),
+    seen_us=0, version="1", types=(), lease_s=15.0,
 )  # fmt: skip
 
 
@@ -88,14 +88,16 @@ def test_a_node_of_another_name_takes_back_at_once_what_is_proven_gone(house: Ho
 
 def test_without_proof_the_lease_is_waited_out(house: House) -> None:
     # Given a node of another boot that beats no more
-    stranger = replace(NODE, boot_id="another boot", slots=2)
+    stranger = replace(NODE, boot_id="another boot", slots=2, lease_s=1.0)
     house.store.join(stranger, now_us=now_us())
-    # When a node starts under its name
+    # When a node starts under its name, with a longer lease of its own
     began = time.monotonic()
-    house.node(name="oak", lease_period_s=1.0)
-    # Then it has waited for its lease, not more
+    house.node(name="oak", lease_period_s=600)
+    # Then it has waited for the lease of the other, not for its own
     assert time.monotonic() - began >= 1.0
     assert [n.pid for n in house.store.nodes()] == [house.nodes[0].pid]
+    # And has said for what it waited
+    assert "waiting until it beats, or has been silent for its lease of 1 s" in house.nodes[0].stop()
 
 
 def test_a_second_node_of_a_living_name_is_refused_unless_it_is_to_replace_that(house: House) -> None:
@@ -163,24 +165,6 @@ def test_only_a_node_of_this_very_boot_can_be_proven_gone(tmp_path: Path) -> Non
     assert here.proven_gone(NODE)
     assert not here.proven_gone(replace(NODE, boot_id="c"))
     assert not here.proven_gone(replace(NODE, host="i"))
-
-
-def test_a_node_is_dead_when_its_counter_stood_for_a_lease_period() -> None:
-    watch = Watch(15.0)
-    assert watch.look([NODE], 100.0) == []
-    assert watch.look([NODE], 115.0) == []
-    assert not watch.alive(NODE)
-    assert watch.look([NODE], 115.1) == [NODE]
-
-
-def test_a_counter_that_moves_starts_the_period_anew() -> None:
-    watch = Watch(15.0)
-    watch.look([NODE], 100.0)
-    moved = replace(NODE, beat=8)
-    assert watch.look([moved], 114.0) == []
-    assert watch.alive(moved)
-    assert watch.look([moved], 128.0) == []
-    assert watch.look([moved], 129.1) == [moved]
 
 
 def test_a_run_time_directory_that_others_can_write_to_is_refused(tmp_path: Path) -> None:

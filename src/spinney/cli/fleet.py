@@ -129,7 +129,8 @@ def _named(control: "Control", name: str) -> "Sequence[NodeStatus]":
 
 def _state(node: "NodeStatus") -> str:
     if node.state in ("silent", "dead"):
-        return f"{node.state} since {showing.moment(node.seen_us)}"
+        lease = "unknown" if node.lease_s is None else f"{node.lease_s:g} s"
+        return f"{node.state} since {showing.moment(node.seen_us)} (lease {lease})"
     return node.state
 
 

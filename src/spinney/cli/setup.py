@@ -159,8 +159,8 @@ def node(
     replace: Annotated[bool, typer.Option("--replace", help="Let a running node of this name drain.")] = False,
     lease: Annotated[
         float | None,
-        typer.Option(metavar="TIME", parser=length("--lease"), help="Its lease period, as 30 or 1m; else 15 s.",
-                     show_default=False),
+        typer.Option(metavar="TIME", parser=length("--lease"), show_default=False,
+                     help="Its lease period, as 30 or 1m, up to 1h; else 15 s."),
     ] = None,
     drain: Annotated[
         float | None,

@@ -5,13 +5,28 @@ from dataclasses import asdict, dataclass
 
 from spinney.model.serving import ALL, Serves
 
+LEASE_MAX_S = 3600.0
+"""The longest lease period of a node, in seconds. A node of a version that does not say its lease may have any up to
+this, so it is judged by it. (Those versions knew no bound; docs/upgrading.md says what to do about a longer one.)"""
 SILENT_US = 5_000_000
 """A node that has not beaten for so long (by the clocks of both hosts) is shown as silent. For show alone: that it
 is dead, other nodes say by their own clocks."""
-DEAD_US = 60_000_000
-"""For so long, four times the usual lease period: any other node would have said that it is dead."""
+UNHEARD_US = 60_000_000
+"""A node of which nothing has been heard for so long is not counted on, whether its lease is over or not: for show, and
+for what may be done twice without harm."""
+DEAD_SLACK_US = 45_000_000
+"""A node that has been silent for so long beyond its lease period is shown as dead: time for the other nodes to look,
+and for clocks of hosts that differ. With the usual lease of 15 s that is a minute."""
 OVER = "was cut off"
 """Trouble that begins so is over, and told for a while because nobody may have seen it."""
+
+
+def presumed_dead(seen_us: int, lease_s: float | None, now_us: int) -> bool:
+    """Whether a node that was last seen then is dead by the wall clock, so that any other node would have said so.
+    For show alone: wall clocks never take a lease away.
+
+    ``lease_s``: the lease period of that node; None: a node of an older version, which may have the longest."""
+    return now_us - seen_us > (LEASE_MAX_S if lease_s is None else lease_s) * 1e6 + DEAD_SLACK_US
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,8 +74,8 @@ class NodeStatus:
     version: str
     state: str
     """``active``, ``degraded`` (``trouble`` says why), ``drained`` (by an operator), ``draining`` (it was told to
-    end), ``silent``, ``dead`` (silent for so long that any other node would have said so), ``left`` (its leases are
-    being taken back)."""
+    end), ``silent``, ``dead`` (silent for longer than its lease, so that any other node would have said so),
+    ``left`` (its leases are being taken back)."""
     seen_us: int
     started_us: int
     slots: int
@@ -77,5 +92,8 @@ class NodeStatus:
     """It does what one does for all: promotion of scheduled jobs, recovery, retention."""
     trouble: str | None = None
     """Why it works worse than it should, or (``OVER``) did not long ago."""
+    lease_s: float | None = None
+    """Its lease period: all others wait so long for its next beat before they take its work back. None: a node of an
+    older version, for which they wait ``LEASE_MAX_S``."""
     drained_by: str | None = None
     drained_reason: str | None = None

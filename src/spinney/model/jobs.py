@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from spinney.model import lineage
 from spinney.model.access import Within
-from spinney.model.fleet import Load
+from spinney.model.fleet import LEASE_MAX_S, Load
 from spinney.model.homes import Root
 from spinney.model.outcomes import Outcome
 from spinney.model.serving import ALL, Serves
@@ -298,13 +298,14 @@ class NodeInfo:
     root: Root | None = None
     """Its folder root, told when it joins."""
     lease_s: float | None = None
-    """Of a party that is no node (``spinney.model.external``): so long it may be silent; None: a node, for which each
-    observer has a period of its own."""
+    """Its lease period, by which every observer judges it; None: a node of an older version, which has not said it."""
+    is_party: bool = False
+    """It runs external stages alone, and is no node (``spinney.model.external``)."""
 
     @property
-    def is_party(self) -> bool:
-        """Whether it runs external stages alone, and nothing else."""
-        return self.lease_s is not None
+    def dead_after_s(self) -> float:
+        """How long its beat counter must have stood still, by the clock of an observer, before it is dead."""
+        return LEASE_MAX_S if self.lease_s is None else self.lease_s
 
     @property
     def claims(self) -> bool:

@@ -1,9 +1,10 @@
 """The heartbeat: a thread and a store connection of its own, which nothing else can hold up.
 
-Each beat that the store has taken renews the guard's deadline. Observers count the lease period
-from the moment at which they see the counter move, which is never before the beat began; so the
-deadline lies a margin short of a lease period behind the *beginning* of the beat, and whatever
-happens, everything below the guard is dead before anybody may call the node dead.
+Each beat that the store has taken renews the guard's deadline. Observers count the lease period of this
+node, which is in its row (``recovery`` has the whole protocol), from the moment at which they see the
+counter move, which is never before the beat began; so the deadline lies a margin short of a lease period
+behind the *beginning* of the beat, and whatever happens, everything below the guard is dead before
+anybody may call the node dead.
 
 A beat that fails (the disk is full, the database is locked) renews nothing: the node goes on, and
 the guard ends it when the time is up; why it fails is logged, so that the last lines before tell.

@@ -3,9 +3,9 @@
 **Who.** One node keeps house; the store says which (``Store.keep_house``). Every node asks once a second, and when
 somebody has committed something; whoever finds that nobody does (the one that did drains, has left, or was declared
 dead) does so from then on. That a keeper is dead every node finds out by itself, as of any other node: at once where
-its lock proves it, else after a lease period of its own clock. Two who both believe that they keep house do things
-twice, and no harm: schedules have one job a nominal time, sweeps and recoveries look again in their transactions.
-No claim waits for a keeper: what is pending can be claimed whether there is one or not.
+its lock proves it, else after the keeper's lease period by its own clock. Two who both believe that they keep house
+do things twice, and no harm: schedules have one job a nominal time, sweeps and recoveries look again in their
+transactions. No claim waits for a keeper: what is pending can be claimed whether there is one or not.
 
 **What.** Schedules and scheduled jobs that are due, submissions and trees that were left half-way (``run``); dead
 nodes (``watch``); folders of deleted jobs, the trash that a crash left (``tidy``). Each is a task of its own, so that
@@ -49,7 +49,6 @@ class Housekeeping:
         node_id: int,
         here: Here,
         folder_root: Path,
-        lease_period_s: float,
         now_us: Callable[[], int],
         on_claimable: Callable[[], None],
         on_round: Callable[[], None],
@@ -62,7 +61,7 @@ class Housekeeping:
         self._node_id, self._here, self._root = node_id, here, folder_root
         self._now_us, self._on_claimable, self._on_round = now_us, on_claimable, on_round
         self._on_promoted = on_promoted
-        self._watch = Watch(lease_period_s)
+        self._watch = Watch()
         self._home = home
         self._deleted = DeletedFolders(writer, reader, folder_root, home=home)
         self._keeper: int | None = None
@@ -195,9 +194,10 @@ class Housekeeping:
                 await asyncio.sleep(EVERY_S)
 
     async def _look_at_nodes(self) -> None:
+        asked_s = time.monotonic()
         known = await self._reader.call(lambda store: store.nodes())
         others = [node for node in known if node.id != self._node_id]
-        late = {node.id for node in self._watch.look(others, time.monotonic())}
+        late = {node.id for node in self._watch.look(others, asked_s, time.monotonic())}
         proven = {node.id for node in others if self._here.proven_gone(node)}
         gone = [node for node in others if node.id in late | proven]
         if self._keeper in late | proven:

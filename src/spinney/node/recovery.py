@@ -1,8 +1,22 @@
 """Nodes that died: how they are noticed, and how their work comes back.
 
-A node is dead when its heartbeat counter has not moved for a lease period of the *observer's*
-monotonic clock: wall clocks decide nothing. On the same host and kernel boot no wait is needed once
-its lock is free, because then guard, supervisor and workers are proven to be gone.
+A node is dead when its heartbeat counter has not moved for *its own* lease period, measured by the
+monotonic clock of the observer: wall clocks decide nothing. On the same host and kernel boot no wait is
+needed once its lock is free, because then guard, supervisor and workers are proven to be gone.
+
+**Why no living node is buried**, whatever leases the nodes of a store have:
+
+* A node writes its lease into its row in the transaction in which it joins, and that lease never changes.
+  Whoever starts again with another ``--lease``, also with ``--replace``, joins with a row of its own; the old
+  row keeps the old lease, for as long as the old process may run by it. So there is no time at which a node
+  obeys one lease and is judged by another.
+* An observer reads counter and lease in one statement, so the lease is that of the process that beats.
+* The guard of the node ends everything a lease period, less ``heartbeat.MARGIN``, after the *beginning* of the
+  last beat that the store has taken. The observer counts from when it had *received* the answer in which the
+  counter was new, to when it *asked* the question whose answer still shows the same counter. What lies between
+  the two lies within the real silence, however long the observer, its machine or the database stood still.
+* A node of an older version has no lease in its row. It is judged by the longest that a node may have
+  (``LEASE_MAX_S``).
 
 Before its leases are taken away, everything that still bears the mark of such a node on this host
 is killed, and the pages that its workers left behind are read: they tell which attempts had begun.
@@ -51,24 +65,26 @@ def instance_of(node: NodeInfo) -> Instance:
 
 
 class Watch:
-    """Remembers when each node's counter was last seen to move. Pure: time is handed in."""
+    """Remembers when each node's counter was last seen to move, and judges each by its own lease. Pure: time is
+    handed in."""
 
-    def __init__(self, lease_period_s: float) -> None:
-        """``lease_period_s``: of nodes; parties bring their own."""
-        self._lease_period_s = lease_period_s
+    def __init__(self) -> None:
         self._seen: dict[int, tuple[int, float]] = {}
         self._moved: set[int] = set()
 
-    def look(self, nodes: Iterable[NodeInfo], now_s: float) -> list[NodeInfo]:
-        """Take in what the store says now; returns the nodes that are dead."""
+    def look(self, nodes: Iterable[NodeInfo], asked_s: float, answered_s: float) -> list[NodeInfo]:
+        """Take in what the store says; returns the nodes that are dead.
+
+        ``asked_s``, ``answered_s``: the observer's monotonic clock just before it asked the store for these nodes,
+        and just after it had the answer (seconds)."""
         dead, seen = [], {}
         for node in nodes:
-            beat, since = self._seen.get(node.id, (node.beat, now_s))
+            beat, since = self._seen.get(node.id, (node.beat, answered_s))
             if beat != node.beat:
                 self._moved.add(node.id)
-                beat, since = node.beat, now_s
+                beat, since = node.beat, answered_s
             seen[node.id] = (beat, since)
-            if now_s - since > (self._lease_period_s if node.lease_s is None else node.lease_s):
+            if asked_s - since > node.dead_after_s:
                 dead.append(node)
         self._seen = seen
         return dead

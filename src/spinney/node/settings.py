@@ -11,6 +11,7 @@ from typing import Any
 
 from spinney.model import names
 from spinney.model.errors import UsageError
+from spinney.model.fleet import LEASE_MAX_S
 from spinney.model.places import is_postgres, run_dir
 from spinney.model.polling import POLL_S
 from spinney.model.serving import Serves
@@ -49,7 +50,8 @@ class NodeSettings:
     replace: bool = False
     """Take over from a node of the same name that is alive: it drains while this one claims."""
     lease_period_s: float = 15.0
-    """A node that has not beaten for so long is dead; its guard has killed everything before."""
+    """A node that has not beaten for so long is dead; its guard has killed everything before. Its row says it, so
+    that every other node judges it by this and not by a lease of its own; at most ``LEASE_MAX_S``."""
     beat_s: float = 1.0
     """Seconds between heartbeats."""
     poll_s: float = POLL_S
@@ -105,6 +107,11 @@ class NodeSettings:
             raise UsageError(
                 f"lease_period_s is {self.lease_period_s} with a heartbeat every {self.beat_s} s; "
                 f"make it at least three heartbeats"
+            )
+        if self.lease_period_s > LEASE_MAX_S:
+            raise UsageError(
+                f"lease_period_s is {self.lease_period_s}; it must be {LEASE_MAX_S:g} or less, because a node of an "
+                f"older version, which does not say its lease, is waited for so long"
             )
         if self.log_level not in _LEVELS:
             raise UsageError(f"log_level is {self.log_level!r}; use one of {', '.join(_LEVELS)}")

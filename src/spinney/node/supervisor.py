@@ -259,11 +259,12 @@ class Supervisor:
             seen_us=self._own.started_us, version=importlib.metadata.version("spinney"),
             types=tuple(t.name for t in hello.types), serves=settings.serves,
             root=None if self._folder_mark is None else Root(self._folder_mark, str(self._root)),
+            lease_s=settings.lease_period_s,
         )  # fmt: skip
         async with door(self._run_dir, settings.name):
             await clear_the_way(
                 self._writer, self._here, name=settings.name, replace=settings.replace,
-                lease_period_s=settings.lease_period_s, now_us=self._now_us,
+                insist_s=settings.lease_period_s, now_us=self._now_us,
             )  # fmt: skip
             # From before it joins: a guard that ends it clears its traces only when nothing is held.
             self._deadline.renew(good_until_ns(boot_ns(), settings.lease_period_s))
@@ -295,7 +296,7 @@ class Supervisor:
         )  # fmt: skip
         self._housekeeping = Housekeeping(
             self._writer, self._reader, node_id=node_id, here=self._here, folder_root=self._root,
-            lease_period_s=self._settings.lease_period_s, now_us=self._now_us, on_claimable=self._claimable,
+            now_us=self._now_us, on_claimable=self._claimable,
             on_round=self._holding.poke, on_promoted=lambda: self._telling.tell(), home=self._home,
         )  # fmt: skip
         self._telling = Telling(self._reader, self._run_dir, node_id=node_id, but=self._socket_name)

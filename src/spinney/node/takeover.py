@@ -3,7 +3,7 @@
 * The predecessor is proven gone: its leases are taken back at once.
 * It beats: refused with a sentence; with ``replace`` it is told to drain and this one goes on as
   soon as it does. Both then share the name's slots, which the store counts together.
-* Neither: its lease is waited out.
+* Neither: its lease is waited out, which is the one in its row, not that of the node which starts.
 
 That the old one can be told is a matter of proof, too: its guard is the process of that number which has its lock
 open. One on another host, or in another container (whose numbers mean other processes), is refused while it beats.
@@ -57,15 +57,19 @@ async def clear_the_way(
     *,
     name: str,
     replace: bool,
-    lease_period_s: float,
+    insist_s: float,
     now_us: Callable[[], int],
     monotonic: Callable[[], float] = time.monotonic,
 ) -> None:
-    """Return when a node of this name may join. Raises NodeRefused when another is alive."""
-    watch = Watch(lease_period_s)
-    asked: set[int] = set()
-    while standing := await _standing(db, name, lease_period_s):
-        dead = {node.id for node in watch.look(standing, monotonic())}
+    """Return when a node of this name may join. Raises NodeRefused when another is alive.
+
+    ``insist_s``: for how long a store that does not answer is asked again."""
+    watch, asked, announced = Watch(), set[int](), set[int]()
+    while True:
+        asked_s = monotonic()
+        if not (standing := await _standing(db, name, insist_s)):
+            return
+        dead = {node.id for node in watch.look(standing, asked_s, monotonic())}
         in_the_way = []
         for node in standing:
             if node.id in dead or here.proven_gone(node):
@@ -77,6 +81,9 @@ async def clear_the_way(
                 _ask_to_drain(node, asked)
             elif watch.alive(node):
                 raise NodeRefused(_refusal(node, replace))
+            elif node.id not in announced:
+                announced.add(node.id)
+                _announce_wait(node)
         if not in_the_way:
             return
         await asyncio.sleep(_GAP_S if asked else _LOOK_S)
@@ -118,6 +125,14 @@ def _refusal(node: NodeInfo, replace: bool) -> str:
         f"a node named {node.name!r} is alive on {node.host} (pid {node.pid}); choose another "
         f"--name, stop it, or take over from it with --replace"
     )
+
+
+def _announce_wait(node: NodeInfo) -> None:
+    log.info(
+        "the node %s of %s (pid %d) has not left and is not proven gone; waiting until it beats, or has been silent "
+        "for its lease of %g s. If it is dead: spinney doctor --repair --dead %s",
+        node.name, node.host, node.pid, node.dead_after_s, node.name,
+    )  # fmt: skip
 
 
 def _ask_to_drain(node: NodeInfo, asked: set[int]) -> None:

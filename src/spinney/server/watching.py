@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import Self
 
 from spinney.model.errors import SpinneyError, StoreUnusable
-from spinney.model.fleet import DEAD_US
+from spinney.model.fleet import UNHEARD_US
 from spinney.model.jobs import NodeInfo
 from spinney.model.names import PARTY_PREFIX
 from spinney.node.recovery import Watch
@@ -39,7 +39,7 @@ class Watching:
         """``nudge`` wakes nodes when something has become claimable."""
         self._stores, self._now_us, self._nudge = stores, now_us, nudge
         self._monotonic, self._every_s = monotonic, every_s
-        self._watch = Watch(0.0)  # parties bring their own lease period, and nobody else is looked at
+        self._watch = Watch()
 
     async def __aenter__(self) -> Self:
         self._task = asyncio.create_task(self._run(), name="watching")
@@ -64,8 +64,9 @@ class Watching:
 
     def look(self, store: Store) -> None:
         """One look, in a thread with this store."""
+        asked_s = self._monotonic()
         there = store.nodes()
-        changed = self._parties(store, [node for node in there if node.is_party])
+        changed = self._parties(store, [node for node in there if node.is_party], asked_s)
         if not any(self._keeps_house(node) for node in there):
             changed = _housekeeping(store, self._now_us()) or changed
         if changed:
@@ -73,10 +74,10 @@ class Watching:
 
     def _keeps_house(self, node: NodeInfo) -> bool:
         """Whether a node is there that might. By wall clocks: when that is wrong, things are done twice, or late."""
-        return node.state == "active" and not node.is_party and self._now_us() - node.seen_us <= DEAD_US
+        return node.state == "active" and not node.is_party and self._now_us() - node.seen_us <= UNHEARD_US
 
-    def _parties(self, store: Store, parties: Sequence[NodeInfo]) -> bool:
-        silent = self._watch.look(parties, self._monotonic())
+    def _parties(self, store: Store, parties: Sequence[NodeInfo], asked_s: float) -> bool:
+        silent = self._watch.look(parties, asked_s, self._monotonic())
         for party in silent:
             back = lapsed(store, party, now_us=self._now_us())
             log.warning(

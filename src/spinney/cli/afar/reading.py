@@ -80,14 +80,14 @@ def _node(status: NodeStatus) -> NodeInfo:
         id=status.id, name=status.node, boot_id="", host=status.host, pid=status.pid, slots=status.slots, state=state,
         beat=0, started_us=status.started_us, seen_us=status.seen_us, version=status.version, types=status.types,
         serves=status.serves, leases=status.leases, drained=status.drained_by is not None or status.state == "drained",
-        load=status.load, trouble=status.trouble,
+        load=status.load, trouble=status.trouble, lease_s=status.lease_s,
     )  # fmt: skip
 
 
 def _party(name: str, lanes: tuple[str, ...]) -> NodeInfo:
     return NodeInfo(
         id=0, name=name, boot_id="", host="", pid=0, slots=0, state="active", beat=0, started_us=0, seen_us=0,
-        version="", types=lanes, lease_s=0.0,
+        version="", types=lanes, lease_s=0.0, is_party=True,
     )  # fmt: skip
 
 

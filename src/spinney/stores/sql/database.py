@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from spinney.stores.contract import Ear
     from spinney.stores.sql.standing import Standing
 
-SCHEMA_VERSION = "0007"
+SCHEMA_VERSION = "0008"
 MOVES = (
     "select name, value from counters where name = 'registry' "
     "union all select name, value from counters where name = 'marks'"

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from spinney.model.errors import Refused, UsageError
-from spinney.model.fleet import DEAD_US, OVER, SILENT_US, NodeStatus, Orders
+from spinney.model.fleet import OVER, SILENT_US, NodeStatus, Orders, presumed_dead
 from spinney.model.jobs import NodeInfo
 from spinney.model.operators import Author
 from spinney.params.hints import did_you_mean, listed
@@ -42,6 +42,7 @@ class SqlFleet:
                     state=_state(node, now_us), seen_us=node.seen_us, started_us=node.started_us, slots=node.slots,
                     slots_started=started[node.id], used=used.get(node.id, 0), leases=node.leases, types=node.types,
                     serves=node.serves, load=node.load, keeps_house=node.id == keeper, trouble=node.trouble,
+                    lease_s=node.lease_s,
                     drained_by=drains.get(node.name, (None, None))[0],
                     drained_reason=drains.get(node.name, (None, None))[1],
                 )
@@ -114,9 +115,9 @@ def _require_known(tx: Tx, name: str) -> None:
 
 def _state(node: NodeInfo, now_us: int) -> str:
     silent_us = now_us - node.seen_us
-    if node.lease_s is not None and node.state != "left":
-        return "silent" if silent_us > node.lease_s * 1e6 else node.standing
+    if node.is_party and node.state != "left":
+        return "silent" if silent_us > node.dead_after_s * 1e6 else node.standing
     if node.state != "left" and silent_us > SILENT_US:
-        return "silent" if silent_us <= DEAD_US else "dead"
+        return "dead" if presumed_dead(node.seen_us, node.lease_s, now_us) else "silent"
     degraded = node.trouble is not None and not node.trouble.startswith(OVER)
     return "degraded" if degraded and node.standing == "active" else node.standing

@@ -17,7 +17,10 @@ from spinney.model.serving import ALL, Serves, may_serve
 from spinney.model.types import QueueSpec
 from spinney.stores.sql.database import SCHEMA_VERSION, Tx
 
-_COLUMNS = "id, name, boot_id, host, pid, slots, state, beat, started_us, seen_us, version, types, serves, home"
+_COLUMNS = (
+    "id, name, boot_id, host, pid, slots, state, beat, started_us, seen_us, version, types, serves, "
+    "home, lease_s"
+)
 _SLOTS = "coalesce(s.slots, n.slots)"
 _WITH_ORDERS = "nodes n left join node_settings s on s.name = n.name"
 _LEASES = "(select count(*) from leases l where l.node_id = n.id)"
@@ -28,12 +31,13 @@ def join(tx: Tx, node: NodeInfo, home: int, now_us: int) -> int:
     _require_admitted(tx)
     node_id = tx.take("node")
     tx.run(
-        f"insert into nodes ({_COLUMNS}, schema_version) values (?, ?, ?, ?, ?, ?, 'active', 0, ?, ?, ?, ?, ?, ?, ?)",
+        f"insert into nodes ({_COLUMNS}, schema_version) "
+        "values (?, ?, ?, ?, ?, ?, 'active', 0, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
             node_id, node.name, node.boot_id, node.host, node.pid, node.slots, node.started_us, now_us,
             node.version, orjson.dumps(list(node.types)).decode(),
             None if node.serves.all else orjson.dumps(node.serves.to_json()).decode(),
-            home, SCHEMA_VERSION,
+            home, node.lease_s, SCHEMA_VERSION,
         ),
     )  # fmt: skip
     return node_id
@@ -69,19 +73,20 @@ def update(tx: Tx, node_id: int, state: str, now_us: int) -> None:
 
 def known(tx: Tx) -> list[NodeInfo]:
     columns = ", ".join(f"n.{column}" for column in _COLUMNS.split(", ")).replace("n.slots", _SLOTS)
+    columns = columns.replace("n.lease_s", "coalesce(p.lease_s, n.lease_s)")
     found = tx.all(
-        f"select {columns}, {_LEASES}, coalesce(s.drained, 0), n.load, n.trouble, p.lease_s from {_WITH_ORDERS} "
-        "left join parties p on p.node_id = n.id "
+        f"select {columns}, {_LEASES}, coalesce(s.drained, 0), n.load, n.trouble, p.node_id is not null "
+        f"from {_WITH_ORDERS} left join parties p on p.node_id = n.id "
         "where n.state <> 'left' or exists (select 1 from leases l where l.node_id = n.id) order by n.id"
     )
     return [info(row) for row in found]
 
 
 def info(row: Sequence[object]) -> NodeInfo:
-    values = dict(zip((*_COLUMNS.split(", "), "leases", "drained", "load", "trouble", "lease_s"), row, strict=True))
+    values = dict(zip((*_COLUMNS.split(", "), "leases", "drained", "load", "trouble", "is_party"), row, strict=True))
     values["types"] = tuple(orjson.loads(str(values["types"])))
     values["serves"] = serves(values["serves"])
-    values["drained"] = bool(values["drained"])
+    values["drained"], values["is_party"] = bool(values["drained"]), bool(values["is_party"])
     values["load"] = Load.from_json(values["load"])  # type: ignore[arg-type]
     return NodeInfo(**values)  # type: ignore[arg-type]  # columns of this module, in its order
 

@@ -44,7 +44,7 @@ def unclaimed(tx: Tx, registry: Registry, row: Row, now_us: int) -> Hindrance | 
     if (none := resting.drained(tx, row.type, able)) is not None:
         return none
     last = max((n for n in able if n.claims), key=lambda n: n.seen_us)
-    if now_us - last.seen_us <= (last.lease_s or 0.0) * 1e6:
+    if now_us - last.seen_us <= last.dead_after_s * 1e6:
         return None
     silent = durations.shown((now_us - last.seen_us) // 1_000_000)
     return Hindrance(

@@ -7,9 +7,10 @@ from typing import Any
 import orjson
 
 from spinney.model.errors import SpinneyError, UsageError
+from spinney.model.fleet import DEAD_SLACK_US, LEASE_MAX_S, presumed_dead
 from spinney.model.schedules import Schedule
 from spinney.scheduling import recurrence
-from spinney.stores.sql import chores
+from spinney.stores.sql import chores, nodes
 from spinney.stores.sql.doctoring.rule import (
     GRACE_US,
     JOBS,
@@ -182,23 +183,31 @@ def _unkept(look: Look) -> list[Facts]:
     """The node that is said to keep house has not beaten for long, or is not there any more, although there are
     others that should have noticed."""
     row = look.tx.one(
-        "select c.node_id, n.name, n.seen_us from chores c left join nodes n on n.id = c.node_id "
+        "select c.node_id, n.name, n.seen_us, n.lease_s from chores c left join nodes n on n.id = c.node_id "
         "where c.name = ? and c.node_id is not null",
         (chores.HOUSEKEEPING,),
     )
-    late_us = look.now_us - GRACE_US
-    if row is None or (row[2] is not None and row[2] >= late_us):
+    if row is None:
         return []
-    others = look.tx.value(
-        "select count(*) from nodes where id <> ? and state = 'active' and started_us < ? and seen_us >= ? "
-        "and id not in (select node_id from parties)",
-        (row[0], late_us, late_us),
-    )
-    return [{"node": row[1] or f"number {row[0]}", "others": others}] if others else []
+    keeper_id, name, seen_us, lease_s = row
+    if seen_us is None:
+        lease_s = 0.0  # its row is gone: nobody has to wait for it
+    elif not presumed_dead(seen_us, lease_s, look.now_us):
+        return []
+    others = [
+        node for node in nodes.known(look.tx)
+        if node.id != keeper_id and node.state == "active" and not node.is_party
+        and node.seen_us >= look.now_us - GRACE_US and presumed_dead(node.started_us, lease_s, look.now_us)
+    ]  # fmt: skip
+    return [{"node": name or f"number {keeper_id}", "others": len(others)}] if others else []
 
 
 def _give_up_house(mend: Mend, _: Facts) -> None:
     mend.tx.run("delete from chores where name = ?", (chores.HOUSEKEEPING,))
+
+
+_LEASE_S = f"coalesce(p.lease_s, page.lease_s, {LEASE_MAX_S})"
+"""The lease period by which a node, or a party (``p``), is judged."""
 
 
 RULES: tuple[Rule, ...] = (
@@ -219,18 +228,19 @@ RULES: tuple[Rule, ...] = (
     _fences("fence-ahead-in-jobs", JOBS, "final_fence"),
     Paged(
         name="node-silent",
-        about="A node that has not left beats.",
+        about="A node that has not left has beaten within its lease.",
         walk=Walk("nodes", ("id",)),
-        where="page.state <> 'left' and page.seen_us < ?",
-        binds=lambda look: (look.now_us, look.now_us - GRACE_US),
+        join="left join parties p on p.node_id = page.id",
+        where=f"page.state <> 'left' and page.seen_us < ? - {_LEASE_S} * 1000000",
+        binds=lambda look: (look.now_us, look.now_us - DEAD_SLACK_US),
         tells=(
             "page.name", "page.host", "cast((? - page.seen_us) / 1000000 as bigint) as silent_s",
-            "(select count(*) from leases l where l.node_id = page.id) as leases",
+            "(select count(*) from leases l where l.node_id = page.id) as leases", f"{_LEASE_S} as lease_s",
         ),
         subject="node {name}",
-        sentence="node {name} on {host} has not beaten for {silent_s} seconds (by the clocks of both hosts) and has "
-        "{leases} leases; it is probably dead, and any other node that runs takes its work back. If there is none and "
-        "you know that it is dead: spinney doctor --repair --dead {name}",
+        sentence="node {name} on {host} has not beaten for {silent_s} seconds (by the clocks of both hosts; its lease "
+        "is {lease_s:g} seconds) and has {leases} leases; it is probably dead, and any other node that runs takes its "
+        "work back. If there is none and you know that it is dead: spinney doctor --repair --dead {name}",
     ),
     Whole(
         name="house-unkept",

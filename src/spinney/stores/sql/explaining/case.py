@@ -17,8 +17,6 @@ COUNTED = 10_000
 """Jobs that stand before one are counted no further."""
 NAMED = 3
 """So many of several are named."""
-SILENT_US = 60_000_000
-"""A node that has not given a sign of life for four times the usual lease period is said to be silent."""
 
 
 class Case:

@@ -7,12 +7,13 @@ import orjson
 
 from spinney.model import locking
 from spinney.model.errors import BadParameters
+from spinney.model.fleet import UNHEARD_US
 from spinney.model.jobs import NodeInfo
 from spinney.model.operators import Explanation
 from spinney.model.serving import may_serve
 from spinney.scheduling.quota import quota
 from spinney.stores.sql import locks, nodes, outside, resting, serving
-from spinney.stores.sql.explaining.case import COUNTED, NAMED, SILENT_US, Case, jobs_of
+from spinney.stores.sql.explaining.case import COUNTED, NAMED, Case, jobs_of
 from spinney.stores.sql.ordering import position, ready_share
 from spinney.stores.sql.registry import Lane
 
@@ -107,7 +108,7 @@ class Claimable(Case):
     def _silent(self, knowing: Sequence[NodeInfo]) -> Explanation | None:
         """A node that was killed, and is the only one, is declared dead by nobody."""
         last = max(knowing, key=lambda n: n.seen_us)
-        if self.now_us - last.seen_us <= SILENT_US:
+        if self.now_us - last.seen_us <= UNHEARD_US:
             return None
         return self._say(
             "silent", f"node {last.name}, which knows job type {self.row.type!r}, has given no sign of life for "
@@ -300,4 +301,4 @@ class Claimable(Case):
 
 def _silent_us(node: NodeInfo) -> float:
     """After so long without a sign of life it is said to be silent; a party says itself when."""
-    return SILENT_US if node.lease_s is None else node.lease_s * 1e6
+    return node.dead_after_s * 1e6 if node.is_party else UNHEARD_US

@@ -2,11 +2,12 @@
 
 from collections.abc import Callable
 
+from spinney.model.fleet import UNHEARD_US
 from spinney.model.operators import Explanation
 from spinney.model.outcomes import Outcome
 from spinney.model.states import SETTLED, State
 from spinney.stores.sql import outside, placing, rows
-from spinney.stores.sql.explaining.case import COUNTED, NAMED, SILENT_US, Case, jobs_of
+from spinney.stores.sql.explaining.case import COUNTED, NAMED, Case, jobs_of
 
 
 class Standing(Case):
@@ -66,7 +67,7 @@ class Standing(Case):
             return self._hindered(outside.at_work(node, left=state == "left", silent=silent, wished=wished))
         if state == "left":
             return self._say("recovering", f"node {node}, which had it, is gone; it is being taken back", node=node)
-        if self.now_us - seen_us > SILENT_US:
+        if self.now_us - seen_us > UNHEARD_US:
             return self._say(
                 "silent", f"node {node} has it in slot {slot}, but has given no sign of life for "
                 f"{self._since(seen_us)}; if it is dead, start it again", command="spinney node", node=node, slot=slot,

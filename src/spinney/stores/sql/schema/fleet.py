@@ -24,11 +24,13 @@ nodes = Table(
     Column("trouble", Chars),
     Column("schema_version", Chars),
     Column("home", Id, nullable=False, server_default=text("0")),
+    Column("lease_s", Float),
 )
 """``load``: JSON of what it measures of its host. ``serves``: JSON of the queues it was started for or without; None:
 all. ``trouble``: why it works worse than it should, while it does. ``schema_version``: for which its code was
 written; None: an older one than those that say so. ``home``: where its jobs have their folders (see homes); 0: where
-those of all have."""
+those of all have. ``lease_s``: the lease period of the node, written when it joins and never changed; None: a
+node of an older schema, which has not said it, or a party, whose lease is in ``parties``."""
 
 parties = Table(
     "parties",
