@@ -17,7 +17,8 @@ retaining, telling, the heartbeat; page files, lock files, folders.
 * nudges, which get lost, and signals.
 
 **What happens** is in ``faults`` (crashes between any two transactions, of a whole node or of its supervisor alone;
-stopped supervisors and frozen machines, which go on after they were given up; lost connections, late writes of the
+stopped supervisors and frozen machines, which go on after they were given up; leases that differ from node to node and
+from start to start; lost connections, late writes of the
 dead, wrong clocks, nodes of one name, TERM) and in ``operators`` (submissions and every verb at any time).
 
 **What must hold** is in ``oracle``, looked at after each committed transaction. ``variants`` are engines broken on

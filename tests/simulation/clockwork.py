@@ -30,6 +30,7 @@ import spinney.stores.sql
 import spinney.waking
 from spinney.node.deadline import boot_ns
 
+from .faults import LEASE_MAX_S
 from .loop import PROCESS
 from .threads import SimHeartbeat, SimStoreThread
 from .workers import SimPump
@@ -109,6 +110,7 @@ def in_place(world: Any, rng: random.Random) -> Iterator[None]:
             put(module, "nudge_all", lambda run_dir, but=None: world.nudge(Path(run_dir), but))
             put(module, "place", str)
         put(sys.modules["spinney.node.takeover"], "os", _NoSignals(world))
+        put(sys.modules["spinney.model.jobs"], "LEASE_MAX_S", LEASE_MAX_S)
         # The same declarations are read thousands of times.
         registry = sys.modules["spinney.stores.sql.registry"]
         put(registry, "read_type", cache(registry.read_type))

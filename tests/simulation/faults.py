@@ -40,6 +40,8 @@ FOCI: Mapping[str, Focus] = {
     "zombies": Focus(kinds=("freeze_at_gate",), longest_s=2.5, at_records=True),
     # Nodes that run on and cannot say that they live.
     "silence": Focus(kinds=("partition", "pause"), longest_s=6.0),
+    # Nodes that start under the name of one which cannot say that it lives, and often with another lease.
+    "successors": Focus(kinds=("same_name", "same_name", "partition", "pause"), longest_s=6.0),
     # Nobody knows what time it is.
     "clocks": Focus(kinds=("clock",)),
     # Operators who change their minds.
@@ -48,6 +50,13 @@ FOCI: Mapping[str, Focus] = {
         types=("three", "three", "parent", "batch", "line"),
     ),
 }
+_LEASES: tuple[tuple[float, ...], ...] = ((2.0,), (2.0, 5.0), (2.0, 5.0), (2.0, 3.0, 6.0))
+"""Leases (s) that the nodes of a world have: each start draws one of them, so that a node which comes again, with
+``--replace`` or without, often has another than before."""
+LEASE_MAX_S = 8.0
+"""The longest lease that a node may have, which is what a node is judged by that does not say its own."""
+_UNTOLD = 0.5
+"""So many nodes do not say their lease, in some worlds: those are of an older version."""
 _FOCUSED = 0.4
 """So many worlds have a focus."""
 
@@ -71,6 +80,8 @@ class Faults:
         self._rates = {what: rate for what, rate in _RATES.items() if rng.random() < 0.3}
         self._slow_s = rng.choice((0.01, 0.1, 2.0))
         self._every_s = rng.choice((0.3, 0.8))
+        self._leases = rng.choice(_LEASES)
+        self._untold = rng.choice((0.0, 0.0, _UNTOLD))
         self._names = ["n1", "n2", "n3"][: rng.choice((1, 2, 2, 2, 3))]
         self.verbs: tuple[str, ...] = ()
         """What operators do; none: anything."""
@@ -93,6 +104,14 @@ class Faults:
     def chance(self, what: str) -> bool:
         rate = self._rates.get(what)
         return rate is not None and self.active and not self.world.calm and self.world.rng.random() < rate
+
+    def lease_s(self) -> float:
+        """The lease of a node that starts now."""
+        return float(self.world.rng.choice(self._leases))
+
+    def says_lease(self) -> bool:
+        """Whether a node that starts now says its lease; else it is one of an older version."""
+        return bool(self.world.rng.random() >= self._untold)
 
     @property
     def at_records(self) -> bool:
@@ -169,7 +188,7 @@ class Faults:
             return  # the others are to find out
         if node := self._one():
             node.strike_in = self.world.rng.randint(1, 2 if self.at_records else 15)
-            node.frozen_by_strike_s = self.world.rng.choice((0.5, 3.0, 3.5))
+            node.frozen_by_strike_s = self.world.rng.choice((0.25, 1.5, 1.75)) * node.lease_s
 
     def _operator_crash(self) -> None:
         self.world.operators[-1].strike_in = self.world.rng.randint(1, 10)
@@ -195,15 +214,15 @@ class Faults:
 
     def _stand_still(self, *, whole: bool) -> None:
         if node := self._one():
-            seconds = self.world.rng.choice((0.3, 1.2, 2.5, 4.0))
-            self.world.note(None, f"{'freezes' if whole else 'stops'} {node} for {seconds} s")
+            seconds = self.world.rng.choice((0.15, 0.6, 1.25, 2.0)) * node.lease_s
+            self.world.note(None, f"{'freezes' if whole else 'stops'} {node} for {seconds:g} s")
             node.stop(whole=whole)
             self._process.post(node.go_on, delay_s=seconds)
 
     def _partition(self) -> None:
         if node := self._one():
-            seconds = self.world.rng.choice((0.5, 1.5, 3.5))
-            self.world.note(None, f"{node} cannot reach the database for {seconds} s")
+            seconds = self.world.rng.choice((0.25, 0.75, 1.75)) * node.lease_s
+            self.world.note(None, f"{node} cannot reach the database for {seconds:g} s")
             node.unreachable_until = self.world.loop.now + seconds
 
     def _clock(self) -> None:

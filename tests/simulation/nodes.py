@@ -64,6 +64,9 @@ class SimNode:
         self.frozen = False
         self._thawed_until = 0.0
         self.instance = Instance(name=name, pid=host.next_pid(), started_us=host.wall_us())
+        self.lease_s: float = world.faults.lease_s()
+        self.says_lease: bool = world.faults.says_lease()
+        """Whether its row has its lease; nodes of an older version have none there."""
         self._lock_fd = instances.hold(host.run_dir, self.instance)
         self._deadline = Deadline.make()
         self._dying = False
@@ -72,7 +75,7 @@ class SimNode:
         self.supervisor.on_death.append(self._supervisor_died)
         self._settings = NodeSettings(
             store="sqlite:////sim.db", app="sim:app", name=name, slots=slots, folders=str(world.root),
-            run_dir=str(host.run_dir), replace=replace, lease_period_s=world.lease_period_s, beat_s=0.6,
+            run_dir=str(host.run_dir), replace=replace, lease_period_s=self.lease_s, beat_s=0.6,
             poll_s=0.8, tick_s=0.3, drain_limit_s=2.0, lookahead_jobs=4, list_size=3, batch_records=4, idle_end_s=5.0,
         )  # fmt: skip
         self.supervisor.post(self._start)

@@ -8,7 +8,7 @@ It knows nothing of how the engine comes to its decisions, only what it has prom
 * fences grow, a job has one lease, what bears an old fence is refused (3);
 * no lease is granted beyond a queue's limit, a node's slots, a lock's capacity (4), under a hold, or to a job that
   is to be cancelled;
-* nothing is recovered whose node has beaten within a lease period, or still runs something (6);
+* nothing is recovered whose node has beaten within its own lease period, or still runs something (6);
 * user code of one job runs once at a time, in one slot one attempt at a time, and under a lease (3, 6).
 
 The time that counts here is the true one, which no node can see.
@@ -61,11 +61,12 @@ class Oracle:
     """See the module's docstring."""
 
     def __init__(
-        self, types: Iterable[TypeSpec], now: Callable[[], float], lease_period_s: float, gone: Callable[[int], bool]
-    ) -> None:
-        """``gone``: whether nothing is left of a node, in truth."""
+        self, types: Iterable[TypeSpec], now: Callable[[], float], lease_s: Callable[[int], float],
+        gone: Callable[[int], bool],
+    ) -> None:  # fmt: skip
+        """``lease_s``: the lease period that a node obeys, and ``gone``: whether nothing is left of it; in truth."""
         self._types = {spec.name: spec for spec in types}
-        self._now, self._lease_period_s, self._gone = now, lease_period_s, gone
+        self._now, self._lease_s, self._gone = now, lease_s, gone
         self.violation: str | None = None
         self.leases: dict[int, Held] = {}
         self._last_fence = 0
@@ -79,7 +80,7 @@ class Oracle:
         self._beats: dict[int, tuple[int, float]] = {}
         """Node to its counter, and when that last moved."""
         self._late: dict[int, float] = {}
-        """Node to when it beat after it had been silent for a lease period."""
+        """Node to when it beat after it had been silent for its lease period."""
         self._running: dict[int, tuple[Held, Place]] = {}
         """By fence: attempts that run user code."""
         self.runs = 0
@@ -114,7 +115,7 @@ class Oracle:
         for node_id, beat in tx.all("select id, beat from nodes"):
             before, since = self._beats.get(node_id, (None, 0.0))
             if before != beat:
-                if before is not None and self._now() - since >= self._lease_period_s:
+                if before is not None and self._now() - since >= self._lease_s(node_id):
                     self._late[node_id] = self._now()
                 self._beats[node_id] = (beat, self._now())
 
@@ -239,8 +240,11 @@ class Oracle:
         silent_s = self._now() - self._beats.get(node_id, (0, 0.0))[1]
         # Who saw it silent for so long may have looked just before a beat that came too late.
         late = self._now() - self._late.get(node_id, 0.0) < TOO_LATE_S
-        if silent_s < self._lease_period_s and not late and not self._gone(node_id):
-            self.violated(f"node {node_id} is recovered {silent_s:.3f} s after its last beat, and it lives")
+        if silent_s < self._lease_s(node_id) and not late and not self._gone(node_id):
+            self.violated(
+                f"node {node_id} is recovered {silent_s:.3f} s after its last beat, and it lives by a lease of "
+                f"{self._lease_s(node_id):g} s"
+            )
 
     @contextmanager
     def asked_again(self, job_ids: Sequence[int], stage: str | None, *, rerun: bool) -> Iterator[None]:

@@ -12,6 +12,7 @@ import random
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -24,6 +25,7 @@ from spinney.stores.sql.database import Tx
 from spinney.stores.sql.sqlite import SqliteDatabase
 from spinney.stores.sql.store import SqlStore
 
+from .loop import PROCESS
 from .oracle import Held, Oracle
 
 _JOURNAL = slice(18, 20)
@@ -198,7 +200,8 @@ class SimStore(SqlStore):
             self.oracle.violated(f"a write of attempt {fence} was taken, whose lease was gone")
 
     def join(self, node: NodeInfo, *, now_us: int) -> int:
-        node_id = super().join(node, now_us=now_us)
+        machine = PROCESS.get().machine
+        node_id = super().join(node if machine.says_lease else replace(node, lease_s=None), now_us=now_us)
         self.gates.note(f"joined as {node_id}")
         return node_id
 

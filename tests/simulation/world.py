@@ -85,11 +85,10 @@ class World:
         self.rng = random.Random(seed)
         self.loop = SimLoop(self.rng, self._trouble)
         self.loop.world = self  # type: ignore[attr-defined]
-        self.lease_period_s = 2.0
         self.root = folder / "folders"
         self.root.mkdir()
         self.application = Application(narrow=self.rng.choice((1, 2)))
-        self.oracle = Oracle(self.application.types, self.loop.time, self.lease_period_s, self._is_gone)
+        self.oracle = Oracle(self.application.types, self.loop.time, self._lease_s, self._is_gone)
         self.memory = Memory()
         write_token(self.root, "sim")
         self.calm = False
@@ -233,7 +232,8 @@ class World:
     def start_node(self, host: Host, name: str, *, slots: int, replace: bool = False) -> SimNode:
         node = SimNode(self, host, name, slots=slots, replace=replace)
         self.nodes.append(node)
-        self.note(None, f"starts {node} slots={slots} replace={replace}")
+        told = "" if node.says_lease else " (untold)"
+        self.note(None, f"starts {node} slots={slots} replace={replace} lease={node.lease_s:g}{told}")
         return node
 
     def alive(self) -> list[SimNode]:
@@ -244,10 +244,18 @@ class World:
         self.note(None, f"{node} is gone")
         node.close()
 
+    def _node(self, node_id: int) -> SimNode:
+        """The node that joined with this number."""
+        host, pid = self.memory.connection.execute("select host, pid from nodes where id = ?", (node_id,)).fetchone()
+        return next(node for node in self.nodes if (node.host.name, node.instance.pid) == (host, pid))
+
     def _is_gone(self, node_id: int) -> bool:
         """Whether nothing is left of a node, in truth."""
-        found = self.memory.connection.execute("select host, pid from nodes where id = ?", (node_id,)).fetchone()
-        return not any((node.host.name, node.instance.pid) == found for node in self.alive())
+        return self._node(node_id).ended
+
+    def _lease_s(self, node_id: int) -> float:
+        """The lease period that a node obeys, in truth."""
+        return self._node(node_id).lease_s
 
     def kill_marked(self, host: Host, instance: Instance) -> int:
         """What bears the mark of an instance is killed, which here is the whole node; how many that were."""
