@@ -5,10 +5,10 @@ became of a stage: ``raise Defer(60)``. What is not here is in ``spinney.testing
 and ``spinney.model``.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
-
+TYPE_CHECKING = False  # that of ``typing``, which takes long to load: a command looks after Ctrl-C only behind this
 if TYPE_CHECKING:
+    from typing import Any
+
     from spinney.app import Spinney, load_app
     from spinney.job import Job
     from spinney.model.errors import SpinneyError
@@ -42,9 +42,11 @@ _HOMES = {
 }
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> "Any":
     """Loaded when it is asked for: whoever lists jobs, or waits for a completed word, need not wait for what
     turns functions into job types."""
+    from importlib import import_module
+
     for module, names in _HOMES.items():
         if name in names:
             return getattr(import_module(module), name)

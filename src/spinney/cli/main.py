@@ -1,69 +1,110 @@
 """``spinney``: a command that is run, and what becomes of its errors; or a word that a shell wants completed.
 
-What a command needs is loaded when one is run: a shell that asks does not wait for it.
+What a command needs is loaded when one is run: a shell that asks does not wait for it, and Ctrl-C is looked after
+before anything else is loaded.
 """
 
-import errno
 import os
 import sys
-import tempfile
-import traceback
-from contextvars import copy_context
-from typing import Any, NoReturn
 
-from spinney.cli import shells, tab
-from spinney.cli.exits import Exit
-from spinney.model.errors import SpinneyError, UsageError
+from spinney.cli.interrupts import INTERRUPTED, interrupts
+from spinney.standard_streams import ensure_open
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, NoReturn
 
 DEBUG_VARIABLE = "SPINNEY_DEBUG"
 
 
-def main(args: list[str] | None = None) -> NoReturn:
+def main(args: "list[str] | None" = None) -> "NoReturn":
     """Run a command, or answer a shell that asks; exit with its code."""
+    interrupts.take_over()
+    ensure_open()
+    from spinney.cli import shells, tab
+
     asked = os.environ.get(shells.VARIABLE)
     sys.exit(tab.pressed(asked) if asked else run(args))
 
 
-def run(args: list[str] | None = None) -> int:
+def run(args: "list[str] | None" = None) -> int:
     """Run a command; whatever goes wrong becomes one sentence on stderr, and the exit code."""
-    import typer
+    try:
+        with interrupts:
+            return _written(_run(sys.argv[1:] if args is None else args))
+    except KeyboardInterrupt:
+        return INTERRUPTED
 
-    from spinney.cli import commands
+
+def _run(words: "list[str]") -> int:
+    from contextvars import copy_context
 
     try:
-        words = sys.argv[1:] if args is None else args
+        from spinney.cli import commands
+
         _require_text(words)
         # In a context of its own: which server it asks is nobody's business afterwards.
         code: Any = copy_context().run(commands.needed(words), words, standalone_mode=False)
         sys.stdout.flush()
         return int(code or 0)
-    except SpinneyError as error:
-        return _failed(error, str(error), error.exit_code)
-    except typer.TyperException as error:
-        if type(error).__name__ == "NoArgsIsHelpError":  # typer gives it no public name
-            _say(error.format_message())
-            return error.exit_code
-        return _failed(error, _usage(error), error.exit_code)
-    except (KeyboardInterrupt, typer.Abort):
-        return Exit.INTERRUPTED
-    except BrokenPipeError:
-        # Whoever read has gone; nobody is left to be told, and the flush at exit must not say so.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return Exit.REFUSED
-    except OSError as error:
-        return _failed(error, f"{error}; {_mend(error)}", Exit.REFUSED)
-    except Exception as error:  # noqa: BLE001 - the last resort: a fault of Spinney's own
-        return _unexpected(error)
+    except Exception as error:  # noqa: BLE001 - whatever it is, the user gets a sentence and not a traceback
+        return INTERRUPTED if interrupts.received else _explained(error)
+
+
+def _explained(error: Exception) -> int:
+    """Tell what went wrong; the exit code."""
+    import typer
+
+    from spinney.cli.exits import Exit
+    from spinney.model.errors import SpinneyError
+
+    match error:
+        case SpinneyError():
+            return _failed(error, str(error), error.exit_code)
+        case typer.TyperException():
+            if type(error).__name__ == "NoArgsIsHelpError":  # typer gives it no public name
+                _say(error.format_message())
+                return error.exit_code
+            return _failed(error, _usage(error), error.exit_code)
+        case typer.Abort():
+            return Exit.INTERRUPTED
+        case BrokenPipeError():
+            _drop_output()
+            return Exit.REFUSED
+        case OSError():
+            return _failed(error, f"{error}; {_mend(error)}", Exit.REFUSED)
+        case _:
+            return _unexpected(error)
+
+
+def _written(code: int) -> int:
+    """Write what is only buffered: where that fails while the interpreter ends, it becomes a traceback."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        _drop_output()
+    return code
+
+
+def _drop_output() -> None:
+    """Whoever read has gone; nobody is left to be told, and the flush at exit must not say so."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+    os.close(nowhere)
 
 
 def _mend(error: OSError) -> str:
+    import errno
+
     if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
         return "make room on the disk, or have the limit raised, then do it again"
     return "check that the path is there and its rights"
 
 
-def _require_text(words: list[str]) -> None:
+def _require_text(words: "list[str]") -> None:
     """Refuse what is not UTF-8, of which Python makes halves of surrogate pairs that nothing can store."""
+    from spinney.model.errors import UsageError
+
     for word in words:
         try:
             word.encode()
@@ -71,7 +112,7 @@ def _require_text(words: list[str]) -> None:
             raise UsageError(f"{word!r} is not valid UTF-8; write it in UTF-8, or rename the file it names") from None
 
 
-def _usage(error: Any) -> str:
+def _usage(error: "Any") -> str:
     text = error.format_message().strip().rstrip(".")
     context = getattr(error, "ctx", None)
     return f"{text}; '{context.command_path if context else 'spinney'} --help' shows how it is written"
@@ -79,6 +120,8 @@ def _usage(error: Any) -> str:
 
 def _failed(error: Exception, sentence: str, code: int) -> int:
     if os.environ.get(DEBUG_VARIABLE) == "1":
+        import traceback
+
         traceback.print_exception(error)
     from spinney.cli.showing import safe
 
@@ -87,11 +130,19 @@ def _failed(error: Exception, sentence: str, code: int) -> int:
 
 
 def _say(text: str) -> None:
-    sys.stderr.write(f"{text}\n")
-    sys.stderr.flush()
+    try:
+        sys.stderr.write(f"{text}\n")
+        sys.stderr.flush()
+    except OSError:
+        return  # nobody reads it, and there is no other place to say so
 
 
 def _unexpected(error: Exception) -> int:
+    import tempfile
+    import traceback
+
+    from spinney.cli.exits import Exit
+
     if os.environ.get(DEBUG_VARIABLE) == "1":
         traceback.print_exception(error)
         return Exit.REFUSED

@@ -6,6 +6,7 @@ import sys
 from spinney.model.errors import SpinneyError
 from spinney.node.guard import guard
 from spinney.node.settings import NodeSettings
+from spinney.standard_streams import ensure_open
 
 _FORMAT = "%(asctime)s %(levelname)s %(name)s[%(process)d]: %(message)s"
 
@@ -17,6 +18,7 @@ def run_node(settings: NodeSettings) -> int:
     loaded), 1 when the state of things forbids it or the node did not end by its own will. Why, is
     told in one sentence on stderr.
     """
+    ensure_open()
     set_up_log(settings.log_level)
     try:
         return guard(settings)

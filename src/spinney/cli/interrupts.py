@@ -1,0 +1,59 @@
+"""Ctrl-C, at whatever moment it comes: the command ends with 130, and without a traceback.
+
+A ``KeyboardInterrupt`` can only be caught while a command runs. While modules are loaded before that, and while the
+interpreter ends, it would become a traceback; there is nothing to put back then, so the process ends at once.
+This module is loaded before anything else, and loads little.
+"""
+
+import os
+import signal
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import FrameType, TracebackType
+
+INTERRUPTED = 130
+_AGAIN_S = 0.001
+
+
+class Interrupts:
+    """What SIGINT does in this process. ``with interrupts:`` a command runs, in which it is raised."""
+
+    def __init__(self) -> None:
+        self._raised = False
+        self.received = False
+        """One has come while the command ran. A library may have made another error of it."""
+
+    def take_over(self) -> None:
+        """Decide from now on what SIGINT does; one that is ignored (``nohup``, a script's ``&``) stays ignored."""
+        if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+            return
+        signal.signal(signal.SIGINT, self._interrupt)
+        signal.signal(signal.SIGALRM, self._interrupt)
+        sys.unraisablehook = self._unraisable
+
+    def __enter__(self) -> None:
+        self._raised = True
+
+    def __exit__(
+        self, kind: "type[BaseException] | None", error: "BaseException | None", trace: "TracebackType | None"
+    ) -> None:
+        self._raised = False
+
+    def _interrupt(self, number: int, frame: "FrameType | None") -> None:
+        if not self._raised:
+            os._exit(INTERRUPTED)
+        self.received = True
+        raise KeyboardInterrupt
+
+    def _unraisable(self, lost: "sys.UnraisableHookArgs") -> None:
+        """Python drops an exception that was raised in a finalizer: raise this one once more, outside of it."""
+        if isinstance(lost.exc_value, KeyboardInterrupt):
+            signal.setitimer(signal.ITIMER_REAL, _AGAIN_S)
+        else:
+            sys.__unraisablehook__(lost)
+
+
+interrupts = Interrupts()
+"""Those of this process."""

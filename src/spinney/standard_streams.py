@@ -1,0 +1,22 @@
+"""The descriptors 0 to 2 of a process, which a shell may hand over closed (``spinney list >&-``)."""
+
+import os
+import sys
+
+_STREAMS = (("stdin", "r"), ("stdout", "w"), ("stderr", "w"))
+
+
+def ensure_open() -> None:
+    """Open /dev/null in the place of each standard stream that is closed.
+
+    Otherwise the next file that the process opens gets its number: what is printed would go into that file, and a
+    child would take it for its own input or output. Must be called before the process opens anything.
+    """
+    for fd, (name, mode) in enumerate(_STREAMS):
+        try:
+            os.fstat(fd)
+        except OSError:
+            # The lowest free number is this one, because those before it are open.
+            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(fd, mode, closefd=False))  # noqa: SIM115 - stays open with the process

@@ -1,0 +1,66 @@
+"""A command, and a node, whose standard streams were closed by whoever started them (``spinney list >&-``)."""
+
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Callable, Iterable
+
+import pytest
+
+from .shell import Shell
+
+
+def start(shell: Shell, closed: Iterable[int], *words: str) -> "subprocess.Popen[bytes]":
+    """A command in a process that starts without these descriptors."""
+    descriptors = tuple(closed)
+
+    def close() -> None:
+        for fd in descriptors:
+            os.close(fd)
+
+    return subprocess.Popen(
+        [sys.executable, "-m", "spinney", *words], cwd=shell.folder, env=shell.environment(), preexec_fn=close,
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("closed", "words", "code"),
+    [
+        ((1,), ["list", "--json"], 0),
+        ((2,), ["show", "99"], 1),
+        ((0, 1, 2), ["submit", "double", "-p", "n=1"], 0),
+        ((0,), ["submit", "double", "--jobs", "-"], 0),
+        ((1, 2), ["frobnicate"], 2),
+    ],
+)
+def test_a_command_without_a_stream_does_what_it_is_asked(
+    shell: Shell, closed: tuple[int, ...], words: list[str], code: int
+) -> None:
+    process = start(shell, closed, *words)
+
+    out, err = process.communicate(timeout=60)
+
+    assert process.returncode == code, err
+    assert b"Traceback" not in out + err
+    assert b"NoneType" not in out + err
+
+
+def test_a_node_without_streams_writes_into_none_of_its_files(
+    shell: Shell, until_true: Callable[[Callable[[], object]], None]
+) -> None:
+    node = start(shell, (0, 1, 2), "node", "jobs:app", "--name", "n1", "--slots", "1")
+    try:
+        shell.ok("submit", "tell", "-p", "text=hello", "--wait")
+        assert shell.ok("logs", "1", "--stdout").endswith("hello\n")
+    finally:
+        node.send_signal(signal.SIGTERM)
+        node.communicate(timeout=60)
+
+    assert node.returncode == 0
+    run_dir = shell.folder / "spinney.db.run"
+    assert [file.name for file in run_dir.rglob("*.lock") if file.stat().st_size] == []
+    with sqlite3.connect(shell.folder / "spinney.db") as db:
+        assert db.execute("pragma integrity_check").fetchall() == [("ok",)]

@@ -1,0 +1,112 @@
+"""Ctrl-C at any moment of a command: it ends with 130 and without a word, from its first line to its exit."""
+
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from .shell import Shell
+
+HOOK = '''
+"""At every so many calls the process forks: the child gets SIGINT there, and the parent notes how it ended."""
+import json, os, signal, sys
+
+EVERY = int(os.environ["INTERRUPT_EVERY"])
+calls, first = 0, True
+
+def look(frame, event, arg):
+    global calls, first
+    calls += 1
+    handler = signal.getsignal(signal.SIGINT)
+    if handler is signal.default_int_handler or not (first or calls % EVERY == 0):
+        return
+    first = False
+    said = os.memfd_create("stderr")
+    child = os.fork()
+    if child == 0:
+        sys.setprofile(None)
+        os.dup2(said, 2)
+        signal.raise_signal(signal.SIGINT)
+        return
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    where = f"{frame.f_code.co_filename}:{frame.f_lineno} {event}"
+    with open(os.environ["INTERRUPT_LOG"], "a") as log:
+        log.write(json.dumps([code, os.pread(said, 10_000, 0).decode(), where]) + "\\n")
+    os.close(said)
+
+sys.setprofile(look)
+'''
+SOURCE = Path(__file__).parents[2] / "src"
+
+
+def interrupted(shell: Shell, every: int, *words: str, **more: str) -> list[tuple[int, str, str]]:
+    """How the command ended (exit code, stderr, place), interrupted at every so many calls of its life."""
+    (shell.folder / "hook").mkdir()
+    (shell.folder / "hook" / "sitecustomize.py").write_text(HOOK)
+    log = shell.folder / "interrupts.log"
+    more |= {"PYTHONPATH": str(shell.folder / "hook"), "INTERRUPT_EVERY": str(every), "INTERRUPT_LOG": str(log)}
+    subprocess.run(
+        [sys.executable, "-m", "spinney", *words], cwd=shell.folder, env=shell.environment(**more), timeout=100,
+        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, check=False,
+    )  # fmt: skip
+    return [tuple(json.loads(line)) for line in log.read_text().splitlines()] if log.exists() else []
+
+
+@pytest.mark.parametrize(
+    ("every", "words"),
+    [(99_991, ["list"]), (149_993, ["submit", "double", "-p", "n=1"])],
+    ids=["list", "submit"],
+)
+def test_ctrl_c_at_any_moment_ends_with_130_and_without_a_word(shell: Shell, every: int, words: list[str]) -> None:
+    endings = interrupted(shell, every, *words)
+
+    assert len(endings) > 3
+    # Where the interpreter is nearly gone the signal itself ends it, for which a shell says 130, too.
+    assert [ending for ending in endings if ending[:2] not in ((130, ""), (-signal.SIGINT, ""))] == []
+
+
+def test_almost_nothing_is_loaded_before_ctrl_c_is_looked_after(bare: Shell) -> None:
+    code = "import sys; before = set(sys.modules); import spinney.cli.main; print(*set(sys.modules) - before)"
+
+    done = subprocess.run([sys.executable, "-S", "-c", code], env=bare.environment(PYTHONPATH=str(SOURCE)),
+                          capture_output=True, text=True, check=True)  # fmt: skip
+
+    assert {name for name in done.stdout.split() if name.startswith("spinney")} == {
+        "spinney", "spinney.cli", "spinney.cli.main", "spinney.cli.interrupts", "spinney.standard_streams",
+    }  # fmt: skip
+    assert not {"typing", "re", "tempfile", "traceback"} & set(done.stdout.split())
+
+
+FINALIZER = """
+import signal
+from spinney.cli.interrupts import interrupts
+
+class Owner:
+    def __del__(self):
+        signal.raise_signal(signal.SIGINT)
+
+interrupts.take_over()
+try:
+    with interrupts:
+        Owner()
+        signal.pause()
+except KeyboardInterrupt:
+    raise SystemExit(130)
+"""
+
+
+def test_ctrl_c_within_a_finalizer_is_not_lost(bare: Shell) -> None:
+    done = subprocess.run([sys.executable, "-c", FINALIZER], env=bare.environment(), capture_output=True, timeout=60)
+
+    assert (done.returncode, done.stderr) == (130, b"")
+
+
+def test_an_ignored_interrupt_stays_ignored(bare: Shell) -> None:
+    code = (
+        "import signal; from spinney.cli.interrupts import interrupts; signal.signal(signal.SIGINT, signal.SIG_IGN); "
+        "interrupts.take_over(); assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN"
+    )
+    subprocess.run([sys.executable, "-c", code], env=bare.environment(), check=True)
