@@ -57,7 +57,14 @@ from .shell import Shell
         (["submit", "double", "--jobs", "x", "-p", "n=1"], "leave out --param"),
         (["node"], "no application is named"),
         (["node", "jobs.py"], "module:attribute"),
-        (["node", "jobs:app", "--slots", "0"], "slots is 0"),
+        *[([command, "jobs:app", "--slots", n], "Invalid value for '--slots'") for command in ("node", "up")
+          for n in ("0", "-1", "10001", "9" * 30)],
+        *[(["node", "jobs:app", "--lease", lease], "lease_period_s is") for lease in ("nan", "1", "1e300")],
+        *[(["node", "jobs:app", "--drain", limit], "drain_limit_s is") for limit in ("-1", "inf", "1e300")],
+        *[(["slots", "n1", n], "1 to 10,000") for n in ("0", "10001", "9" * 30)],
+        (["audit", "list", "--after", str(2**70)], "--after"),
+        (["webhook", "deliveries", "w", "--after", str(2**70)], "--after"),
+        (["tree", "1", "--limit", str(2**70)], "--limit"),
         (["node", "jobs:app", "--name", "../n"], "cannot name a node"),
     ],
 )

@@ -9,6 +9,7 @@ import pytest
 from node_fixtures import House, house
 
 from spinney.model.errors import UsageError
+from spinney.model.fleet import SLOTS_MAX
 from spinney.node import supervisor_main
 from spinney.node.deadline import Deadline
 from spinney.node.settings import NodeSettings
@@ -25,6 +26,13 @@ def test_a_setting_that_is_no_finite_number_is_refused(setting: str, value: floa
     with pytest.raises(UsageError, match=f"{setting} is .*finite") as refused:
         NodeSettings(store="sqlite:////x", app="a:b", folders="x", **{setting: value})
     assert refused.value.exit_code == 2
+
+
+@pytest.mark.parametrize("slots", [-1, 0, SLOTS_MAX + 1, 10**30])
+def test_a_number_of_slots_that_no_host_can_have_is_refused(slots: int) -> None:
+    assert NodeSettings(store="sqlite:////x", app="a:b", folders="x", slots=SLOTS_MAX).slots == SLOTS_MAX
+    with pytest.raises(UsageError, match=f"slots is {slots}; it must be"):
+        NodeSettings(store="sqlite:////x", app="a:b", folders="x", slots=slots)
 
 
 def test_a_node_ends_when_its_first_worker_cannot_be_understood(house: House, tmp_path, monkeypatch) -> None:

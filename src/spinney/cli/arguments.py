@@ -8,6 +8,7 @@ import typer
 
 from spinney.model import durations
 from spinney.model.errors import UsageError
+from spinney.model.fleet import SLOTS_MAX
 from spinney.model.jobs import JOB_ID_MAX
 
 
@@ -43,6 +44,8 @@ StoreOption = Annotated[
         show_default=False,
     ),
 ]
+SEQ_MAX = 2**62
+"""No list is numbered further; a database holds no number beyond 2**63 - 1."""
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 JobArgument = Annotated[int, typer.Argument(metavar="JOB", help="The job's number.", min=1, max=JOB_ID_MAX)]
 JobsArgument = Annotated[
@@ -51,6 +54,11 @@ JobsArgument = Annotated[
 SomeJobsArgument = Annotated[
     list[int] | None,
     typer.Argument(metavar="[JOB...]", help="Single jobs.", min=1, max=JOB_ID_MAX, show_default=False),
+]
+SlotsOption = Annotated[
+    int | None,
+    typer.Option("--slots", metavar="N", help="How many attempts run at once; else one a CPU.", min=1, max=SLOTS_MAX,
+                 show_default=False),
 ]
 ByOption = Annotated[
     str | None,

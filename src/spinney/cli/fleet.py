@@ -9,6 +9,7 @@ from spinney.cli import completing, showing
 from spinney.cli.arguments import ByOption, JsonOption, StoreOption
 from spinney.cli.session import hand, looking
 from spinney.model.errors import UsageError
+from spinney.model.fleet import SLOTS_MAX
 
 if TYPE_CHECKING:
     from spinney.control import Control
@@ -119,7 +120,7 @@ def _number(text: str) -> int | None:
     if text == DEFAULT:
         return None
     if not (text.isascii() and text.isdigit() and len(text) < 10):
-        raise UsageError(f"{text!r:.40} is no number of slots; give 1 or more, or '{DEFAULT}': as it was started")
+        raise UsageError(f"{text!r:.40} is no number of slots; give 1 to {SLOTS_MAX:,}, or '{DEFAULT}': as it was started")
     return int(text)
 
 

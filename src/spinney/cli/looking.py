@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from spinney.cli import showing
-from spinney.cli.arguments import JobArgument, JobsArgument, JsonOption, StoreOption
+from spinney.cli.arguments import SEQ_MAX, JobArgument, JobsArgument, JsonOption, StoreOption
 from spinney.cli.filters import Asked
 from spinney.cli.session import looking
 from spinney.cli.spreading import spread
@@ -90,7 +90,7 @@ def show(job: JobArgument, json: JsonOption = False, store: StoreOption = None) 
 
 def tree(
     job: JobArgument,
-    limit: Annotated[int, typer.Option(min=1, help="How many jobs at most.")] = 1000,
+    limit: Annotated[int, typer.Option(min=1, max=SEQ_MAX, help="How many jobs at most.")] = 1000,
     json: JsonOption = False,
     store: StoreOption = None,
 ) -> None:

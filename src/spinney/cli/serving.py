@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from spinney.cli import completing
-from spinney.cli.arguments import StoreOption
+from spinney.cli.arguments import SlotsOption, StoreOption
 from spinney.cli.session import hand, opened, where
 from spinney.cli.setup import make_store
 from spinney.config import Settings, table
@@ -64,9 +64,7 @@ def up(
         typer.Argument(help="The application, as module:attribute; else 'app' of spinney.toml, else one to try.",
                        show_default=False),
     ] = None,
-    slots: Annotated[
-        int | None, typer.Option(help="How many attempts run at once; else one a CPU.", show_default=False)
-    ] = None,
+    slots: SlotsOption = None,
     name: Annotated[
         str | None,
         typer.Option(help="The node's name; else the host's.", show_default=False, autocompletion=completing.nodes),
@@ -86,7 +84,7 @@ def up(
                    "spinney up module:app")  # fmt: skip
     words = ["node", application, "--store", here.store, "--folders", str(here.folders)]
     words += ["--name", name] if name else []
-    words += ["--slots", str(slots)] if slots else []
+    words += ["--slots", str(slots)] if slots is not None else []
     with _listening(here, _settings(host, port, socket), store) as (served, sockets, settings, addresses):
         _serve(served, sockets, settings, addresses, words)
 

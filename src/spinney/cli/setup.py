@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from spinney.cli import completing, showing
-from spinney.cli.arguments import JsonOption, StoreOption, length
+from spinney.cli.arguments import JsonOption, SlotsOption, StoreOption, length
 from spinney.cli.session import opened, where
 from spinney.config import FILE, Settings
 from spinney.model.errors import StoreUnusable, UsageError
@@ -143,9 +143,7 @@ def node(
         str | None,
         typer.Option(help="Its name; else the host's.", show_default=False, autocompletion=completing.nodes),
     ] = None,
-    slots: Annotated[
-        int | None, typer.Option(help="How many attempts run at once; else one a CPU.", show_default=False)
-    ] = None,
+    slots: SlotsOption = None,
     active: Annotated[
         list[str] | None,
         typer.Option("--active", metavar="QUEUE", help="Serve this queue, and no other that is not named so.",

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from spinney.cli import completing, showing
-from spinney.cli.arguments import ByOption, JsonOption, StoreOption
+from spinney.cli.arguments import SEQ_MAX, ByOption, JsonOption, StoreOption
 from spinney.cli.asking import require_yes
 from spinney.cli.session import hand, now_us, opened
 from spinney.model.errors import UsageError
@@ -223,7 +223,8 @@ def deliveries(
         str | None, typer.Option(metavar="OUTCOME", help="Only due, delivered or failed ones.", show_default=False)
     ] = None,
     after: Annotated[
-        int, typer.Option(min=0, metavar="SEQ", help="Only older ones than this number; 0: from the newest.")
+        int,
+        typer.Option(min=0, max=SEQ_MAX, metavar="SEQ", help="Only older ones than this number; 0: from the newest."),
     ] = 0,
     limit: Annotated[int, typer.Option(min=1, max=1000, help="How many.")] = DELIVERIES,
     json: JsonOption = False,

@@ -12,6 +12,7 @@ from typing import Any
 
 from spinney.model import durations, names
 from spinney.model.errors import BadParameters, NoSuch, Refused, UsageError
+from spinney.model.fleet import SLOTS_MAX
 from spinney.model.outcomes import PASSED, STAGE_WORDS, Outcome
 from spinney.model.serving import ALL, Serves
 from spinney.model.signals import CODE_MAX
@@ -19,7 +20,6 @@ from spinney.model.types import StageSpec
 
 LEASE_S = (2.0, 86_400.0)
 """How long a party may be silent, at least and at most."""
-SLOTS_MAX = 10_000
 CLAIM_MAX = 100
 """Leases that one claim gives at most: with each come parameters, data and results."""
 RESULT_BYTES = 64 * 2**10

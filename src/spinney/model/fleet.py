@@ -8,6 +8,9 @@ from spinney.model.serving import ALL, Serves
 LEASE_MAX_S = 3600.0
 """The longest lease period of a node, in seconds. A node of a version that does not say its lease may have any up to
 this, so it is judged by it. (Those versions knew no bound; docs/upgrading.md says what to do about a longer one.)"""
+SLOTS_MAX = 10_000
+"""The most attempts that a node, or a party over the API, runs at once. Each slot costs memory, and each attempt in a
+process of its own costs a process."""
 SILENT_US = 5_000_000
 """A node that has not beaten for so long (by the clocks of both hosts) is shown as silent. For show alone: that it
 is dead, other nodes say by their own clocks."""

@@ -11,7 +11,7 @@ from typing import Any
 
 from spinney.model import names
 from spinney.model.errors import UsageError
-from spinney.model.fleet import LEASE_MAX_S
+from spinney.model.fleet import LEASE_MAX_S, SLOTS_MAX
 from spinney.model.places import is_postgres, run_dir
 from spinney.model.polling import POLL_S
 from spinney.model.serving import Serves
@@ -101,6 +101,9 @@ class NodeSettings:
         for setting in _POSITIVE:
             if getattr(self, setting) <= 0:
                 raise UsageError(f"{setting} is {getattr(self, setting)}; it must be more than 0")
+        for setting, most in _AT_MOST.items():
+            if getattr(self, setting) > most:
+                raise UsageError(f"{setting} is {getattr(self, setting)}; it must be {most:,} or less")
         if self.drain_limit_s < 0:
             raise UsageError(f"drain_limit_s is {self.drain_limit_s}; it must be 0 or more")
         if self.lease_period_s < 3 * self.beat_s:
@@ -166,4 +169,8 @@ _AT_LEAST_ONE = (
 )  # fmt: skip
 _BY_STORE = {"lookahead_jobs": (400, 800), "batch_records": (600, 1_000)}
 """In a file, smaller exchanges let others write sooner; with a server each costs round trips (docs/benchmarks.md)."""
+LEASE_MAX_S = 86_400.0
+"""A day, as for parties over the API: for so long nobody would take over what a node left that died."""
 _POSITIVE = ("lease_period_s", "beat_s", "poll_s", "tick_s", "lookahead_s", "retention_s", "idle_end_s")
+_YEAR_S = 366 * 86_400.0
+_AT_MOST = dict.fromkeys((*_POSITIVE, "drain_limit_s"), _YEAR_S) | {"slots": SLOTS_MAX, "lease_period_s": LEASE_MAX_S}

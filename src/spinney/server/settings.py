@@ -23,7 +23,7 @@ def _network(text: str) -> str:
     return text
 
 
-AtLeastOne = Annotated[int, Field(ge=1)]
+AtLeastOne = Annotated[int, Field(ge=1, le=1_000_000)]
 
 
 class Oidc(BaseModel):
@@ -61,11 +61,11 @@ class ServerSettings(BaseModel):
     """Names that the Host header may bear, beside those it listens on and that of ``url``."""
     threads: Annotated[int, Field(ge=1, le=64)] = 4
     """So many requests ask the store at once."""
-    body_max_bytes: Annotated[int, Field(ge=1024)] = 32 * 2**20
+    body_max_bytes: Annotated[int, Field(ge=1024, le=2**40)] = 32 * 2**20
     """Of JSON and JSON lines."""
-    upload_max_bytes: Annotated[int, Field(ge=1024)] = 10 * 2**30
+    upload_max_bytes: Annotated[int, Field(ge=1024, le=2**50)] = 10 * 2**30
     """Of one uploaded file."""
-    body_patience_s: Annotated[float, Field(gt=0), LengthOfTime()] = 30.0
+    body_patience_s: Annotated[float, Field(gt=0, le=3600), LengthOfTime()] = 30.0
     """So long nothing may come of a body or a head before the connection is closed."""
     streams_max: AtLeastOne = 1000
     """Event streams at once; of one user; from one address (``quotas`` says what counts as one)."""

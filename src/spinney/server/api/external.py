@@ -9,7 +9,8 @@ from pydantic import Field
 
 from spinney.answers import Born, Left, Length, PartyShown, Printed, Taken
 from spinney.control.external import SPAWN_MAX, External
-from spinney.model.external import CLAIM_MAX, LEASE_S, SLOTS_MAX, Claimed, Party, Settlement, Standing
+from spinney.model.external import CLAIM_MAX, LEASE_S, Claimed, Party, Settlement, Standing
+from spinney.model.fleet import SLOTS_MAX
 from spinney.model.outcomes import Outcome
 from spinney.params.lengths import LengthOfTime
 from spinney.server import printed

@@ -5,7 +5,7 @@ from typing import Annotated
 from fastapi import Body
 from pydantic import Field
 
-from spinney.model.fleet import NodeStatus, Orders
+from spinney.model.fleet import SLOTS_MAX, NodeStatus, Orders
 from spinney.server.api.parsing import routes
 from spinney.server.api.shapes import All, Named, Reason
 from spinney.server.asking import Asked
@@ -18,7 +18,7 @@ PROBLEMS = documented(404, 409, 415)
 class SlotsAsked(Reason):
     """How many slots a node is to have."""
 
-    slots: Annotated[int, Field(ge=1, le=100_000)] | None = Field(
+    slots: Annotated[int, Field(ge=1, le=SLOTS_MAX)] | None = Field(
         description="Over all its incarnations; null: as it was started.", examples=[8]
     )
 

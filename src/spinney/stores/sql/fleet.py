@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from spinney.model.errors import Refused, UsageError
-from spinney.model.fleet import OVER, SILENT_US, NodeStatus, Orders, presumed_dead
+from spinney.model.fleet import OVER, SILENT_US, SLOTS_MAX, NodeStatus, Orders, presumed_dead
 from spinney.model.jobs import NodeInfo
 from spinney.model.operators import Author
 from spinney.params.hints import did_you_mean, listed
@@ -17,8 +17,6 @@ from spinney.stores.sql import chores, nodes
 from spinney.stores.sql.auditing import note
 from spinney.stores.sql.database import Tx
 from spinney.stores.sql.session import Session
-
-SLOTS_MAX = 10_000
 
 
 class SqlFleet:
