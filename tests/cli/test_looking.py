@@ -9,8 +9,10 @@ from collections.abc import Callable
 import pytest
 
 from spinney.cli import showing
+from spinney.node.folders import path
 
 from .shell import Shell
+from .terminal import Terminal
 
 
 def test_init_tells_the_facts_and_may_be_repeated(bare: Shell) -> None:
@@ -102,6 +104,43 @@ def test_what_users_wrote_cannot_move_the_cursor(shell: Shell) -> None:
 
     assert "\x1b" not in shown
     assert "\\x1b[31m and\\nnew line" in shown
+
+
+HOSTILE = "\x1b]0;owned\x07\x1b[2J\x9b31m\u202e\r"
+
+
+def test_nothing_that_users_wrote_reaches_a_terminal_unescaped(shell: Shell) -> None:
+    """Whatever else a command prints: of its own it prints no control character but the line feed."""
+    shell.ok("submit", "tell", "-p", f"text={HOSTILE}")
+    shell.ok("submit", "double", "-p", "n=1", "-p", f"name={HOSTILE}")
+    shell.ok("cancel", "1", "--reason", HOSTILE)
+    shell.refused(2, "hold", "2", "--reason", HOSTILE)
+    folder = path(shell.folder / "spinney.folders", 1)
+    folder.mkdir(parents=True)
+    (folder / f"{HOSTILE}.txt").write_text("")
+
+    for words in (
+        ["list"], ["show", "1"], ["show", "2"], ["tree", "1"], ["explain", "1", "2"], ["holds"], ["audit", "list"],
+        ["files", "1"], ["retry", "1", "--dry-run"], ["queue", "default"], ["queues"], ["failures"], ["stats"],
+        ["list", "--message", HOSTILE], ["submit", "tell", "-p", f"{HOSTILE}=1"], ["submit", HOSTILE],
+        ["show", HOSTILE], [HOSTILE], ["list", HOSTILE], ["list", f"--{HOSTILE}"], ["files", "1", HOSTILE],
+        ["wait", "1"], ["logs", "1"],
+    ):  # fmt: skip
+        done = shell.call(*words)
+        printed = (done.stdout + done.stderr).replace("\n", "")
+        assert printed.isprintable(), (words, printed)
+
+
+def test_a_file_is_shown_without_its_escapes_on_a_terminal_alone(shell: Shell) -> None:
+    shell.ok("submit", "double", "-p", "n=1")
+    folder = path(shell.folder / "spinney.folders", 1)
+    folder.mkdir(parents=True)
+    (folder / "a.txt").write_bytes(b"\x1b]0;owned\x07text\n")
+
+    with Terminal(shell.folder, ["-m", "spinney", "files", "1", "a.txt"]) as terminal:
+        assert terminal.end() == 0
+        assert terminal.raw == b"\\x1b]0;owned\\x07text\r\n"
+    assert shell.ok("files", "1", "a.txt") == "\x1b]0;owned\x07text\n"
 
 
 def test_cancel_says_what_it_did(shell: Shell) -> None:

@@ -1,6 +1,8 @@
 """How values become JSON, and lists become lines."""
 
+import io
 import json
+import sys
 from dataclasses import dataclass
 from enum import Enum
 
@@ -18,6 +20,31 @@ class Thing:
     name: str
     colour: Colour
     parts: frozenset[int]
+
+
+@pytest.mark.parametrize(
+    ("raw", "pieces", "shown"),
+    [
+        (False, [b"plain \xc3", b"\xa9t\xc3\xa9\n\tend\r\n"], "plain été\n\tend\n"),
+        (False, [b"\x1b]0;title\x07 \x1b", b"[31mred\rover"], "\\x1b]0;title\\x07 \\x1b[31mred\\rover"),
+        (False, ["\x9b2J \u202e".encode()], "\\x9b2J \\u202e"),
+        (False, [b"cut off \xe2\x82"], "cut off \\xe2\\x82"),
+        (True, [b"\x1b[31mred\r"], "\x1b[31mred\r"),
+    ],
+)
+def test_what_jobs_wrote_is_harmless_on_a_terminal(
+    monkeypatch: pytest.MonkeyPatch, raw: bool, pieces: list[bytes], shown: str
+) -> None:
+    terminal = io.TextIOWrapper(io.BytesIO())
+    terminal.isatty = lambda: True  # type: ignore[method-assign]
+    monkeypatch.setattr(sys, "stdout", terminal)
+
+    content = showing.Content(raw=raw)
+    for piece in pieces:
+        content.write(piece)
+    content.write(b"", last=True)
+
+    assert terminal.buffer.getvalue().decode() == shown  # type: ignore[attr-defined]
 
 
 def test_a_list_is_one_value_a_line(capsysbinary: pytest.CaptureFixture[bytes]) -> None:

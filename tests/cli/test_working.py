@@ -10,6 +10,7 @@ from spinney.model.places import job_folder
 from spinney.model.types import StageSpec, TypeSpec
 
 from .shell import Shell
+from .terminal import Terminal
 
 Until = Callable[[Callable[[], object]], None]
 
@@ -60,6 +61,17 @@ def test_what_a_job_writes_is_printed(working: Shell) -> None:
     assert working.ok("logs", job, "--stderr").splitlines()[1:] == ["to stderr"]
     assert working.ok("logs", job, "--attempt", attempt, "--stdout") == "hello\n"
     assert "no attempt 7777777" in working.refused(2, "logs", job, "--attempt", "7777777")
+
+
+def test_what_a_job_writes_is_harmless_on_a_terminal(working: Shell) -> None:
+    job = submit(working, "tell", "-p", "text=\x1b[31mred")
+    working.ok("wait", job)
+
+    with Terminal(working.folder, ["-m", "spinney", "logs", job, "--stdout"]) as terminal:
+        assert terminal.end() == 0
+        assert b"\\x1b[31mred\r\n" in terminal.raw
+        assert b"\x1b[31m" not in terminal.raw
+    assert "\x1b[31mred" in working.ok("logs", job)
 
 
 def test_output_that_was_lost_is_told_by_show_and_logs(working: Shell) -> None:

@@ -47,6 +47,9 @@ StoreOption = Annotated[
 SEQ_MAX = 2**62
 """No list is numbered further; a database holds no number beyond 2**63 - 1."""
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+RawOption = Annotated[
+    bool, typer.Option("--raw", help="Print control characters (colours, and anything else) to a terminal, too.")
+]
 JobArgument = Annotated[int, typer.Argument(metavar="JOB", help="The job's number.", min=1, max=JOB_ID_MAX)]
 JobsArgument = Annotated[
     list[int], typer.Argument(metavar="JOB...", help="The jobs' numbers.", min=1, max=JOB_ID_MAX)

@@ -22,7 +22,8 @@ SHOWN_ITEMS = 5
 _PAGE = 5_000
 
 AfterOption = Annotated[
-    int | None, typer.Option(metavar="N", min=0, max=SEQ_MAX, help="From behind entry N on, not the latest.", show_default=False)
+    int | None,
+    typer.Option(metavar="N", min=0, max=SEQ_MAX, help="From behind entry N on, not the latest.", show_default=False),
 ]
 LimitOption = Annotated[int, typer.Option(min=1, max=100_000, help="How many.")]
 VerbOption = Annotated[str | None, typer.Option(help="Only this verb, such as retry.", show_default=False)]

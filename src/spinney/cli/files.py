@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from spinney.cli import showing
-from spinney.cli.arguments import JobArgument, JsonOption, StoreOption
+from spinney.cli.arguments import JobArgument, JsonOption, RawOption, StoreOption
 from spinney.cli.job_files import files_of
 from spinney.cli.session import looking
 from spinney.model.homes import Entry
@@ -21,6 +21,7 @@ def files(
     path: Annotated[
         str | None, typer.Argument(metavar="[FILE]", help="Print this file, as the list names it.", show_default=False)
     ] = None,
+    raw: RawOption = False,
     json: JsonOption = False,
     store: StoreOption = None,
 ) -> None:
@@ -28,8 +29,10 @@ def files(
     with looking(store) as look:
         folder = files_of(look, job, store)
         if path is not None:
+            content = showing.Content(raw=raw)
             for piece in folder.content(path):
-                sys.stdout.buffer.write(piece)
+                content.write(piece)
+            content.write(b"", last=True)
             sys.stdout.flush()
             return
         found = list(folder.everything())

@@ -120,7 +120,9 @@ def _number(text: str) -> int | None:
     if text == DEFAULT:
         return None
     if not (text.isascii() and text.isdigit() and len(text) < 10):
-        raise UsageError(f"{text!r:.40} is no number of slots; give 1 to {SLOTS_MAX:,}, or '{DEFAULT}': as it was started")
+        raise UsageError(
+            f"{text!r:.40} is no number of slots; give 1 to {SLOTS_MAX:,}, or '{DEFAULT}': as it was started"
+        )
     return int(text)
 
 

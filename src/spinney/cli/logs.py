@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from spinney.cli.arguments import JobArgument, StoreOption
+from spinney.cli.arguments import JobArgument, RawOption, StoreOption
 from spinney.cli.job_files import Files, files_of
 from spinney.cli.session import looking
-from spinney.cli.showing import safe
+from spinney.cli.showing import Content, safe
 from spinney.model import remarks
 from spinney.model.errors import UsageError
 from spinney.model.jobs import Attempt
@@ -34,12 +34,13 @@ def logs(
     attempt: Annotated[
         int | None, typer.Option(help="Only this attempt, by its number in 'spinney show'.", show_default=False)
     ] = None,
+    raw: RawOption = False,
     store: StoreOption = None,
 ) -> None:
     """Print what a job's attempts wrote, oldest first."""
     names = [name for name, only in (("stdout", stdout), ("stderr", stderr)) if only] or ["stdout", "stderr"]
     with looking(store) as look:
-        reader = _Reader(files_of(look, job, store), names, titles=attempt is None)
+        reader = _Reader(files_of(look, job, store), names, titles=attempt is None, raw=raw)
         while True:
             settled = look.job(job).state in SETTLED
             found = _attempts(look, job, attempt)
@@ -67,8 +68,10 @@ def _attempts(look: "Looking", job: int, wanted: int | None) -> list[Attempt]:
 class _Reader:
     """Prints files from where it stopped the last time."""
 
-    def __init__(self, files: Files, streams: list[str], *, titles: bool) -> None:
+    def __init__(self, files: Files, streams: list[str], *, titles: bool, raw: bool) -> None:
         self._files, self._streams, self._titles = files, streams, titles
+        self._raw = raw
+        self._contents: dict[str, Content] = {}
         self._at: dict[str, int] = {}
         self._through: set[str] = set()
         """Files of attempts that had ended before they were read to their end."""
@@ -82,9 +85,10 @@ class _Reader:
                 if name in self._through:
                     continue
                 for chunk in self._new(attempt, stream, name):
-                    self._print(f"== {attempt.stage}, attempt {attempt.fence}, {stream} ==\n", chunk)
+                    self._print(f"== {attempt.stage}, attempt {attempt.fence}, {stream} ==\n", name, chunk)
                 if attempt.ended_us is not None:
                     self._through.add(name)
+                    self._content(name).write(b"", last=True)
         sys.stdout.flush()
 
     def _new(self, attempt: Attempt, stream: str, name: str) -> Iterator[bytes]:
@@ -92,9 +96,12 @@ class _Reader:
             self._at[name] = self._at.get(name, 0) + len(chunk)
             yield chunk
 
-    def _print(self, title: str, chunk: bytes) -> None:
+    def _content(self, name: str) -> Content:
+        return self._contents.setdefault(name, Content(raw=self._raw))
+
+    def _print(self, title: str, name: str, chunk: bytes) -> None:
         if self._titles and title != self._title:
             sys.stdout.write(title)
             sys.stdout.flush()
         self._title, self.printed = title, True
-        sys.stdout.buffer.write(chunk)
+        self._content(name).write(chunk)

@@ -4,6 +4,7 @@ What users wrote (names, messages) may hold anything; it is printed with its con
 escaped, so that no message can move a terminal's cursor.
 """
 
+import codecs
 import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
@@ -118,12 +119,33 @@ def cell(value: Any) -> str:
 
 def safe(text: str) -> str:
     """``text`` on one line, with what is not printable escaped."""
+    if text.isprintable():
+        return text
     return "".join(c if c.isprintable() else c.encode("unicode_escape", "backslashreplace").decode() for c in text)
 
 
 def safe_lines(text: str) -> str:
     """The same, with line breaks and tabs kept."""
     return "\n".join("\t".join(safe(part) for part in line.split("\t")) for line in text.split("\n"))
+
+
+class Content:
+    """Writes what a job wrote, output or a file, to stdout: unchanged into a pipe or a file.
+
+    On a terminal its control characters are escaped, unless ``raw``: they could set its title, hide or forge lines,
+    or have it answer as if somebody typed. Line breaks and tabs stay. One object a stream of bytes, because a piece
+    may end within a character.
+    """
+
+    def __init__(self, *, raw: bool) -> None:
+        self._escapes = sys.stdout.isatty() and not raw
+        self._decode = codecs.getincrementaldecoder("utf-8")("backslashreplace").decode
+
+    def write(self, piece: bytes, *, last: bool = False) -> None:
+        """``last``: nothing follows it."""
+        if self._escapes:
+            piece = safe_lines(self._decode(piece, last).replace("\r\n", "\n")).encode()
+        sys.stdout.buffer.write(piece)
 
 
 def moment(at_us: int | None) -> str:
