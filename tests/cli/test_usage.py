@@ -152,6 +152,25 @@ def test_a_file_that_is_no_database_is_left_alone(shell: Shell, words: list[str]
     assert (shell.folder / "letter.db").read_bytes() == garbage
 
 
+def test_a_command_says_who_has_the_store_locked_and_gives_up_in_the_end(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("spinney.stores.sql.sqlite.TELL_AFTER_S", 0.02)
+    monkeypatch.setattr("spinney.stores.sql.sqlite.PATIENCE_S", 0.2)
+    foreign = sqlite3.connect(shell.folder / "spinney.db", isolation_level=None)
+    foreign.execute("begin exclusive")
+
+    done = shell.call("submit", "double", "-p", "n=1")
+
+    assert done.returncode == 1
+    waiting, given_up = done.stderr.splitlines()
+    assert waiting.startswith("spinney: waiting for ")
+    assert f"spinney.db, which is locked by process {os.getpid()} (" in waiting
+    assert "end its transaction there, or close that program, then do it again" in given_up
+    assert shell.ok("list", "--json") == ""
+    foreign.close()
+
+
 def test_another_programs_database_is_left_alone(bare: Shell) -> None:
     with sqlite3.connect(bare.folder / "other.db") as db:
         db.execute("CREATE TABLE mine (a)")

@@ -7,15 +7,16 @@ import sqlite3
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from spinney.model.errors import StoreUnusable
-from spinney.model.jobs import Filter, Submission
+from spinney.model.errors import StoreLocked
+from spinney.model.jobs import Filter, NodeInfo, Submission
 from spinney.model.types import StageSpec, TypeSpec
 from spinney.stores.sql import SqlStore, open_store
+from spinney.stores.sql.sqlite import SqliteDatabase
 from spinney.stores.sql.turnstile import Turnstile
 
 BUSY = """
@@ -132,20 +133,100 @@ def test_a_submission_cut_off_half_way_leaves_nothing_visible(url: str) -> None:
     store.close()
 
 
-def test_a_foreign_writer_is_named_in_the_refusal(
-    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("spinney.stores.sql.sqlite._BUSY_S", 0.1)
-    foreign = sqlite3.connect(tmp_path / "x.db", isolation_level=None)
-    foreign.execute("begin immediate")
-    store = open_store(url)
+@pytest.fixture
+def foreign(url: str, tmp_path: Path) -> Iterator[sqlite3.Connection]:
+    """Another program that has the database of ``url`` locked."""
+    connection = sqlite3.connect(tmp_path / "x.db", isolation_level=None)
+    connection.execute("begin exclusive")
+    yield connection
+    connection.close()
 
-    with pytest.raises(StoreUnusable, match="does not take its turn"):
+
+def impatient(tmp_path: Path, *heard: Callable[[str], None], patience_s: float = 0.1) -> SqlStore:
+    return SqlStore(SqliteDatabase(tmp_path / "x.db", patience_s=patience_s, on_wait=heard[0] if heard else print))
+
+
+def node(name: str) -> NodeInfo:
+    return NodeInfo(
+        id=0, name=name, boot_id="b", host="h", pid=1, slots=1, state="active", beat=0, started_us=1, seen_us=1,
+        version="0", types=(),
+    )  # fmt: skip
+
+
+def test_a_foreign_writer_is_named_in_the_refusal(foreign: sqlite3.Connection, tmp_path: Path) -> None:
+    store = impatient(tmp_path)
+
+    with pytest.raises(StoreLocked, match=rf"locked by process {os.getpid()} \(.*\) and has been for 0.1 s"):
         store.submit([Submission(type="t")], now_us=1)
 
     foreign.execute("rollback")
     assert store.submit([Submission(type="t")], now_us=1).ids
     store.close()
+
+
+def test_who_waits_for_a_foreign_writer_hears_of_it_once_and_goes_on(
+    foreign: sqlite3.Connection, tmp_path: Path
+) -> None:
+    heard: list[str] = []
+
+    def hear(sentence: str) -> None:
+        heard.append(sentence)
+        foreign.execute("rollback")
+
+    store = impatient(tmp_path, hear, patience_s=60)
+    assert isinstance(store.database, SqliteDatabase)
+    store.database.tell_after_s = 0.0
+
+    assert store.submit([Submission(type="t")], now_us=1).ids
+    (sentence,) = heard
+    assert f"locked by process {os.getpid()}" in sentence
+    store.close()
+
+
+def test_a_store_whose_readers_are_locked_out_is_waited_for_and_told(url: str, tmp_path: Path) -> None:
+    foreign = sqlite3.connect(tmp_path / "x.db", isolation_level=None)
+    foreign.execute("pragma locking_mode = exclusive")
+    foreign.execute("begin immediate")
+    store = impatient(tmp_path)
+
+    with pytest.raises(StoreLocked, match=f"locked by process {os.getpid()}"):
+        store.nodes()
+
+    foreign.close()
+    assert store.nodes() == []
+    store.close()
+
+
+def test_who_cannot_beat_keeps_all_but_other_beats_out_until_it_has_beaten(
+    foreign: sqlite3.Connection, url: str, tmp_path: Path
+) -> None:
+    # Given two nodes that cannot beat because of a foreign program
+    foreign.execute("rollback")
+    oak, elm = impatient(tmp_path), impatient(tmp_path)
+    ids = [store.join(node(name), now_us=1) for store, name in ((oak, "oak"), (elm, "elm"))]
+    assert all(store.beat(id_, now_us=1) for store, id_ in zip((oak, elm), ids, strict=True))
+    foreign.execute("begin exclusive")
+    for store, id_ in zip((oak, elm), ids, strict=True):
+        with pytest.raises(StoreLocked):
+            store.beat(id_, now_us=2)
+        assert store.keep_out(id_)
+
+    # When that lets go, then nobody writes, and so finds them dead, before both have beaten
+    foreign.execute("rollback")
+    keeper = impatient(tmp_path)
+    with pytest.raises(StoreLocked):
+        keeper.recover(ids[1], None, now_us=3)
+    assert oak.beat(ids[0], now_us=3)
+    with pytest.raises(StoreLocked):
+        keeper.recover(ids[1], None, now_us=3)
+    assert elm.beat(ids[1], now_us=3)
+    assert keeper.submit([Submission(type="t")], now_us=4).ids
+
+    # And one that has been found dead meanwhile hears so
+    keeper.recover(ids[1], None, now_us=5)
+    assert not elm.keep_out(ids[1])
+    for store in (oak, elm, keeper):
+        store.close()
 
 
 def _jobs(store: SqlStore) -> int:

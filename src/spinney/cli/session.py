@@ -2,6 +2,7 @@
 
 import getpass
 import os
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -31,11 +32,16 @@ def opened(store: str | None) -> Iterator["Store"]:
     from spinney.stores.sql import open_store
 
     place.require_at_hand(store)
-    found = open_store(where(store).store)
+    found = open_store(where(store).store, on_wait=_say_wait)
     try:
         yield found
     finally:
         found.close()
+
+
+def _say_wait(sentence: str) -> None:
+    sys.stderr.write(f"spinney: {sentence}\n")
+    sys.stderr.flush()
 
 
 @contextmanager

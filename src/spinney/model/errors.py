@@ -112,6 +112,10 @@ class StoreAway(StoreUnusable):
     """The store does not answer now, or has no room; what was asked has not been done and may be asked again."""
 
 
+class StoreLocked(StoreAway):
+    """Another program keeps the database locked; the message says which, and nothing has been done."""
+
+
 class FateUnknown(StoreAway):
     """The connection was lost while the store was committing: what was asked may have been done or not. Look before
     you ask again."""

@@ -6,8 +6,11 @@ counter move, which is never before the beat began; so the deadline lies a margi
 behind the *beginning* of the beat, and whatever happens, everything below the guard is dead before
 anybody may call the node dead.
 
-A beat that fails (the disk is full, the database is locked) renews nothing: the node goes on, and
+A beat that fails (the disk is full, the database is away) renews nothing: the node goes on, and
 the guard ends it when the time is up; why it fails is logged, so that the last lines before tell.
+Where another program has the database locked (a ``sqlite3`` shell), nobody can beat; the store is asked
+to let nobody write before this node has beaten (``Store.keep_out``). As long as it does so, nobody can
+find the node dead, so that the deadline is renewed without a beat.
 A beat that the store refuses means that the node has been declared dead: everything stops at once.
 """
 
@@ -17,7 +20,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Self
 
-from spinney.model.errors import SpinneyError
+from spinney.model.errors import SpinneyError, StoreLocked
 from spinney.model.fleet import Load
 from spinney.node.deadline import Deadline, boot_ns
 from spinney.node.load import measured
@@ -60,6 +63,8 @@ class Heartbeat:
         self._lease_period_s = lease_period_s
         self._beat_s, self._now_us, self._on_dead = beat_s, now_us, on_dead
         self._leave = threading.Event()
+        self.held_up = False
+        """Another program has the database locked, so that nobody can beat."""
         self._say_again_ns = 0
         """When (boot clock) it is to be said again why beats fail; 0: they do not."""
 
@@ -98,9 +103,15 @@ class Heartbeat:
             alive = store.beat(
                 self._node_id, load=self._load(), trouble=self._trouble(), now_us=self._now_us()
             )
+        except StoreLocked as error:
+            self.held_up = True
+            self._failed(error)
+            self._go_on_without(store)
+            return True
         except (SpinneyError, OSError) as error:
             self._failed(error)
             return True
+        self.held_up = False
         if alive:
             self._say_again_ns = 0
             self._deadline.renew(good_until_ns(began_ns, self._lease_period_s))
@@ -108,10 +119,18 @@ class Heartbeat:
             self._on_dead("another node has declared this one dead; its work goes on elsewhere")
         return alive
 
+    def _go_on_without(self, store: Store) -> None:
+        try:
+            if store.keep_out(self._node_id):
+                self._deadline.renew(good_until_ns(boot_ns(), self._lease_period_s))
+        except (SpinneyError, OSError) as error:
+            log.debug("nobody can be kept out: %s", error)
+
     def _failed(self, error: Exception) -> None:
         now_ns = boot_ns()
         if now_ns < self._say_again_ns:
             log.debug("beat failed node=%s: %s", self._node_id, error)
             return
         self._say_again_ns = now_ns + int(self._lease_period_s / _SAYS_A_PERIOD * 1e9)
-        log.error("cannot beat, and the guard ends this node unless that is mended: %s", error)
+        ending = "it goes on" if self.held_up else "the guard ends it unless that is mended"
+        log.error("this node cannot beat, and %s: %s", ending, error)

@@ -54,9 +54,12 @@ class Housekeeping:
         on_round: Callable[[], None],
         on_promoted: Callable[[], None] = lambda: None,
         home: int = 0,
+        held_up: Callable[[], bool] = lambda: False,
     ) -> None:
         """``on_claimable`` is called when something may have become claimable, ``on_round`` whenever it is time
-        to look what is due, ``on_promoted`` when something has become claimable that is not this node's alone."""
+        to look what is due, ``on_promoted`` when something has become claimable that is not this node's alone.
+        ``held_up``: whether another program has the database locked, so that no node can beat."""
+        self._held_up = held_up
         self._writer, self._reader = writer, reader
         self._node_id, self._here, self._root = node_id, here, folder_root
         self._now_us, self._on_claimable, self._on_round = now_us, on_claimable, on_round
@@ -197,6 +200,8 @@ class Housekeeping:
         asked_s = time.monotonic()
         known = await self._reader.call(lambda store: store.nodes())
         others = [node for node in known if node.id != self._node_id]
+        if self._held_up():
+            self._watch.forget()
         late = {node.id for node in self._watch.look(others, asked_s, time.monotonic())}
         proven = {node.id for node in others if self._here.proven_gone(node)}
         gone = [node for node in others if node.id in late | proven]

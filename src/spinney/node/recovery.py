@@ -89,6 +89,10 @@ class Watch:
         self._seen = seen
         return dead
 
+    def forget(self) -> None:
+        """Observe all of them anew: what was seen says nothing, since nobody could beat."""
+        self._seen = {}
+
     def alive(self, node: NodeInfo) -> bool:
         """Whether its counter has moved under this observer's eyes."""
         return node.id in self._moved

@@ -271,11 +271,11 @@ class Supervisor:
             now_us = self._now_us()
             entered = await self._insist(lambda store: enter(store, node, now_us))
             node_id, self._home = entered.id, entered.home
-        heartbeat = Heartbeat(
+        self._heartbeat = Heartbeat(
             self._open_for_beats, node_id, deadline=self._deadline, lease_period_s=settings.lease_period_s,
             beat_s=settings.beat_s, now_us=self._now_us, on_dead=self._lost, trouble=self._trouble.text,
         )  # fmt: skip
-        with heartbeat:
+        with self._heartbeat:
             async with nudge.nudged(self._run_dir, self._socket_name, self._on_nudge):
                 yield node_id
         # Only now that it beats no more: a beat of a node that has left would be refused.
@@ -298,6 +298,7 @@ class Supervisor:
             self._writer, self._reader, node_id=node_id, here=self._here, folder_root=self._root,
             now_us=self._now_us, on_claimable=self._claimable,
             on_round=self._holding.poke, on_promoted=lambda: self._telling.tell(), home=self._home,
+            held_up=lambda: self._heartbeat.held_up,
         )  # fmt: skip
         self._telling = Telling(self._reader, self._run_dir, node_id=node_id, but=self._socket_name)
         self._fetching = Fetching(self._writer, self._reader, self._root, home=self._home)

@@ -346,6 +346,11 @@ class Store(Protocol):
         With it the node says how its host fares (``load``; None: as said before), and why it works worse than it
         should (``trouble``; None: it does not)."""
 
+    def keep_out(self, node_id: int) -> bool:
+        """Let nobody change the store before the next ``beat`` of this object has been taken, as far as others do not
+        keep out, too. True: so it is, and nobody has declared the node dead until then; what it runs may go on.
+        False: it has been, or the store cannot promise it (one with a server)."""
+
     def update_node(self, node_id: int, *, state: str, now_us: int) -> None:
         """Say that a node drains or has left. With that it keeps house no more."""
 

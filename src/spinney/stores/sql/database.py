@@ -149,6 +149,13 @@ class Database(ABC):
     def data_version(self) -> int:
         """Moves when another connection has committed."""
 
+    def keep_out(self) -> bool:
+        """See ``Store.keep_out``; False where it cannot be done."""
+        return False
+
+    def let_in(self) -> None:  # noqa: B027 - nobody is kept out
+        """Let others write again that ``keep_out`` kept from it."""
+
     def announce(self, sender: str) -> None:  # noqa: B027 - nobody listens to a file
         """See ``Store.announce``."""
 

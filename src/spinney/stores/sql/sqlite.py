@@ -9,17 +9,22 @@ import sqlite3
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import psutil
 
 from spinney.model.errors import StoreAway, StoreUnusable
 from spinney.model.places import beside
 from spinney.stores.sql.database import Database, Tx
+from spinney.stores.sql.patience import PATIENCE_S, TELL_AFTER_S, Patience, locked
 from spinney.stores.sql.standing import Standing, require_workable
 from spinney.stores.sql.turnstile import Turnstile
 
-_BUSY_S = 10
+T = TypeVar("T")
+_BUSY_S = 0.05
+"""So long SQLite itself waits for a lock, deaf to signals; behind that ``Patience`` waits."""
+_READ_BUSY_S = 5.0
+"""The same for a reader, whom only a program keeps waiting that locks the whole file."""
 _NO_ROOM_BYTES = 32 * 2**10
 """Less than the index of the log takes, without which the file cannot even be read."""
 CACHE_KIB = 16_384
@@ -38,8 +43,14 @@ _NETWORK = {
 class SqliteDatabase(Database):
     """A SQLite file."""
 
-    def __init__(self, path: Path, cache_kib: int = CACHE_KIB) -> None:
-        """``cache_kib``: so much of the file each connection keeps in memory."""
+    def __init__(
+        self, path: Path, cache_kib: int = CACHE_KIB, patience_s: float | None = None,
+        on_wait: Callable[[str], None] = lambda sentence: None,
+    ) -> None:  # fmt: skip
+        """``cache_kib``: so much of the file each connection keeps in memory. ``patience_s``: so long another program
+        may keep it locked; None: as long as people wait. ``on_wait`` hears whom a transaction waits for."""
+        self._patience_s = PATIENCE_S if patience_s is None else patience_s
+        self._on_wait, self.tell_after_s = on_wait, TELL_AFTER_S
         self.path, self.name = path, str(path)
         self._cache_kib = cache_kib
         self.run_folder = beside(path, ".run")
@@ -54,10 +65,8 @@ class SqliteDatabase(Database):
     @contextmanager
     def write(self, *, durable: bool = True, awaited: bool = False) -> Iterator[Tx]:
         writer, turnstile = self._open_writer()
-        turnstile.enter()
+        self._begin(writer, turnstile, durable, late=awaited or not durable)
         try:
-            self._tune(writer, durable, late=awaited or not durable)
-            writer.execute("begin immediate")
             try:
                 yield _tx(writer)
                 writer.execute("commit")
@@ -70,6 +79,52 @@ class SqliteDatabase(Database):
         finally:
             turnstile.leave()
 
+    def _begin(self, writer: sqlite3.Connection, turnstile: Turnstile, durable: bool, *, late: bool) -> None:
+        """Return inside the turnstile, with a transaction begun. Whoever cannot begin one leaves it between two tries:
+        others may be able to."""
+        patience = None
+        while True:
+            turnstile.enter()
+            begun = False
+            try:
+                if not turnstile.kept_out():
+                    self._tune(writer, durable, late=late)
+                    writer.execute("begin immediate")
+                    begun = True
+                    return
+            except sqlite3.Error as error:
+                if not _is_locked(error):
+                    raise _sentence(self.path, error) from error
+            finally:
+                if not begun:
+                    turnstile.leave()
+            patience = patience or self._patience()
+            patience.step()
+
+    def _insist(self, call: Callable[[], T]) -> T:
+        """What that returns, as soon as no other program has the file locked."""
+        patience = None
+        while True:
+            try:
+                return call()
+            except sqlite3.OperationalError as error:
+                if not _is_locked(error):
+                    raise
+            patience = patience or self._patience()
+            patience.step()
+
+    def _patience(self) -> Patience:
+        return Patience(self.path, self._patience_s, self.tell_after_s, self._on_wait)
+
+    def keep_out(self) -> bool:
+        _, turnstile = self._open_writer()
+        turnstile.keep_out()
+        return True
+
+    def let_in(self) -> None:
+        if self._turnstile is not None:
+            self._turnstile.let_in()
+
     def _tune(self, writer: sqlite3.Connection, durable: bool, *, late: bool) -> None:
         if durable != self._durable:
             writer.execute(f"pragma synchronous = {'full' if durable else 'normal'}")
@@ -81,10 +136,15 @@ class SqliteDatabase(Database):
     def _open_writer(self) -> tuple[sqlite3.Connection, Turnstile]:
         if self._writer is None or self._turnstile is None:
             self.require_store()
-            self._turnstile = Turnstile(self.run_folder)
-            with self._turnstile.passed(), explained(self.path):
-                self._writer = self.connect()
-                self._durable, self._late = True, False
+            turnstile = self._turnstile = self._turnstile or Turnstile(self.run_folder)
+
+            def connect() -> sqlite3.Connection:
+                with turnstile.passed():
+                    return self.connect(_BUSY_S)
+
+            with explained(self.path):
+                self._writer = self._insist(connect)
+            self._durable, self._late = True, False
         return self._writer, self._turnstile
 
     # --- reading --------------------------------------------------------------------------
@@ -109,7 +169,7 @@ class SqliteDatabase(Database):
         if self._reader is None:
             self.require_store()
             with explained(self.path):
-                self._reader = self.connect()
+                self._reader = self._insist(self.connect)
         return self._reader
 
     # --- the store itself -----------------------------------------------------------------
@@ -188,27 +248,39 @@ class SqliteDatabase(Database):
 
     def _standing(self) -> Standing | None:
         with explained(self.path):
-            probe = sqlite3.connect(f"file:{_quoted(self.path)}?mode=rw", uri=True, timeout=_BUSY_S)
-            try:
-                found = probe.execute("select version_num from alembic_version").fetchone()
-                marks = dict(probe.execute("select name, value from meta"))
-            except sqlite3.OperationalError as error:
-                if "no such table" not in str(error):
-                    raise
-                return None
-            finally:
-                probe.close()
+            return self._insist(self._probed)
+
+    def _probed(self) -> Standing | None:
+        probe = sqlite3.connect(f"file:{_quoted(self.path)}?mode=rw", uri=True, timeout=_BUSY_S)
+        try:
+            found = probe.execute("select version_num from alembic_version").fetchone()
+            marks = dict(probe.execute("select name, value from meta"))
+        except sqlite3.OperationalError as error:
+            if "no such table" not in str(error):
+                raise
+            return None
+        finally:
+            probe.close()
         return Standing(schema=found[0] if found else "", marks=marks)
 
-    def connect(self) -> sqlite3.Connection:
+    def connect(self, busy_s: float = _READ_BUSY_S) -> sqlite3.Connection:
+        """``busy_s``: so long SQLite itself waits for a lock."""
         connection = sqlite3.connect(
             f"file:{_quoted(self.path)}?mode=rw",
             uri=True,
-            timeout=_BUSY_S,
+            timeout=busy_s,
             isolation_level=None,
             check_same_thread=False,
             cached_statements=512,
         )
+        try:
+            self._set_up(connection)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _set_up(self, connection: sqlite3.Connection) -> None:
         connection.execute("pragma journal_mode = wal")
         connection.execute("pragma synchronous = full")
         connection.execute(f"pragma wal_autocheckpoint = {CHECKPOINT_PAGES}")
@@ -216,7 +288,6 @@ class SqliteDatabase(Database):
         connection.execute("pragma temp_store = memory")
         # SQLite's own knows the letters of ASCII alone; PostgreSQL's knows them all.
         connection.create_function("lower", 1, _lower, deterministic=True)
-        return connection
 
     def close(self) -> None:
         # The last connection to go checkpoints, so it goes through the turnstile.
@@ -281,16 +352,18 @@ def _sentence(path: Path, error: BaseException | None) -> Exception:
         )
     if "readonly" in text or "unable to open" in text:
         return StoreUnusable(f"cannot write to the store {path}; check its owner, rights and folder")
-    if "locked" in text or "busy" in text:
-        return StoreAway(
-            f"{path} is locked by a program that does not take its turn; close other SQLite tools that have it open"
-        )
+    if _is_locked(error):
+        return locked(path)
     if "disk I/O" in text:
         return StoreAway(
             f"the disk that holds {path} does not answer ({text}); check the disk, its quotas and limits of file "
             f"sizes, then go on"
         )
     return error if isinstance(error, Exception) else StoreUnusable(f"{path}: {text}; run 'spinney init'")
+
+
+def _is_locked(error: BaseException | None) -> bool:
+    return isinstance(error, sqlite3.OperationalError) and ("locked" in str(error) or "busy" in str(error))
 
 
 def _no_room(path: Path) -> bool:

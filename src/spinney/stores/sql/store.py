@@ -80,12 +80,15 @@ RETRY_STEP = 50
 """Jobs that one transaction opens again, each perhaps with a tree above it."""
 
 
-def open_store(url: str, patience_s: float | None = None, cache_kib: int = CACHE_KIB) -> "SqlStore":
+def open_store(
+    url: str, patience_s: float | None = None, cache_kib: int = CACHE_KIB,
+    on_wait: Callable[[str], None] = lambda sentence: None,
+) -> "SqlStore":  # fmt: skip
     """The store of a URL: ``sqlite:///file`` (relative), ``sqlite:////file`` (absolute), or
     ``postgresql://user@host/database?schema=name``.
 
-    ``patience_s``: no transaction with a server takes longer, whatever becomes of it; None: as long as people wait.
-    (In a file nobody is waited for but those who take their turn, each for less than 50 ms.)
+    ``patience_s``: no transaction with a server takes longer, whatever becomes of it, and none waits longer for a file
+    that another program has locked; None: as long as people wait. ``on_wait`` hears what such a wait is for.
     ``cache_kib``: so much of a file each of its connections keeps in memory.
 
     Nothing is touched before the first use. Raises UsageError for other URLs.
@@ -101,7 +104,7 @@ def open_store(url: str, patience_s: float | None = None, cache_kib: int = CACHE
     file = database_file(url)
     if file is None:
         raise UsageError(f"cannot open the store {without_password(url)!r}; write it as sqlite:///path/to/file.db")
-    return SqlStore(SqliteDatabase(file, cache_kib))
+    return SqlStore(SqliteDatabase(file, cache_kib, patience_s, on_wait))
 
 
 class SqlStore:
@@ -407,7 +410,15 @@ class SqlStore:
         self, node_id: int, *, load: Load | None = None, trouble: str | None = None, now_us: int
     ) -> bool:
         with self._write(durable=False) as tx:
-            return nodes.beat(tx, node_id, now_us, load, trouble)
+            alive = nodes.beat(tx, node_id, now_us, load, trouble)
+        self.database.let_in()
+        return alive
+
+    def keep_out(self, node_id: int) -> bool:
+        if not self.database.keep_out():
+            return False
+        with self.database.look() as tx:
+            return tx.one("select 1 from nodes where id = ? and state <> 'left'", (node_id,)) is not None
 
     def update_node(self, node_id: int, *, state: str, now_us: int) -> None:
         with self._write() as tx:
