@@ -30,6 +30,9 @@ def test_a_killed_supervisor_takes_everything_with_it(house: House) -> None:
     # Then the guard ends everything and itself
     assert node.wait() == 1
     assert not house.living()
+    # And it says how it is started again
+    assert node.process.stderr is not None
+    assert f"Start it again: spinney node node_app:app --name oak --store {house.url} " in node.process.stderr.read()
 
 
 def test_a_killed_guard_takes_everything_with_it(house: House) -> None:
@@ -56,6 +59,7 @@ def test_a_node_that_was_declared_dead_stops_at_once(house: House) -> None:
     _, log = node.process.communicate(timeout=30)
     assert node.process.returncode == 1
     assert "declared this one dead" in log
+    assert log.splitlines()[-1].startswith("spinney: node oak has ended by itself, for the reason above; ")
     assert not house.living()
 
 

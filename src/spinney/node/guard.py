@@ -19,10 +19,12 @@ guard holds, kills everything and ends (``supervisor_main``).
 import json
 import logging
 import os
+import shlex
 import signal
 import sys
 import time
 
+from spinney.model.places import without_password
 from spinney.node import instance as instances
 from spinney.node.deadline import Deadline, boot_ns
 from spinney.node.executors import proctree
@@ -57,7 +59,10 @@ def guard(settings: NodeSettings) -> int:
         deadline = Deadline.make()
         supervisor = _start(settings, instance, lock_fd, deadline)
         try:
-            return _watch(supervisor, deadline)
+            code = _watch(supervisor, deadline)
+            if code and deadline.holds:  # it had joined, and has not left
+                _say_how_to_start(settings)
+            return code
         finally:
             _kill_all()
             if not deadline.holds:  # it has left, or never joined: nobody will ask about it
@@ -117,6 +122,15 @@ def _watch(supervisor: int, deadline: Deadline) -> int:
         if deadline.passed(boot_ns()):
             log.error("the supervisor has not renewed its lease in time; ending everything")
             return EXIT_LOST
+
+
+def _say_how_to_start(settings: NodeSettings) -> None:
+    words = ["spinney", "node", settings.app, "--name", settings.name, "--store", without_password(settings.store)]
+    print(  # noqa: T201 - the sentence for the terminal
+        f"spinney: node {settings.name} has ended by itself, for the reason above; what it ran goes back to its queue. "
+        f"Start it again: {shlex.join(words)} (with its other options), or let systemd do it: docs/spinney-node.service",
+        file=sys.stderr,
+    )
 
 
 def _reap(supervisor: int) -> int | None:
