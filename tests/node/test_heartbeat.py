@@ -3,7 +3,9 @@
 import logging
 import threading
 
-from spinney.model.errors import StoreUnusable
+import pytest
+
+from spinney.model.errors import StoreLocked, StoreUnusable
 from spinney.model.fleet import Load
 from spinney.node.deadline import Deadline, boot_ns
 from spinney.node.heartbeat import Heartbeat
@@ -58,6 +60,40 @@ def test_why_beats_fail_is_logged_now_and_then_and_not_each_time(caplog) -> None
         store.until(store.beats + 3)
     assert len(caplog.records) == 2
     assert deadline.holds
+
+
+class LockedFile(FullDisk):
+    """A store that another program has locked until there is room; others are kept out where they can be."""
+
+    def __init__(self, *, keeps_out: bool) -> None:
+        super().__init__()
+        self.keeps_out = keeps_out
+
+    def beat(self, node_id: int, *, load: Load | None, trouble: str | None, now_us: int) -> bool:
+        try:
+            return super().beat(node_id, load=load, trouble=trouble, now_us=now_us)
+        except StoreUnusable as error:
+            raise StoreLocked(str(error)) from error
+
+    def keep_out(self, node_id: int) -> bool:
+        return self.keeps_out
+
+
+@pytest.mark.parametrize("keeps_out", [True, False])
+def test_without_a_beat_a_node_goes_on_only_where_nobody_can_find_it_dead(keeps_out: bool) -> None:
+    store, deadline = LockedFile(keeps_out=keeps_out), Deadline.make()
+    heartbeat = Heartbeat(
+        lambda: store, 1, deadline=deadline, lease_period_s=3600.0, beat_s=0.001,
+        now_us=lambda: 0, on_dead=lambda why: None,
+    )  # fmt: skip
+    with heartbeat:
+        store.until(2)
+        assert heartbeat.held_up
+        assert deadline.holds == keeps_out
+        store.room.set()
+        store.until(store.beats + 3)
+        assert not heartbeat.held_up
+        assert deadline.holds
 
 
 def test_each_beat_tells_the_load_of_the_host_and_what_troubles_the_node() -> None:

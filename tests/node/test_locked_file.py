@@ -1,11 +1,23 @@
 """Another program has the file of the store locked for longer than a lease: nodes keep what they have."""
 
+import os
+import socket
 import sqlite3
+import subprocess
+import sys
+from dataclasses import replace
 from pathlib import Path
 
-from node_fixtures import House, house, lines, until
+import pytest
+from node_fixtures import House, house, lines, now_us, until
 
+from spinney.model.errors import StoreLocked
+from spinney.model.jobs import NodeInfo
 from spinney.model.states import State
+from spinney.node import instance
+from spinney.node.recovery import Here, instance_of, take_back
+from spinney.node.store_thread import StoreThread
+from spinney.stores.sql import open_store
 
 __all__ = ["house"]
 
@@ -13,16 +25,16 @@ __all__ = ["house"]
 def test_nodes_outlast_a_foreign_lock_with_what_they_run(house: House, tmp_path: Path) -> None:
     # Given two nodes of one file, each with a job at work
     logs = {name: tmp_path / f"{name}.log" for name in ("oak", "elm")}
-    nodes = [house.start(name=name, slots=1, log=log).joined() for name, log in logs.items()]
+    nodes = [house.start(name=name, slots=1, log=log, lease_period_s=4.0).joined() for name, log in logs.items()]
     go = house.file("go")
     jobs = house.submit("wait_for", *[{"file": str(go), "note_in": str(house.file("notes"))}] * 2)
     until(lambda: all(house.store.job(job).state == State.RUNNING for job in jobs), "both run")
 
-    # When somebody locks it for longer than a lease, so that each has said several times that it cannot beat
+    # When somebody locks it for longer than a lease: each says four times in a lease that it cannot beat
     foreign = sqlite3.connect(tmp_path / "spinney.db", isolation_level=None)
     foreign.execute("begin exclusive")
     for log in logs.values():
-        until(lambda log=log: sum("cannot beat, and it goes on" in line for line in lines(log)) > 3, "they say so")
+        until(lambda log=log: sum("cannot beat, and it goes on" in line for line in lines(log)) > 4, "they say so")
     go.touch()
     foreign.execute("rollback")
     foreign.close()
@@ -36,3 +48,35 @@ def test_nodes_outlast_a_foreign_lock_with_what_they_run(house: House, tmp_path:
         node.term()
         assert node.wait() == 0
     assert "declared dead" not in "".join(log.read_text() for log in logs.values())
+
+
+async def test_nothing_of_a_silent_node_is_killed_before_the_store_says_that_it_is_dead(
+    house: House, tmp_path: Path
+) -> None:
+    # Given a node that was silent for a lease, a process of it, and a foreign program that has the file locked
+    here = Here(host=socket.gethostname(), boot_id=instance.boot_id(), run_dir=house.run_dir)
+    node = NodeInfo(
+        id=0, name="oak", boot_id=here.boot_id, host=here.host, pid=os.getpid(), slots=1, state="active", beat=0,
+        started_us=1, seen_us=1, version="0", types=(),
+    )  # fmt: skip
+    node = replace(node, id=house.store.join(node, now_us=1))
+    environment = os.environ | {instance.MARK: str(instance_of(node))}
+    foreign = sqlite3.connect(tmp_path / "spinney.db", isolation_level=None)
+    foreign.execute("begin exclusive")
+    process = subprocess.Popen([sys.executable, "-c", "input()"], env=environment, stdin=subprocess.PIPE)  # noqa: ASYNC220
+    with process:
+        async with StoreThread("keeper", lambda: open_store(house.url, 0.1)) as db:
+            # When another takes its work back, then it is told to wait
+            with pytest.raises(StoreLocked):
+                await take_back(db, here, node, now_us)
+            # And when the node has beaten meanwhile, it is left alone
+            foreign.close()
+            assert house.store.beat(node.id, now_us=2)
+            assert await take_back(db, here, node, now_us) == []
+            assert process.poll() is None
+            assert house.store.beat(node.id, now_us=3)
+            # And when it has not, it is killed
+            (silent,) = house.store.nodes()
+            await take_back(db, here, silent, now_us)
+            assert process.wait(30) < 0
+            assert not house.store.beat(node.id, now_us=4)

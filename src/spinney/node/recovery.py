@@ -104,6 +104,8 @@ async def take_back(db: StoreThread, here: Here, node: NodeInfo, now_us: Callabl
         back = await db.call(lambda store: lapsed(store, node, now_us=now_us()))
         log.warning("took back what %s had, which was silent: id=%d jobs=%d", node.name, node.id, len(back))
         return list(back)
+    if node.state != "left" and not here.proven_gone(node) and not await _declare_dead(db, node, now_us):
+        return []
     running: Mapping[int, int] | None = None
     instance = instance_of(node)
     if here.local(node):
@@ -117,6 +119,14 @@ async def take_back(db: StoreThread, here: Here, node: NodeInfo, now_us: Callabl
     if here.local(node):
         await asyncio.to_thread(instances.clear, here.run_dir, instance)
     return list(jobs)
+
+
+async def _declare_dead(db: StoreThread, node: NodeInfo, now_us: Callable[[], int]) -> bool:
+    """Say that a silent node has left, before anything of it is killed; False when it has beaten again.
+
+    Where another program has the database locked, nodes go on without beats and let nobody write before they have
+    beaten (``Store.keep_out``). So this write fails then, or finds that the counter has moved."""
+    return await db.call(lambda store: store.update_node(node.id, state="left", beat=node.beat, now_us=now_us()))
 
 
 def _read_pages(folder: Path) -> Mapping[int, int] | None:

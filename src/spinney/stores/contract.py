@@ -351,8 +351,9 @@ class Store(Protocol):
         keep out, too. True: so it is, and nobody has declared the node dead until then; what it runs may go on.
         False: it has been, or the store cannot promise it (one with a server)."""
 
-    def update_node(self, node_id: int, *, state: str, now_us: int) -> None:
-        """Say that a node drains or has left. With that it keeps house no more."""
+    def update_node(self, node_id: int, *, state: str, beat: int | None = None, now_us: int) -> bool:
+        """Say that a node drains or has left. With that it keeps house no more. ``beat``: only if its counter still
+        stands there. False: nothing was changed, because it has left or the counter has moved."""
 
     def keep_house(self, node_id: int, *, dead: int | None = None, now_us: int) -> House:
         """Who keeps house: does what one node does for all (promotion of scheduled jobs, recovery, retention). The

@@ -63,12 +63,14 @@ def beat(tx: Tx, node_id: int, now_us: int, load: Load | None, trouble: str | No
     return tx.changed() == 1
 
 
-def update(tx: Tx, node_id: int, state: str, now_us: int) -> None:
+def update(tx: Tx, node_id: int, state: str, now_us: int, beat: int | None = None) -> bool:
     if state not in ("active", "draining", "left"):
         raise NodeRefused(f"a node is active, draining or left, not {state!r}")
     tx.run(
-        "update nodes set state = ?, seen_us = ? where id = ? and state <> 'left'", (state, now_us, node_id)
+        "update nodes set state = ?, seen_us = ? where id = ? and state <> 'left' and beat = coalesce(?, beat)",
+        (state, now_us, node_id, beat),
     )
+    return tx.changed() == 1
 
 
 def known(tx: Tx) -> list[NodeInfo]:

@@ -420,9 +420,9 @@ class SqlStore:
         with self.database.look() as tx:
             return tx.one("select 1 from nodes where id = ? and state <> 'left'", (node_id,)) is not None
 
-    def update_node(self, node_id: int, *, state: str, now_us: int) -> None:
+    def update_node(self, node_id: int, *, state: str, beat: int | None = None, now_us: int) -> bool:
         with self._write() as tx:
-            nodes.update(tx, node_id, state, now_us)
+            return nodes.update(tx, node_id, state, now_us, beat)
 
     def nodes(self) -> Sequence[NodeInfo]:
         with self.database.look() as tx:
