@@ -60,7 +60,7 @@ def _require_store(url: str) -> None:
         raise UsageError(f"{url!r} is no URL of a store; write it as sqlite:///{url}")
     if database_file(url) is None and not is_postgres(url):
         scheme, _, rest = without_password(url).partition("://")
-        meant = f"sqlite:///{rest or 'spinney.db'}" if scheme == "sqlite" else "sqlite:///spinney.db"
+        meant = f"sqlite:///{rest.strip('/') or 'spinney.db'}" if scheme == "sqlite" else "sqlite:///spinney.db"
         raise UsageError(
             f"{without_password(url)!r} is no URL of a store; write it as {meant} or "
             f"postgresql://user@host/database"

@@ -1,9 +1,17 @@
 """The descriptors 0 to 2 of a process, which a shell may hand over closed (``spinney list >&-``)."""
 
+import io
 import os
 import sys
 
 _STREAMS = (("stdin", "r"), ("stdout", "w"), ("stderr", "w"))
+
+
+def escape_unencodable() -> None:
+    """Let stdout write what its encoding lacks (``LC_ALL=POSIX``, ``PYTHONIOENCODING=latin-1``) as escapes, as stderr
+    does, instead of raising UnicodeEncodeError in the middle of a table."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
 
 
 def ensure_open() -> None:

@@ -3,6 +3,8 @@
 import json
 import os
 import sqlite3
+import subprocess
+import sys
 from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 
@@ -51,6 +53,7 @@ from .shell import Shell
           for at in ("1969-12-31T00:00+00:00", "9999-12-31T23:59+00:00", "0001-01-01T00:00+01:00")],
         *[(["submit", "double", "-p", "n=1", "--at", at], "--at") for at in ("0001-01-01", "9999-13-01")],
         (["list", "--store", "sqlite:///:memory:"], "must be a file"),
+        (["list", "--store", "sqlite:///"], "write it as sqlite:///spinney.db or"),
         (["submit", "double", "-p", "n=1", "--key", "a\nb"], "cannot be a key"),
         (["submit", "double", "--json", "gone.json"], "cannot read gone.json"),
         (["submit", "double", "--json", "jobs.py"], "jobs.py is no JSON"),
@@ -169,6 +172,29 @@ def test_a_command_says_who_has_the_store_locked_and_gives_up_in_the_end(
     assert "end its transaction there, or close that program, then do it again" in given_up
     assert shell.ok("list", "--json") == ""
     foreign.close()
+
+
+def test_a_current_folder_that_was_removed_is_named(bare: Shell) -> None:
+    gone = bare.folder / "gone"
+    gone.mkdir()
+    code = f"import os, sys; os.chdir({str(gone)!r}); os.rmdir({str(gone)!r}); " \
+        "from spinney.cli import main; sys.exit(main.run(['list']))"
+
+    done = subprocess.run([sys.executable, "-c", code], env=bare.environment(), capture_output=True, text=True)
+
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("spinney: the current folder is not there any more; change to one that is (cd)")
+
+
+def test_what_the_encoding_of_the_output_lacks_is_escaped(shell: Shell) -> None:
+    shell.ok("submit", "double", "-p", "n=1", "-p", "name=Grün 🌳")
+    done = subprocess.run(
+        [sys.executable, "-m", "spinney", "show", "1"], cwd=shell.folder, capture_output=True,
+        env=shell.environment(PYTHONIOENCODING="latin-1"),
+    )  # fmt: skip
+
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert "Grün \\U0001f333".encode("latin-1") in done.stdout
 
 
 def test_another_programs_database_is_left_alone(bare: Shell) -> None:

@@ -8,7 +8,7 @@ import os
 import sys
 
 from spinney.cli.interrupts import INTERRUPTED, interrupts
-from spinney.standard_streams import ensure_open
+from spinney.standard_streams import ensure_open, escape_unencodable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ def main(args: "list[str] | None" = None) -> "NoReturn":
     """Run a command, or answer a shell that asks; exit with its code."""
     interrupts.take_over()
     ensure_open()
+    escape_unencodable()
     from spinney.cli import shells, tab
 
     asked = os.environ.get(shells.VARIABLE)

@@ -16,7 +16,7 @@ import typer
 
 from spinney.cli import completing
 from spinney.cli.arguments import SlotsOption, StoreOption
-from spinney.cli.session import hand, opened, where
+from spinney.cli.session import current_folder, hand, opened, where
 from spinney.cli.setup import make_store
 from spinney.config import Settings, table
 from spinney.model.errors import SpinneyError, UsageError
@@ -96,8 +96,8 @@ def _settings(host: str | None, port: int | None, socket: str | None) -> "Server
         raise UsageError(f"a server needs more packages ({error}); install them: pip install spinney[server]") from None
 
     given = {"host": host, "port": port, "socket": socket}
-    said = dict(table(TABLE, Path.cwd())) | {key: value for key, value in given.items() if value is not None}
-    return read(said, Path.cwd())
+    said = dict(table(TABLE, current_folder())) | {key: value for key, value in given.items() if value is not None}
+    return read(said, current_folder())
 
 
 Listening = tuple["FastAPI", list[socket.socket], "ServerSettings", list[str]]

@@ -23,7 +23,15 @@ if TYPE_CHECKING:
 
 def where(store: str | None, folders: str | None = None) -> Settings:
     """What is in force here: the option, the environment, ``spinney.toml``, the default."""
-    return settings(store, folders, environment=os.environ, directory=Path.cwd())
+    return settings(store, folders, environment=os.environ, directory=current_folder())
+
+
+def current_folder() -> Path:
+    """Raises UsageError where somebody has removed it."""
+    try:
+        return Path.cwd()
+    except FileNotFoundError:
+        raise UsageError("the current folder is not there any more; change to one that is (cd) and try again") from None
 
 
 @contextmanager
