@@ -62,8 +62,9 @@ from .shell import Shell
         (["node", "jobs.py"], "module:attribute"),
         *[([command, "jobs:app", "--slots", n], "Invalid value for '--slots'") for command in ("node", "up")
           for n in ("0", "-1", "10001", "9" * 30)],
-        *[(["node", "jobs:app", "--lease", lease], "lease_period_s is") for lease in ("nan", "1", "1e300")],
-        *[(["node", "jobs:app", "--drain", limit], "drain_limit_s is") for limit in ("-1", "inf", "1e300")],
+        *[(["node", "jobs:app", "--lease", lease], "lease_period_s is") for lease in ("1", "1e300")],
+        *[(["node", "jobs:app", "--drain", limit], "--drain") for limit in ("-1", "inf", "nan")],
+        (["node", "jobs:app", "--drain", "1e300"], "drain_limit_s is"),
         *[(["slots", "n1", n], "1 to 10,000") for n in ("0", "10001", "9" * 30)],
         (["audit", "list", "--after", str(2**70)], "--after"),
         (["webhook", "deliveries", "w", "--after", str(2**70)], "--after"),

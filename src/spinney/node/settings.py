@@ -169,8 +169,6 @@ _AT_LEAST_ONE = (
 )  # fmt: skip
 _BY_STORE = {"lookahead_jobs": (400, 800), "batch_records": (600, 1_000)}
 """In a file, smaller exchanges let others write sooner; with a server each costs round trips (docs/benchmarks.md)."""
-LEASE_MAX_S = 86_400.0
-"""A day, as for parties over the API: for so long nobody would take over what a node left that died."""
 _POSITIVE = ("lease_period_s", "beat_s", "poll_s", "tick_s", "lookahead_s", "retention_s", "idle_end_s")
 _YEAR_S = 366 * 86_400.0
-_AT_MOST = dict.fromkeys((*_POSITIVE, "drain_limit_s"), _YEAR_S) | {"slots": SLOTS_MAX, "lease_period_s": LEASE_MAX_S}
+_AT_MOST = dict.fromkeys((*_POSITIVE, "drain_limit_s"), _YEAR_S) | {"slots": SLOTS_MAX}
