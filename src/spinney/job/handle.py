@@ -235,6 +235,9 @@ class Job:
         and not declared (``app.lock``); one that an operator has set wins. Whoever waits for a lock gets it before
         those that come later, however little they want.
 
+        Jobs that keep locks and wait for each other's are found: the youngest fails, or starts again, as its type says
+        (``on_deadlock``).
+
         Raises UsageError when more is wanted than there is and nobody else has any.
         """
         if until not in ("attempt", "job"):

@@ -52,6 +52,8 @@ class WholeOptions(TypedDict, total=False):
     """Below a job of this type one runs at a time, in order."""
     on_lost: str
     """``requeue`` or ``orphan``: whether it may silently run again when its node died."""
+    on_deadlock: str
+    """``fail`` or ``restart``: what becomes of the youngest of jobs that wait for each other's locks."""
     poison_after: int
     breaker: int | None
     """So many jobs that fail in a row at one stage with one cause hold the type; None (the default): never."""

@@ -143,6 +143,10 @@ class TypeSpec:
     """Under a root of this type one job runs at a time, in lineage order."""
     on_lost: str = "requeue"
     """``requeue`` or ``orphan``: whether a silent second run is allowed when a node died."""
+    on_deadlock: str = "fail"
+    """``fail`` or ``restart``: what becomes of the youngest of several jobs that keep locks and wait for each other's
+    for ever. ``restart``: it lets go of all that it keeps, and the stages from the one on that took the first of these
+    locks run again, though they have passed."""
     poison_after: int = 3
     """So many deaths of a worker or node under one job fail it as poison."""
     breaker: int | None = None
@@ -178,6 +182,8 @@ class TypeSpec:
             raise UsageError(f"job type {self.name!r}: children must be 'completed' or 'settled'")
         if self.on_lost not in ("requeue", "orphan"):
             raise UsageError(f"job type {self.name!r}: on_lost must be 'requeue' or 'orphan'")
+        if self.on_deadlock not in ("fail", "restart"):
+            raise UsageError(f"job type {self.name!r}: on_deadlock must be 'fail' or 'restart'")
         if self.priority is not None and (type(self.priority) is not int or self.priority not in PRIORITIES):
             raise UsageError(f"job type {self.name!r}: priority must lie within 0 (first) to 99")
 

@@ -21,7 +21,7 @@ among writers · ``registry`` types, queues, lanes as the current transaction se
 puts a job where it belongs now · ``submitting`` new jobs · ``claiming`` leases · ``recording`` what
 became of attempts · ``settling`` the consequences for others · ``operating`` verbs of people ·
 ``failing`` failures by cause · ``breaking`` the circuit breaker · ``locks`` who may have one, ``lock_line`` who waits,
-``capacities`` how much there is, ``unlocking`` all that seen from outside ·
+``capacities`` how much there is, ``unlocking`` all that seen from outside, ``deadlocks`` rings of jobs that wait ·
 ``auditing`` who did what · ``recurring`` schedules · ``watching`` what webhooks are told,
 ``webhooks`` what came of it · ``attempts`` what a running attempt may ask, ``bearing`` the jobs that it makes ·
 ``flat`` new jobs by one statement ·

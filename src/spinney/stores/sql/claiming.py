@@ -420,6 +420,7 @@ class Claim:
                 self.tx, row, State.WAITING, now_us=self.now_us, waits_for=f"lock:{taken}",
                 reason=f"for the lock {taken}",
             )  # fmt: skip
+            self.consequences.began_to_wait(row.id)
         return False
 
 

@@ -19,6 +19,7 @@ from spinney.stores.sql.registry import Registry
 from spinney.stores.sql.regrowing import Regrowth
 from spinney.stores.sql.rows import Row
 from spinney.stores.sql.settling import Consequences
+from spinney.stores.sql.superseding import supersede
 
 REOPENABLE = frozenset({State.FAILED, State.ORPHANED, State.CANCELLED})
 
@@ -135,14 +136,14 @@ class Operation:
                 raise Refused(
                     f"stage {due!r} of job {row.id} has not passed, so it cannot go on from {stage!r}"
                 )
-            self._supersede(row, behind)
+            supersede(self.tx, row.id, behind)
         self._open(row)
 
     def rerun(self, job_id: int, stage: str | None) -> None:
         row = self._settled(job_id, SETTLED - {State.DELETED})
         spec = self._spec(row)
         first = self._stage(row, stage) if stage else spec.stages[0].name
-        self._supersede(row, stages_from(spec, first))
+        supersede(self.tx, row.id, stages_from(spec, first))
         self._open(row)
 
     def _settled(self, job_id: int, allowed: frozenset[State]) -> Row:
@@ -187,26 +188,6 @@ class Operation:
             (row.id, after, *([] if cancelled_too else [State.CANCELLED]), limit),
         )
         return [c for (c,) in found]
-
-    def _supersede(self, row: Row, stages: list[str]) -> None:
-        """These stages count as not passed; the children they bore count no longer, unless spawned again
-        by their key."""
-        for stage in stages:
-            self.tx.run("update attempts set superseded = 1 where job_id = ? and stage = ?", (row.id, stage))
-            self.tx.run(
-                "update jobs set superseded = 1 where parent_id = ? and birth_stage = ? and superseded is null",
-                (row.id, stage),
-            )
-        # A finish of an earlier stage passed these, too; of it there stays that its own stage has passed.
-        self.tx.run(
-            "update attempts set superseded = 0 where job_id = ? and outcome = 'finish' and superseded is null",
-            (row.id,),
-        )
-        self.tx.run(
-            "delete from children_left where parent_id = ?1 and bad = 1 and child_id in "
-            "(select id from jobs where parent_id = ?1 and superseded = 1)",
-            (row.id,),
-        )
 
     def _open(self, row: Row) -> None:
         """Settled to open: the job, what is above it, what needed it."""

@@ -430,6 +430,7 @@ class Recorder:
                 tx, row, State.WAITING, now_us=now, waits_for=f"lock:{lock}",
                 reason=f"for the lock {lock}", wanted=record.wanted, leased=True,
             )  # fmt: skip
+            c.began_to_wait(row.id)
             # Since it was refused, the lock may have come free, or some of it.
             wide = record.wanted is not None or self.registry.capacities.in_force(lock) > 1
             if wide or tx.value("select 1 from locks where name = ?", (lock,)) is None:

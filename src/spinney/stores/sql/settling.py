@@ -10,7 +10,7 @@ import logging
 from spinney.model.errors import NoSuchJob
 from spinney.model.progress import next_stage
 from spinney.model.states import State
-from spinney.stores.sql import locks, placing, rows
+from spinney.stores.sql import deadlocks, locks, placing, rows
 from spinney.stores.sql.database import Tx
 from spinney.stores.sql.registry import Registry
 from spinney.stores.sql.rows import Row
@@ -34,6 +34,7 @@ class Consequences:
         self._needers: dict[int, None] = {}
         self._locks: dict[str, None] = {}
         self._lines: dict[int, None] = {}
+        self._waiters: dict[int, None] = {}
         self.left_locks = False
         """A lock has room, and somebody who waits for it has not been looked at yet."""
 
@@ -183,10 +184,16 @@ class Consequences:
     def wait_for_children(self, row: Row, *, leased: bool) -> None:
         """Its stage has passed and bore children: it goes on when the last of them has settled."""
         self._stand_aside(row, "children", "for its subjobs", leased)
+        if self.tx.value("select 1 from locks where job_id = ? limit 1", (row.id,)) is not None:
+            self.began_to_wait(row.id)
+
+    def began_to_wait(self, job_id: int) -> None:
+        """The job waits for a lock, or keeps one while it waits for its subjobs: look whether that closes a ring."""
+        self._waiters[job_id] = None
 
     def drain(self) -> None:
         """Work off everything, until nothing moves any more."""
-        while self._parents or self._needers or self._locks or self._lines:
+        while self._parents or self._needers or self._locks or self._lines or self._waiters:
             while self._parents:
                 self._go_on(self._parents.popitem()[0])
             while self._needers:
@@ -195,6 +202,8 @@ class Consequences:
                 self._lock_freed(self._locks.popitem()[0])
             while self._lines:
                 self._advance(self._lines.popitem()[0])
+            if self._waiters:  # when all others stand where they belong
+                deadlocks.break_rings(self, self._waiters.popitem()[0])
 
     # --- parents --------------------------------------------------------------------------
 

@@ -7,7 +7,7 @@ from typing import Any
 from spinney.model import durations
 from spinney.model.holds import Hold
 from spinney.model.operators import Explanation
-from spinney.stores.sql import covering, lock_line, locks, rows
+from spinney.stores.sql import covering, deadlocks, lock_line, locks, rows
 from spinney.stores.sql.database import Tx
 from spinney.stores.sql.registry import Registry
 from spinney.stores.sql.rows import Row
@@ -77,6 +77,9 @@ class Case:
         owners = self.tx.all("select job_id, fence from locks where name = ? order by job_id limit 2", (name,))
         if not owners:
             return self._say("lock", f"the lock {name!r} came free and it is about to go on", lock=name)
+        ring = deadlocks.find(self.tx, self.registry, self.row.id)
+        if ring is not None:
+            return self._in_ring(ring)
         owner, fence = owners[0]
         amount, given = self.tx.one(
             "select coalesce(wants_amount, 1), wants_capacity from parked where job_id = ?", (self.row.id,)
@@ -88,6 +91,13 @@ class Case:
         return self._say(
             "lock", f"job {owner} {how} the lock {name!r}", command=f"spinney unlock {shlex.quote(name)}",
             lock=name, owner=owner,
+        )  # fmt: skip
+
+    def _in_ring(self, ring: deadlocks.Ring) -> Explanation:
+        youngest = max(link.job_id for link in ring)
+        return self._say(
+            "deadlock", f"jobs wait for each other, and none of them can go on: {deadlocks.sentence(ring)}",
+            command=f"spinney cancel {youngest}", ring=sorted(link.job_id for link in ring),
         )  # fmt: skip
 
     def _for_some(self, name: str, amount: int, room: locks.Look, owner: int) -> Explanation:

@@ -1,0 +1,334 @@
+"""Rings of jobs that wait for each other through locks which they keep until they settle.
+
+A job closes a ring when it begins to wait. So whoever parks a job that waits for a lock (a claim, the record of an
+attempt), or a job that begins to wait for its subjobs, says so to ``Consequences.began_to_wait``, and the same
+transaction looks for a ring and breaks it. One statement tells the usual case apart: nobody who keeps the lock waits
+itself. Only beyond that the waits are followed, a statement a kind of wait for all jobs that are equally far away.
+
+**Who is told.** The youngest (highest number) of those whose locks the others want, or where that one waits for
+subjobs, for jobs that it needs or for its turn in a serial tree: the job at which this path meets a lock. The older
+ones go on, so that every ring ends with progress.
+
+**What becomes of it** is said by its type (``TypeSpec.on_deadlock``). It fails with the ring as its reason; or it lets
+go of all that it keeps and starts again with the stage that took the first of these locks. Starting again is of no
+use to a job that keeps nothing the others want, so that one fails in any case.
+
+A ring that closes without anybody beginning to wait (a capacity is lowered, a need is opened again) stands until
+somebody acts; ``explain`` names it.
+"""
+
+import logging
+import uuid
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from enum import StrEnum
+from typing import TYPE_CHECKING, NamedTuple
+
+import orjson
+
+from spinney.model import locking
+from spinney.model.errors import BadParameters
+from spinney.model.failures import Cause, fingerprint, plain
+from spinney.model.lineage import ancestors
+from spinney.model.operators import Author
+from spinney.model.progress import next_stage
+from spinney.model.states import State
+from spinney.model.types import TypeSpec
+from spinney.stores.sql import failing, rows
+from spinney.stores.sql.auditing import note
+from spinney.stores.sql.database import Tx
+from spinney.stores.sql.registry import Registry
+from spinney.stores.sql.rows import Row
+from spinney.stores.sql.superseding import supersede
+
+if TYPE_CHECKING:
+    from spinney.stores.sql.settling import Consequences
+
+log = logging.getLogger(__name__)
+
+AUTHOR = "spinney"
+VERB = "deadlock"
+"""Of the audit's entry."""
+FOLLOWED = 1_000
+"""So many waiting jobs are followed; in a thicket beyond that no ring is looked for."""
+BROKEN_AT_ONCE = 20
+"""So many rings that one job has closed are broken in its transaction."""
+NAMED = 20
+"""So many jobs of a ring are named in a sentence."""
+
+
+class Edge(StrEnum):
+    """Why a job waits for another."""
+
+    KEEPER = "keeper"
+    """That one keeps the lock."""
+    LINE = "line"
+    """That one comes before it in the line for the lock."""
+    CHILD = "child"
+    NEED = "need"
+    SERIAL = "serial"
+
+
+class Link(NamedTuple):
+    """One side of a ring."""
+
+    job_id: int
+    edge: Edge
+    other_id: int
+    lock: str = ""
+
+    def __str__(self) -> str:
+        why = {
+            Edge.KEEPER: f"the lock {self.lock!r}, which job {self.other_id} keeps",
+            Edge.LINE: f"the lock {self.lock!r} behind job {self.other_id}",
+            Edge.CHILD: f"its subjob {self.other_id}",
+            Edge.NEED: f"job {self.other_id}, which it needs",
+            Edge.SERIAL: f"job {self.other_id}, which comes before it in their serial tree",
+        }
+        return f"job {self.job_id} waits for {why[self.edge]}"
+
+
+Ring = Sequence[Link]
+
+
+def sentence(ring: Ring) -> str:
+    """The ring in words, from its lowest number on."""
+    first = min(range(len(ring)), key=lambda i: ring[i].job_id)
+    turned = [*ring[first:], *ring[:first]]
+    more = [f"and {len(turned) - NAMED:,} more wait likewise"] if len(turned) > NAMED else []
+    return "; ".join([*map(str, turned[:NAMED]), *more])
+
+
+# --- finding ----------------------------------------------------------------------------------
+
+
+def find(tx: Tx, registry: Registry, job_id: int) -> Ring | None:
+    """A ring that keeps this job from ever going on; None: it is in none, and behind none."""
+    return _Search(tx, registry).ring(job_id)
+
+
+class _Wait(NamedTuple):
+    """What a waiting job waits for: jobs that wait themselves. Whoever does not wait is no obstacle for ever."""
+
+    job_id: int
+    links: list[Link]
+    amounts: dict[int, int]
+    """By keeper, how much of the lock it keeps."""
+    room: int
+    """How much of the lock may be kept by others for this job to get what it wants."""
+
+
+class _Search:
+    """The waits of one job, of those that it waits for, and so on."""
+
+    def __init__(self, tx: Tx, registry: Registry) -> None:
+        self.tx, self.registry = tx, registry
+        self.waits: dict[int, _Wait] = {}
+
+    def ring(self, job_id: int) -> Ring | None:
+        todo, met = {job_id}, {job_id}
+        while todo:
+            self._follow(todo)
+            new = {link.other_id for waiter in todo & self.waits.keys() for link in self.waits[waiter].links}
+            todo = new - met
+            met |= new
+            if len(met) > FOLLOWED:
+                log.warning("job %d waits for more than %d jobs that wait; no ring was looked for", job_id, FOLLOWED)
+                return None
+        stuck = self._stuck()
+        return self._walk(job_id, stuck) if job_id in stuck else None
+
+    def _stuck(self) -> set[int]:
+        """Those that cannot go on whatever the others do: what is left when all are gone that can, one by one."""
+        stuck = set(self.waits)
+        moved = True
+        while moved:
+            able = {job_id for job_id in stuck if not self._kept_from(self.waits[job_id], stuck)}
+            stuck -= able
+            moved = bool(able)
+        return stuck
+
+    @staticmethod
+    def _kept_from(wait: _Wait, stuck: set[int]) -> list[Link]:
+        """The links by which those keep it waiting."""
+        links = [link for link in wait.links if link.other_id in stuck]
+        kept = sum(wait.amounts[link.other_id] for link in links if link.edge is Edge.KEEPER)
+        return [link for link in links if link.edge is not Edge.KEEPER or kept > wait.room]
+
+    def _walk(self, job_id: int, stuck: set[int]) -> Ring:
+        """From stuck job to stuck job, until one comes again."""
+        path: dict[int, Link] = {}
+        while job_id not in path:
+            path[job_id] = self._kept_from(self.waits[job_id], stuck)[0]
+            job_id = path[job_id].other_id
+        links = list(path.values())
+        return links[list(path).index(job_id) :]
+
+    # --- one step further -------------------------------------------------------------------
+
+    def _follow(self, job_ids: Iterable[int]) -> None:
+        waiting: dict[str, list[_Waiter]] = defaultdict(list)
+        for row in self.tx.all(_WAITERS, (_listed(job_ids),)):
+            waiter = _Waiter(*row)
+            waiting[waiter.waits_for.partition(":")[0]].append(waiter)
+        self._for_locks(waiting["lock"])
+        self._for_jobs(Edge.CHILD, _CHILDREN, waiting["children"])
+        self._for_jobs(Edge.NEED, _NEEDS, waiting["needs"])
+        self._for_jobs(Edge.SERIAL, _FIRST_IN_LINE, waiting["serial"])
+
+    def _for_jobs(self, edge: Edge, sql: str, waiters: Sequence["_Waiter"]) -> None:
+        if not waiters:
+            return
+        links: dict[int, list[Link]] = defaultdict(list)
+        for job_id, other_id in self.tx.all(sql, (_listed(w.job_id for w in waiters), FOLLOWED + 1)):
+            links[job_id].append(Link(job_id, edge, other_id))
+        for job_id, those in links.items():
+            self.waits[job_id] = _Wait(job_id, those, {}, 0)
+
+    def _for_locks(self, waiters: Sequence["_Waiter"]) -> None:
+        if not waiters:
+            return
+        keepers: dict[str, dict[int, int]] = defaultdict(dict)
+        names = orjson.dumps(sorted({w.lock for w in waiters})).decode()
+        for name, job_id, amount in self.tx.all(_KEEPERS, (names, FOLLOWED + 1)):
+            keepers[name][job_id] = amount
+        for waiter in waiters:
+            # What the job has itself, and what an ancestor keeps for it, is no obstacle (``locks.look``).
+            own = {waiter.job_id, *ancestors(waiter.lineage)}
+            amounts = {job_id: n for job_id, n in keepers[waiter.lock].items() if job_id not in own}
+            capacity = self.registry.capacities.in_force(waiter.lock, waiter.capacity)
+            links = [Link(waiter.job_id, Edge.KEEPER, job_id, waiter.lock) for job_id in amounts]
+            if (waiter.amount, capacity) != (1, 1):
+                links += self._before(waiter, own)
+            if links:
+                self.waits[waiter.job_id] = _Wait(waiter.job_id, links, amounts, max(0, capacity - waiter.amount))
+
+    def _before(self, waiter: "_Waiter", own: set[int]) -> list[Link]:
+        """Those that get a wide lock before it. A lock of 1 needs no such look: whoever is before it in the line waits
+        for the same job that it waits for."""
+        if self.tx.value(_SHARED, (waiter.lock, _listed(own), waiter.job_id)) is not None:
+            return []
+        before = self.tx.all(_BEFORE, (waiter.waits_for, waiter.priority, waiter.job_id, FOLLOWED + 1))
+        return [Link(waiter.job_id, Edge.LINE, job_id, waiter.lock) for (job_id,) in before]
+
+
+class _Waiter(NamedTuple):
+    """A row of ``parked``."""
+
+    job_id: int
+    waits_for: str
+    amount: int
+    capacity: int | None
+    priority: int
+    lineage: str
+
+    @property
+    def lock(self) -> str:
+        return self.waits_for.partition(":")[2]
+
+
+def _listed(ids: Iterable[int]) -> str:
+    return orjson.dumps(list(ids)).decode()
+
+
+_WAITS = "join parked p on p.job_id = {} and p.state = 'waiting'"
+_WAITERS = (
+    "select p.job_id, p.waits_for, coalesce(p.wants_amount, 1), p.wants_capacity, p.priority, jobs.lineage "
+    "from json_each(?) j join parked p on p.job_id = j.value join jobs on jobs.id = p.job_id "
+    "where p.state = 'waiting' and p.waits_for is not null"
+)
+_KEEPERS = (
+    "select l.name, l.job_id, l.amount from json_each(?) /* text */ j join locks l on l.name = j.value "
+    f"{_WAITS.format('l.job_id')} where l.fence is null limit ?"
+)
+_SHARED = (
+    "select 1 from locks where name = ? and job_id in (select j.value from json_each(?) j) "
+    "and (job_id = ? or fence is null) limit 1"
+)
+_BEFORE = (
+    "select p.job_id from parked p where p.waits_for = ? and p.waits_for like 'lock:%' "
+    "and (p.priority, p.job_id) < (?, ?) order by p.priority, p.job_id limit ?"
+)
+_CHILDREN = (
+    "select c.parent_id, c.child_id from json_each(?) j join children_left c on c.parent_id = j.value and c.bad = 0 "
+    f"{_WAITS.format('c.child_id')} limit ?"
+)
+_NEEDS = (
+    "select n.job_id, n.need_id from json_each(?) j join needs n on n.job_id = j.value "
+    f"{_WAITS.format('n.need_id')} limit ?"
+)
+_FIRST_IN_LINE = (
+    "select jobs.id, s.job_id from json_each(?) j join jobs on jobs.id = j.value "
+    "join serial_line s on s.root_id = jobs.root_id and s.lineage < jobs.lineage "
+    f"{_WAITS.format('s.job_id')} where not exists (select 1 from serial_line e where e.root_id = s.root_id "
+    "and e.lineage < s.lineage) limit ?"
+)
+
+
+# --- breaking ---------------------------------------------------------------------------------
+
+
+def break_rings(consequences: "Consequences", job_id: int) -> None:
+    """Break the rings that this job has closed by beginning to wait. The caller drains."""
+    for _ in range(BROKEN_AT_ONCE):
+        ring = find(consequences.tx, consequences.registry, job_id)
+        if ring is None or not _break(consequences, ring):
+            return
+
+
+def _break(consequences: "Consequences", ring: Ring) -> bool:
+    """Whether it was a ring of locks, which can be broken."""
+    keepers = {link.other_id for link in ring if link.edge is Edge.KEEPER}
+    if not keepers:
+        return False
+    youngest = max(keepers)
+    start = next(i for i, link in enumerate(ring) if link.job_id == youngest)
+    told = next(link.job_id for link in (*ring[start:], *ring[:start]) if link.edge in (Edge.KEEPER, Edge.LINE))
+    tx, registry, now_us = consequences.tx, consequences.registry, consequences.now_us
+    row, why = rows.find(tx, told), f"a deadlock: {sentence(ring)}"
+    spec = registry.types.get(row.type)
+    restarts = spec is not None and spec.on_deadlock == "restart" and told == youngest
+    what = {"job": told, "ring": sorted(link.job_id for link in ring), "then": "restart" if restarts else "fail"}
+    note(tx, now_us, Author(by=AUTHOR, call=uuid.uuid4().hex, reason=why), VERB, what, 1)
+    if restarts and spec is not None:
+        log.warning("job %d lets go of its locks and starts again, because of %s", told, why)
+        _restart(consequences, row, spec)
+    else:
+        log.warning("job %d fails because of %s", told, why)
+        _fail(consequences, row, why)
+    return True
+
+
+def _fail(consequences: "Consequences", row: Row, why: str) -> None:
+    stage = row.stage or ""
+    message = plain(why)
+    mark = fingerprint(row.type, stage, VERB, message)
+    cause = Cause(fingerprint=mark, type=row.type, stage=stage, exception=VERB, message=message)
+    failing.remember(consequences.tx, [cause], consequences.now_us)
+    consequences.settle(row, State.FAILED, reason=why, fingerprint=mark)
+
+
+def _restart(consequences: "Consequences", row: Row, spec: TypeSpec) -> None:
+    """Let go of everything, and start again with the stage that took the first of it."""
+    tx, stages = consequences.tx, [stage.name for stage in spec.stages]
+    now = stages.index(row.stage) if row.stage in stages else len(stages)
+    supersede(tx, row.id, stages[min(_first_taken(tx, row, spec), now) : now])
+    stage = next_stage(spec, rows.passed_stages(tx, row.id, stages))
+    tx.run("update jobs set stage = ?, attempts = 0, interruptions = 0 where id = ?", (stage, row.id))
+    consequences.free_locks(row.id, None)
+    consequences.place(rows.find(tx, row.id))
+
+
+def _first_taken(tx: Tx, row: Row, spec: TypeSpec) -> int:
+    """Where the first of the locks that it keeps was taken. One that no stage declares was asked for by any: by the
+    first, for all that is known."""
+    params = orjson.loads(tx.value("select params from jobs where id = ?", (row.id,)))
+    declared: dict[str, int] = {}
+    for number, stage in enumerate(spec.stages):
+        for lock in stage.locks:
+            try:
+                declared.setdefault(locking.render(lock.template, params), number)
+            except BadParameters:
+                continue  # the claim of that stage says so
+    kept = tx.all("select name from locks where job_id = ? and fence is null", (row.id,))
+    return min((declared.get(name, 0) for (name,) in kept), default=len(spec.stages))

@@ -1,0 +1,267 @@
+"""Jobs that keep locks until they have settled and wait in a ring: the ring is found when it closes, and broken."""
+
+import json
+import random
+
+import pytest
+
+from spinney.model.jobs import Lease
+from spinney.model.operators import Author
+from spinney.model.outcomes import Outcome
+from spinney.model.states import State
+from spinney.model.types import TypeSpec
+
+from .words import Site, kind, locked, stage
+
+ANN = Author(by="ann", call="c1", reason="")
+
+
+def keeper(name: str = "keeper", *, then: str = "{second}", **policy: str) -> TypeSpec:
+    """A type whose jobs keep one lock from their first stage on, and want another for their third."""
+    return kind(
+        name, stage("take", locks=locked("{first}", until="job")), "between", stage("want", locks=locked(then)),
+        **policy,
+    )  # fmt: skip
+
+
+def keepers(site: Site, *pairs: tuple[str, str], of: str = "keeper") -> list[int]:
+    """Jobs that keep their first lock and are about to want their second."""
+    ids = site.submit(of, *({"first": first, "second": second} for first, second in pairs))
+    for _ in range(2):
+        site.pass_(*site.claim())
+    return ids
+
+
+def asks(site: Site, lease: Lease, name: str, amount: int = 1, until: str = "job") -> bool:
+    return site.store.take_lock(lease.job_id, lease.fence, name, until, amount=amount, now_us=site.now)
+
+
+def waits(site: Site, lease: Lease, name: str, amount: int = 1) -> None:
+    """The stage asks for a lock, is refused, and ends as ``job.lock`` ends it."""
+    assert not asks(site, lease, name, amount)
+    site.record(lease, Outcome.LOCKED, lock=name, wanted=(amount, None))
+
+
+def running(site: Site, of: str = "one", n: int = 1) -> list[Lease]:
+    ids = site.submit(of, n=n)
+    found = site.claim_by_job()
+    site.start(*found.values())
+    return [found[job_id] for job_id in ids]
+
+
+def reason(site: Site, job_id: int) -> str:
+    return site.store.explaining.explain(job_id, now_us=site.now).sentence
+
+
+@pytest.mark.parametrize("n", [2, 3, 5])
+def test_the_younger_of_a_ring_fails_and_is_told_which_ring(site: Site, n: int) -> None:
+    site.knows(keeper())
+    names = [f"lock-{i}" for i in range(n)]
+    ids = keepers(site, *zip(names, [*names[1:], names[0]], strict=True))
+
+    site.claim()  # all of them meet a lock that another keeps
+
+    assert site.state(ids[-1]) is State.FAILED
+    for job_id, name in zip(ids, [*names[1:], names[0]], strict=True):
+        assert f"job {job_id} waits for the lock '{name}'" in reason(site, ids[-1])
+    site.drain()
+    assert site.states(ids) == [State.COMPLETED] * (n - 1) + [State.FAILED]
+    ((entry, _),) = site.store.audit.entries()
+    assert (entry.by, entry.verb, json.loads(entry.what)["job"]) == ("spinney", "deadlock", ids[-1])
+
+
+def test_the_younger_goes_back_where_its_type_says_so_and_both_complete(site: Site) -> None:
+    site.knows(keeper(on_deadlock="restart"))
+    older, younger = keepers(site, ("a", "b"), ("b", "a"))
+
+    site.claim()
+
+    assert site.job(younger).stage == "take"
+    site.drain()
+    assert site.states([older, younger]) == [State.COMPLETED] * 2
+    assert site.stages_run(older) == ["take", "between", "want"]
+    assert site.stages_run(younger) == ["take", "between", "take", "between", "want"]
+
+
+def test_it_goes_back_no_further_than_to_the_stage_that_took_the_lock(site: Site) -> None:
+    late = kind(
+        "late", "first", stage("take", locks=locked("{first}", until="job")), stage("want", locks=locked("{second}")),
+        on_deadlock="restart",
+    )  # fmt: skip
+    site.knows(late)
+    ids = keepers(site, ("a", "b"), ("b", "a"), of="late")
+
+    site.claim()
+    site.drain()
+
+    assert site.states(ids) == [State.COMPLETED] * 2
+    assert site.stages_run(ids[1]) == ["first", "take", "take", "want"]
+
+
+def test_a_ring_of_locks_that_stages_ask_for(site: Site) -> None:
+    older, younger = running(site, n=2)
+    assert asks(site, older, "a")
+    assert asks(site, younger, "b")
+
+    waits(site, older, "b")
+    assert site.state(older.job_id) is State.WAITING
+    waits(site, younger, "a")
+
+    assert site.state(younger.job_id) is State.FAILED
+    assert site.claim_one().job_id == older.job_id
+
+
+def test_the_older_closes_the_ring_and_the_younger_is_told(site: Site) -> None:
+    older, younger = running(site, n=2)
+    assert asks(site, older, "a")
+    assert asks(site, younger, "b")
+
+    waits(site, younger, "a")
+    waits(site, older, "b")
+
+    assert site.states([older.job_id, younger.job_id]) == [State.PENDING, State.FAILED]
+
+
+def test_what_an_attempt_alone_keeps_closes_no_ring(site: Site) -> None:
+    older, younger = running(site, n=2)
+    assert asks(site, older, "a", until="attempt")
+    assert asks(site, younger, "b")
+
+    waits(site, older, "b")
+    assert asks(site, younger, "a")
+
+
+def test_amounts_that_still_leave_room_close_no_ring(site: Site) -> None:
+    site.store.locks.set_capacity("disk", 10, ANN, now_us=site.now)
+    first, second, third = running(site, n=3)
+    assert asks(site, first, "disk", 6)
+    assert asks(site, third, "disk", 4)
+    assert asks(site, second, "x")
+
+    waits(site, first, "x")
+    waits(site, second, "disk", 4)  # the third runs, and what it has will do
+    assert site.states([first.job_id, second.job_id]) == [State.WAITING] * 2
+
+    site.pass_(third)
+    assert site.claim_one().job_id == second.job_id
+
+
+def test_amounts_that_leave_no_room_close_one(site: Site) -> None:
+    site.store.locks.set_capacity("disk", 10, ANN, now_us=site.now)
+    first, second = running(site, n=2)
+    assert asks(site, first, "disk", 6)
+    assert asks(site, second, "x")
+
+    waits(site, first, "x")
+    waits(site, second, "disk", 5)
+
+    assert site.states([first.job_id, second.job_id]) == [State.PENDING, State.FAILED]
+
+
+def test_a_ring_goes_through_one_that_stands_before_it_in_the_line(site: Site) -> None:
+    site.store.locks.set_capacity("disk", 10, ANN, now_us=site.now)
+    first, before, last = running(site, n=3)
+    assert asks(site, first, "disk", 6)
+    assert asks(site, last, "x")
+
+    waits(site, before, "disk", 8)
+    waits(site, first, "x")
+    waits(site, last, "disk", 2)  # it would fit, but another comes before it
+
+    assert site.states([first.job_id, before.job_id, last.job_id]) == [State.PENDING, State.WAITING, State.FAILED]
+
+
+@pytest.mark.parametrize("closing", ["the child", "the other", "the parent"])
+def test_a_ring_goes_through_subjobs_that_a_keeper_waits_for(site: Site, closing: str) -> None:
+    other, parent = running(site, n=1)[0], running(site, "parent")[0]
+    assert asks(site, parent, "a")
+    assert asks(site, other, "b")
+    (child,) = site.spawn(parent, keys=("k",))
+    lease = site.claim_one()
+    assert lease.job_id == child
+    steps = {
+        "the child": lambda: waits(site, lease, "b"),
+        "the other": lambda: waits(site, other, "a"),
+        "the parent": lambda: site.pass_(parent),
+    }
+    last = steps.pop(closing)
+    for step in steps.values():
+        step()
+    assert site.state(child) is not State.FAILED
+
+    last()
+
+    # The younger of the two keepers is the parent; it is its child that waits for a lock, and is told.
+    assert site.state(child) is State.FAILED
+    assert f"job {parent.job_id} waits for its subjob {child}" in reason(site, child)
+    assert site.states([parent.job_id, other.job_id]) == [State.FAILED, State.PENDING]
+
+
+def test_what_an_ancestor_keeps_closes_no_ring(site: Site) -> None:
+    (parent,) = running(site, "parent")
+    assert asks(site, parent, "a")
+    (child,) = site.spawn(parent)
+    site.pass_(parent)
+
+    assert asks(site, site.claim_one(), "a")
+    assert site.state(child) is State.RUNNING or site.state(child) is State.CLAIMED
+
+
+def test_a_ring_goes_through_needs_and_the_order_of_a_serial_tree(site: Site) -> None:
+    site.knows(kind("serial", "expand", "merge", serial=True))
+    serial, (first, second) = site.family("serial")
+    lease = site.run(first)
+    (parent,) = running(site, "parent")
+    assert asks(site, parent, "a")
+    (child,) = site.spawn(parent, keys=("k",), needs=(second,))
+    site.pass_(parent)
+    assert [site.job(job_id).waits_for for job_id in (parent.job_id, child, second)] == ["children", "needs", "serial"]
+
+    waits(site, lease, "a")
+
+    assert site.state(first) is State.FAILED
+    for part in (f"job {child} waits for job {second}, which it needs", f"job {second} waits for job {first}, which"):
+        assert part in reason(site, first)
+    assert site.claim_one().job_id == second
+    assert site.state(serial) is State.WAITING
+
+
+def test_explain_names_a_ring_that_stands(site: Site) -> None:
+    site.store.locks.set_capacity("disk", 10, ANN, now_us=site.now)
+    older, younger = running(site, n=2)
+    assert asks(site, older, "disk", 4)
+    assert asks(site, younger, "b")
+    waits(site, older, "b")
+    other = running(site)[0]
+    assert asks(site, other, "disk", 6)
+    waits(site, younger, "disk", 6)
+    site.store.locks.set_capacity("disk", 5, ANN, now_us=site.now)  # closes what nobody closed by waiting
+    site.pass_(other)
+
+    found = site.store.explaining.explain(older.job_id, now_us=site.now)
+
+    assert found.cause == "deadlock"
+    assert f"job {younger.job_id} waits for the lock 'disk'" in found.sentence
+    assert found.facts["ring"] == sorted(found.facts["ring"])
+
+
+@pytest.mark.parametrize("policy", ["fail", "restart"])
+def test_however_jobs_want_locks_none_waits_for_ever(site: Site, policy: str) -> None:
+    """Jobs that take one lock after the other, in any order: the oldest always gets through."""
+    stages = [stage(f"s{i}", locks=locked(f"{{l{i}}}", until="job")) for i in range(3)]
+    site.knows(kind("grasping", *stages, on_deadlock=policy))
+    chance = random.Random(7)
+    wants = [{f"l{i}": str(name) for i, name in enumerate(chance.sample(range(6), 3))} for _ in range(24)]
+    ids = site.submit("grasping", *wants)
+
+    for _ in range(1_000):
+        leases = site.claim(slots=8)
+        site.pass_(*leases)
+        if not leases and State.PENDING not in site.states(ids):
+            break
+
+    states = site.states(ids)
+    assert states[0] is State.COMPLETED
+    assert set(states) <= ({State.COMPLETED} if policy == "restart" else {State.COMPLETED, State.FAILED})
+    assert len(site.store.audit.entries()) > 1, "there were rings"
+    assert site.store.locks.all() == []
