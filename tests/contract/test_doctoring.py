@@ -27,7 +27,7 @@ from spinney.model.outcomes import Outcome
 from spinney.model.schedules import Schedule
 from spinney.model.states import State
 from spinney.stores.contract import Store
-from spinney.stores.sql import open_store
+from spinney.stores.sql import holding, open_store
 from spinney.stores.sql.doctoring import rule as rules
 from spinney.stores.sql.doctoring import soundness
 from spinney.stores.sql.session import Session
@@ -910,6 +910,45 @@ def _(patient: Patient) -> Case:
     return Case("schedule hourly", finish)
 
 
+# --- what was cut off -------------------------------------------------------------------------
+
+
+@case("sweep-unfinished, released")
+def _(patient: Patient) -> Case:
+    """More jobs than one step looks at, of which another hold still covers the first."""
+    stays = patient.submit_one(collection="d")
+    jobs = patient.submit(n=2 * holding.STEP + 2, collection="c")
+    holds = patient.store.holds
+    hold = holds.lay(Scope.COLLECTION, "c", "disk swap", ANN, now_us=patient.now)
+    holds.lay(Scope.COLLECTION, "d", "disk swap", ANN, now_us=patient.now)
+    while holds.sweep(now_us=patient.now):
+        pass
+    holds.lift(hold.id, ANN, now_us=patient.now)
+    patient.clock.forward(2)
+
+    def finish() -> None:
+        assert patient.count() == {"pending": len(jobs), "held": 1}
+        assert patient.state(stays) is State.HELD
+
+    return Case("holds", finish)
+
+
+@case("sweep-unfinished, laid")
+def _(patient: Patient) -> Case:
+    job = patient.submit_one()
+    hold = patient.store.holds.lay(Scope.QUEUE, "default", "disk swap", ANN, now_us=patient.now)
+    patient.clock.forward(2)
+
+    def finish() -> None:
+        assert patient.state(job) is State.HELD
+        patient.store.holds.lift(hold.id, ANN, now_us=patient.now)
+        while patient.store.holds.sweep(now_us=patient.now):
+            pass
+        completes(patient, job)()
+
+    return Case("holds", finish)
+
+
 # --- the file ---------------------------------------------------------------------------------
 
 
@@ -990,6 +1029,18 @@ def _(patient: Patient) -> str:
     for table, column in (("jobs", "id"), ("data", "job_id"), ("ready", "job_id")):
         patient.damage(f"delete from {table} where {column} = 1")
     return "schedule hourly"
+
+
+@told("cancel-unfinished")
+def _(patient: Patient) -> str:
+    """As a command leaves it that was killed after the first of its steps."""
+    parent, _ = patient.family(n=3)
+    patient.damage(
+        "insert into wishes (job_id, lineage, tree, \"by\", reason, at_us) select id, lineage, 1, 'ann', null, ? "
+        "from jobs where id = ?", patient.now, parent,
+    )  # fmt: skip
+    patient.clock.forward(61)
+    return f"job {parent}"
 
 
 @told("audit-broken")

@@ -117,7 +117,10 @@ class Life:
     # --- time -----------------------------------------------------------------------------
 
     def time_passes(self) -> None:
+        """And nodes do meanwhile what they do by themselves."""
         self.site.later(self.dice.choice([1, 5, 70]))
+        while self.store.holds.sweep(now_us=self.site.now):
+            pass
 
     def housekeeping(self) -> None:
         self.store.sweep(now_us=self.site.now)

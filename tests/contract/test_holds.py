@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from spinney.model.errors import BadName, NoSuchJob, Refused, UnknownType, UsageError
+from spinney.model.errors import BadName, NoSuch, NoSuchJob, Refused, UnknownType, UsageError
 from spinney.model.holds import Hold, Scope
 from spinney.model.jobs import Submission
 from spinney.model.operators import Author, Order, Verb
@@ -999,3 +999,23 @@ def test_nothing_to_sweep_writes_nothing(site: Site, open_another: Callable[[], 
 
 def submission_of(of: str, n: int, **fields: Any) -> Submission:
     return submission(of, n=n, **fields)
+
+
+@pytest.mark.parametrize("scope", [Scope.QUEUE, Scope.EVERYTHING])
+def test_a_release_without_its_sweep_may_be_asked_for_again(site: Site, scope: Scope) -> None:
+    job, name = site.submit_one(), "default" if scope is Scope.QUEUE else ""
+    holds = site.store.holds
+    hold = lay(site, scope, name)
+    swept(site)
+    lift(site, hold)
+
+    again = holds.lift(hold.id, ANN, now_us=site.now)
+
+    assert (again.id, again.scope, again.name) == (hold.id, scope, name)
+    assert list(holds.lifted()) == [again]
+    assert len(site.store.audit.entries()) == 2, "it was released once"
+    swept(site)
+    assert site.state(job) is State.PENDING
+    assert list(holds.lifted()) == []
+    with pytest.raises(NoSuch):
+        lift(site, hold)

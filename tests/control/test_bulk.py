@@ -593,11 +593,12 @@ def test_where_nothing_came_after_only_the_failure_is_retried(site: Site, bulk: 
 
 
 @pytest.mark.parametrize("by", ["number", "filter"])
-@pytest.mark.parametrize("step", range(5))
+@pytest.mark.parametrize("step", range(6))
 def test_cut_off_anywhere_nothing_runs_before_its_turn_and_all_of_it_in_the_end(
     site: Site, monkeypatch: pytest.MonkeyPatch, by: str, step: int
 ) -> None:
-    """The steps: the tree is held; what came after is opened; what failed is; the hold is lifted."""
+    """The steps: the tree is held; what came after is opened; what failed is; the hold is lifted; what it kept goes
+    on."""
     root, born = serial_tree(site, n=5, failing=1)
     other = failed(site, 1)[0]
     given: dict[str, Any] = {"which": Filter(root_id=root)} if by == "filter" else {}
@@ -613,7 +614,8 @@ def test_cut_off_anywhere_nothing_runs_before_its_turn_and_all_of_it_in_the_end(
         return changed
 
     with monkeypatch.context() as patch:
-        for part, name in ((site.store.bulk, "apply"), (site.store.holds, "lay"), (site.store.holds, "lift")):
+        holds = site.store.holds
+        for part, name in ((site.store.bulk, "apply"), (holds, "lay"), (holds, "lift"), (holds, "sweep")):
             patch.setattr(part, name, cut(getattr(part, name)))
         with pytest.raises(CutOff):
             run(hand(site), Verb.RETRY, *ids, and_after=True, at_once=2, **given)

@@ -10,6 +10,7 @@ import pytest
 from contract.words import Clock, Site, kind, stage
 from new_store import new_store
 from spinney.model.external import Party
+from spinney.model.holds import Scope
 from spinney.model.jobs import LaneWant, SlotWant, Want
 from spinney.model.operators import Author
 from spinney.model.outcomes import Outcome
@@ -137,3 +138,15 @@ def test_it_looks_while_it_is_entered(tmp_path: Path, site: Site) -> None:
                 await asyncio.sleep(0.01)
 
     asyncio.run(there())
+
+
+def test_a_server_without_nodes_finishes_a_sweep_that_was_cut_off(site: Site, watcher: Watcher) -> None:
+    job = site.submit_one("talk")
+    hold = site.store.holds.lay(Scope.TYPE, "talk", "look", ANN, now_us=site.now)
+    while site.store.holds.sweep(now_us=site.now):
+        pass
+    site.store.holds.lift(hold.id, ANN, now_us=site.now)
+
+    watcher.look(later_s=5.0)
+
+    assert site.state(job) is State.PENDING

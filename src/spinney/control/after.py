@@ -71,7 +71,7 @@ class Trees:
         """Trees in which an earlier call was cut off, with their holds; all that was asked for may be open there."""
         return {
             int(hold.name): hold.id
-            for hold in self._store.holds.all()
+            for hold in (*self._store.holds.all(), *self._store.holds.lifted())
             if (hold.scope, hold.reason, hold.by) == (Scope.TREE, reason, self._author.by)
         }
 

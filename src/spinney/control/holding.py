@@ -55,7 +55,8 @@ class Holds(Hand):
         return hold
 
     def lift(self, hold_id: int, *, reason: str | None = None) -> Hold:
-        """Release a hold. What no other covers goes on, by ``sweep``; a single job goes on at once.
+        """Release a hold. What no other covers goes on, by ``sweep``; a single job goes on at once. A release that was
+        cut off before its sweep may be asked for again.
 
         Raises NoSuch when there is none, Forbidden.
         """
@@ -70,12 +71,18 @@ class Holds(Hand):
         """Release every hold that lies on just this. Raises NoSuch when there is none, Forbidden."""
         self._require(scope, name, Verb.RELEASE)
         found = [hold for hold in self.store.holds.all() if (hold.scope, hold.name) == (scope, name)]
+        found = found or [hold for hold in self.lifted() if (hold.scope, hold.name) == (scope, name)]
         if not found:
             what = "everything" if scope is Scope.EVERYTHING else f"{scope} {name!r}"
             raise NoSuch(f"there is no hold on {what}; 'spinney holds' shows those there are")
         for hold in found:  # all or none, as far as the rights go
             self._require_mine(hold)
         return [self.lift(hold.id, reason=reason) for hold in found]
+
+    def lifted(self) -> list[Hold]:
+        """Holds in sight that were released while the jobs which they kept do not all go on yet."""
+        found = self.store.holds.lifted()
+        return [hold for hold in found if self._unlimited or self._sees(hold)]
 
     def sweep(self) -> None:
         """Go on until every job stands as the holds say, resting between steps so that others can write."""
@@ -122,7 +129,8 @@ class Holds(Hand):
             raise Forbidden(reach.beyond(job))
 
     def _laid(self, hold_id: int) -> Hold | None:
-        return next((hold for hold in self.store.holds.all() if hold.id == hold_id), None)
+        there = (*self.store.holds.all(), *self.store.holds.lifted())
+        return next((hold for hold in there if hold.id == hold_id), None)
 
     def _require_mine(self, hold: Hold) -> None:
         """Raise NoSuch where the hold is out of sight, Forbidden unless who asks might have laid it; a submitter

@@ -101,4 +101,8 @@ def _housekeeping(store: Store, now_us: int) -> bool:
         changed = changed or swept.due > 0
         if not swept.more:
             break
+    for _ in range(_SWEEPS):
+        if not store.holds.sweep(now_us=now_us, yielding=True):
+            break
+        changed = True
     return changed

@@ -58,10 +58,15 @@ class Holds(Protocol):
         """
 
     def lift(self, hold_id: int, author: Author, *, now_us: int) -> Hold:
-        """Release a hold: what no other covers goes on, by ``sweep``. Raises Refused when there is none."""
+        """Release a hold: what no other covers goes on, by ``sweep``. One that was released already, but not swept
+        since, is returned again (``lifted``). Raises NoSuch when there is none."""
 
     def all(self) -> Sequence[Hold]:
         """Those in force, oldest first."""
+
+    def lifted(self) -> Sequence[Hold]:
+        """Wide holds that somebody released while what they kept has not all been looked at since, the last first;
+        with who released them in place of who laid them."""
 
     def covering(self, job_id: int) -> Sequence[Hold]:
         """Those that cover a job, oldest first. Raises NoSuchJob."""

@@ -4,6 +4,8 @@ from typing import Any
 
 import pytest
 
+from spinney.model.operators import Author
+
 from ..conftest import World
 
 
@@ -56,6 +58,20 @@ def test_a_hold_is_laid_swept_and_lifted(world: World) -> None:
     assert lifted.json()["id"] == hold["id"]
     assert world.store.job(job).state == "pending"
     assert world.client().delete(f"/api/v1/holds/{hold['id']}").status_code == 404
+
+
+def test_a_release_that_was_cut_off_before_its_sweep_is_asked_for_again(world: World) -> None:
+    job = world.submit("one")
+    hold = world.client().post("/api/v1/holds", json={"scope": "type", "name": "one", "reason": "looking"}).json()
+    world.store.holds.lift(hold["id"], Author(by="operator", call="c"), now_us=world.site.now)
+    assert world.store.job(job).state == "held"
+
+    (listed,) = world.client().get("/api/v1/holds", params={"released": True}).json()["items"]
+    again = world.client().delete(f"/api/v1/holds/{hold['id']}")
+
+    assert (listed["id"], again.status_code) == (hold["id"], 200)
+    assert world.store.job(job).state == "pending"
+    assert world.client().get("/api/v1/holds", params={"released": True}).json()["items"] == []
 
 
 def test_locks_are_seen_freed_and_given_a_capacity(world: World) -> None:

@@ -39,8 +39,12 @@ class Holds(_Part):
         return self._client.lift_hold(hold_id, reason=reason)
 
     def lift_all(self, scope: Scope, name: str = "", *, reason: str | None = None) -> list[Hold]:
-        found = [hold for hold in self._client.holds().items if (hold.scope, hold.name) == (scope, name)]
-        if not found:
+        for released in (None, True):
+            holds = self._client.holds(released=released).items
+            found = [hold for hold in holds if (hold.scope, hold.name) == (scope, name)]
+            if found:
+                break
+        else:
             what = "everything" if scope is Scope.EVERYTHING else f"{scope} {name!r}"
             raise NoSuch(f"there is no hold on {what}; 'spinney holds' shows those there are")
         return [self.lift(hold.id, reason=reason) for hold in found]

@@ -88,9 +88,9 @@ class OperatingVerbs:
     # --- holds and locks ----------------------------------------------------------------------
 
     @verb
-    def holds(self: None) -> Call[Page[Hold]]:
-        """Holds in force, oldest first."""
-        return get("/holds", Page[Hold])
+    def holds(self: None, *, released: bool | None = None) -> Call[Page[Hold]]:
+        """Holds in force, oldest first; or those ``released`` while what they kept does not all go on yet."""
+        return get("/holds", Page[Hold], released=released)
 
     @verb
     def lay_hold(

@@ -30,9 +30,14 @@ class HoldAsked(Asking):
 
 
 @router.get("/holds", summary="List holds")
-async def list_holds(hands: Asked) -> All[Hold]:
+async def list_holds(
+    hands: Asked,
+    released: Annotated[
+        bool, Query(description="Instead those that were released while what they kept does not all go on yet.")
+    ] = False,
+) -> All[Hold]:
     """Those in force, oldest first."""
-    return await hands.run(lambda control: All(items=control.look.holds()))
+    return await hands.run(lambda control: All(items=control.holds.lifted() if released else control.look.holds()))
 
 
 @router.post("/holds", summary="Lay a hold", status_code=201, responses=documented(404, 409, 415))
@@ -48,7 +53,7 @@ async def lay_hold(asked: HoldAsked, hands: Asked) -> Hold:
 async def lift_hold(
     hold: HoldId, hands: Asked, reason: Annotated[Word | None, Query(description="Why; kept in the audit.")] = None
 ) -> Hold:
-    """What no other hold covers goes on."""
+    """What no other hold covers goes on. A release that was cut off before all did may be asked for again."""
     done = await hands.run(lambda control: control.holds.lift(hold, reason=reason))
     return _swept(hands, done, 200)
 

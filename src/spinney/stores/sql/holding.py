@@ -15,6 +15,7 @@ every way into it asks for holds.
 
 import time
 from collections.abc import Callable, Sequence
+from itertools import islice
 from typing import Any
 
 import orjson
@@ -39,6 +40,8 @@ ENDED_STEP = 100
 """Holds whose time is over that end in one transaction."""
 YIELD_US = 2_000_000
 """Whoever took a step less long ago is taken to be at it still."""
+LOOKED_BACK = 10_000
+"""Entries of the audit among which releases are sought that were cut off before their sweep."""
 CLOCKWORK = "spinney"
 """In whose name holds end whose time is over."""
 
@@ -70,7 +73,10 @@ class SqlHolds:
         with self._session.write() as tx:
             found = tx.one(f"select {COLUMNS} from holds where id = ?", (hold_id,))
             if found is None:
-                raise NoSuch(f"there is no hold {hold_id} (any more); 'spinney holds' shows those there are")
+                unswept = next((hold for hold in _lifted(tx, self._registry) if hold.id == hold_id), None)
+                if unswept is None:
+                    raise NoSuch(f"there is no hold {hold_id} (any more); 'spinney holds' shows those there are")
+                return unswept  # its release was cut off, and asks again for the sweep
             hold = covering.hold(found)
             end(tx, self._registry, [hold], now_us)
             note(tx, now_us, author, "release", _said(hold), 1)
@@ -81,6 +87,10 @@ class SqlHolds:
     def all(self) -> Sequence[Hold]:
         with self._session.look() as tx:
             return [covering.hold(row) for row in tx.all(f"select {COLUMNS} from holds order by id")]
+
+    def lifted(self) -> Sequence[Hold]:
+        with self._session.look() as tx:
+            return _lifted(tx, self._registry)
 
     def covering(self, job_id: int) -> Sequence[Hold]:
         with self._session.look() as tx:
@@ -236,6 +246,28 @@ def end(tx: Tx, registry: Registry, holds: Sequence[Hold], now_us: int) -> None:
         if hold.scope is Scope.JOB and covering.stands_held(tx, int(hold.name)):
             consequences.place(rows.find(tx, int(hold.name)))
     consequences.drain()
+
+
+def _lifted(tx: Tx, registry: Registry) -> list[Hold]:
+    """The wide holds that somebody released last, as the audit names them: as many as there were releases whose jobs
+    have not all been looked at since. ``by`` is who released them."""
+    unswept = registry.holds.lift - registry.holds.lift_swept
+    if unswept <= 0:
+        return []
+    entries = tx.all(
+        "select at_us, by, what from audit where seq > (select max(seq) from audit) - ? and verb = 'release' "
+        "and by <> ? order by seq desc",
+        (LOOKED_BACK, CLOCKWORK),
+    )
+    released = ((at_us, by, orjson.loads(what)) for at_us, by, what in entries)
+    wide = (entry for entry in released if entry[2].get("scope", Scope.JOB) != Scope.JOB)
+    return [
+        Hold(
+            id=what["hold"], scope=Scope(what["scope"]), name=what["name"], reason=what["reason"], by=by,
+            since_us=at_us, until_us=what.get("until_us"),
+        )
+        for at_us, by, what in islice(wide, unswept)
+    ]  # fmt: skip
 
 
 def end_those_on(tx: Tx, registry: Registry, job_id: int, now_us: int, *scopes: Scope) -> int:
