@@ -1094,9 +1094,9 @@ def test_what_cannot_be_repaired_safely_is_told_with_what_a_person_should_do(pat
 BELOW = {
     "node-silent", "database-damaged", "index-damaged", "wal-long", "transaction-open", "disk-full",
     "file-of-somebody-else",
-    "declaration-unreadable",
+    "declaration-unreadable", "json-unreadable",
 }  # fmt: skip
-"""Those with a test of their own; the last in test_unreadable."""
+"""Those with a test of their own; the last two in test_unreadable."""
 
 
 def test_every_rule_is_tested(store: Store) -> None:

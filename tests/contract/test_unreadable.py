@@ -1,12 +1,25 @@
-"""A declared type or queue whose row cannot be read: everybody is told which it is, and what to do."""
+"""A row that cannot be read. A declared type or queue: everybody is told which it is, and what to do. Anything else
+spoils nothing but itself: lists show it, what must go by it fails, and the doctor names table, column and key."""
+
+import json
 
 import pytest
 
-from spinney.model.errors import StoreUnusable
+from spinney.model.access import Rights, Role
+from spinney.model.errors import Refused, StoreUnusable
+from spinney.model.holds import Scope
+from spinney.model.jobs import Filter
+from spinney.model.operators import Author, Order, Verb
+from spinney.model.outcomes import Outcome
+from spinney.model.states import State
 from spinney.model.types import QueueSpec
+from spinney.model.webhooks import Webhook
 
 from .test_doctoring import Patient
-from .words import ONE, Site
+from .words import ONE, Site, kind, locked, stage
+
+ANN = Author(by="ann", call="c")
+BROKEN = ["{broken", "", "[1]", "7"]
 
 
 @pytest.fixture
@@ -57,3 +70,168 @@ def test_it_is_named_with_what_to_do_and_the_doctor_says_it_once(patient: Patien
     assert patient.store.types() == sound
     assert patient.drain() == [(job, "work")]
     assert patient.examine() == []
+
+
+# --- jobs -------------------------------------------------------------------------------------
+
+
+def named(patient: Patient) -> list[str]:
+    return [v.subject for v in patient.examine() if v.rule == "json-unreadable"]
+
+
+@pytest.mark.parametrize("params", BROKEN)
+def test_lists_show_a_job_whose_parameters_cannot_be_read_and_all_others(patient: Patient, params: str) -> None:
+    first, damaged, last = patient.submit("one", *({"n": n} for n in range(3)))
+    patient.damage("update jobs set params = ? where id = ?", params, damaged)
+
+    found = {job.id: job.params for job in patient.store.jobs(Filter())}
+
+    assert (found[first], found[last]) == ({"n": 0}, {"n": 2})
+    assert f"the parameters of job {damaged} cannot be read" in found[damaged]["unreadable"]
+    assert patient.job(damaged).params == found[damaged]
+    assert json.loads(json.dumps(found[damaged])) == found[damaged]
+    assert named(patient) == [f"jobs.params, id {damaged}"]
+
+
+def test_results_errors_and_data_that_cannot_be_read_are_shown_so(patient: Patient) -> None:
+    job = patient.submit_one("three")
+    patient.store.put_data(job, (lease := patient.run(job)).fence, "sound", "1", job)
+    patient.store.put_data(job, lease.fence, "broken", "2", job)
+    patient.pass_(lease, result=1)
+    patient.fail(patient.claim_one(), error={"type": "ValueError"})
+    patient.damage("update data set value = '{' where name = 'broken'")
+    patient.damage("update attempts set result = '{' where result is not null")
+    patient.damage("update attempts set error = '{' where error is not null")
+
+    assert patient.store.get_data(job)["sound"] == 1
+    assert "data entry 'broken'" in patient.store.get_data(job)["broken"]["unreadable"]
+    assert "result of stage 'first'" in patient.store.results(job)["first"]["unreadable"]
+    passed, failed = patient.store.attempts(job)
+    assert ("unreadable" in passed.result, "unreadable" in (failed.error or {})) == (True, True)
+    fences = passed.fence, failed.fence
+    assert named(patient) == [
+        f"attempts.error, job_id {job}, fence {fences[1]}", f"attempts.result, job_id {job}, fence {fences[0]}",
+        f"data.value, job_id {job}, name broken",
+    ]  # fmt: skip
+
+
+def test_what_is_appended_to_data_that_cannot_be_read_is_refused(patient: Patient) -> None:
+    job = patient.submit_one()
+    lease = patient.run(job)
+    patient.store.append_data(job, lease.fence, "list", "1", job)
+    patient.damage("update data set value = '{'")
+
+    with pytest.raises(Refused, match="data entry 'list' of job 1 cannot be read"):
+        patient.store.append_data(job, lease.fence, "list", "2", job)
+
+
+def test_a_claim_fails_the_job_whose_lock_cannot_be_named_and_gives_the_others(patient: Patient) -> None:
+    damaged, missing, sound = patient.submit("locked", {"serno": "1"}, {"serno": "2"}, {"serno": "3"})
+    patient.damage("update jobs set params = '{' where id = ?", damaged)
+    patient.damage("update jobs set params = '{}' where id = ?", missing)
+
+    assert [lease.job_id for lease in patient.claim()] == [sound]
+
+    assert patient.states([damaged, missing]) == [State.FAILED] * 2
+    assert "parameters of job 1 cannot be read" in (patient.job(damaged).message or "")
+    assert "parameter 'serno' is missing" in (patient.job(missing).message or "")
+    assert patient.claim() == []
+
+
+def test_a_flush_keeps_a_job_whose_next_lock_cannot_be_named_from_going_on(patient: Patient) -> None:
+    patient.knows(kind("later", "first", stage("second", locks=locked("l:{n}"))))
+    damaged, sound = patient.submit("later", {"n": 1}, {"n": 2})
+    leases = patient.claim_by_job()
+    patient.damage("update jobs set params = '{' where id = ?", damaged)
+    records = [patient.entry(lease, keep=True) for lease in leases.values()]
+
+    answer = patient.exchange(records, patient.want(patient.here, slots=0))
+
+    assert [(lease.job_id, lease.stage) for lease in answer.leases] == [(sound, "second")]
+    patient.claim()
+    assert patient.state(damaged) is State.FAILED
+
+
+def test_a_message_of_a_job_whose_secrets_cannot_be_read_is_hidden(patient: Patient) -> None:
+    schema = {"properties": {"password": {"type": "string", "writeOnly": True}}}
+    patient.knows(kind("secretive", "work", schema=schema))
+    job = patient.submit_one("secretive", {"password": "hunter-two"})
+    lease = patient.run(job)
+    patient.damage("update jobs set params = '{' where id = ?", job)
+
+    patient.record(lease, Outcome.ERROR, message="no login with hunter-two", error={"message": "hunter-two"})
+
+    (attempt,) = patient.store.attempts(job)
+    assert (attempt.outcome, "hunter" in repr(attempt)) == (Outcome.ERROR, False)
+
+
+def test_every_verb_works_on_a_job_whose_parameters_cannot_be_read(patient: Patient) -> None:
+    ids = patient.submit("one", n=3)
+    patient.damage("update jobs set params = '{'")
+
+    for verb, more in (
+        (Verb.HOLD, {"reason": "look"}), (Verb.RELEASE, {}), (Verb.MOVE, {"queue": "default"}),
+        (Verb.PRIORITY, {"priority": 3}), (Verb.CANCEL, {}), (Verb.RETRY, {}), (Verb.CANCEL, {}), (Verb.DELETE, {}),
+    ):  # fmt: skip
+        step = patient.store.bulk.apply(Order(verb=verb, **more), ids, ANN, now_us=patient.now)  # type: ignore[arg-type]
+        assert step.refused == {}, verb
+    assert [patient.store.explaining.explain(job, now_us=patient.now).cause for job in ids] == ["settled"] * 3
+
+
+# --- everything else --------------------------------------------------------------------------
+
+
+def test_rights_that_cannot_be_read_allow_nothing_and_keep_nobody_else_out(patient: Patient) -> None:
+    accounts = patient.store.accounts
+    for name in ("ann", "bob"):
+        accounts.add(name, Rights(role=Role.ADMIN), None, ANN, now_us=patient.now)
+    patient.damage("update users set rights = '{' where name = 'bob'")
+
+    rights = {user.name: user.rights for user in accounts.users()}
+
+    assert rights["ann"] == Rights(role=Role.ADMIN)
+    assert (rights["bob"].role, rights["bob"].within.collections, rights["bob"].within.queues) == (Role.VIEWER, (), ())
+    assert named(patient) == ["users.rights, name bob"]
+    accounts.change("bob", Rights(role=Role.OPERATOR), ANN, now_us=patient.now)
+    assert named(patient) == []
+
+
+def test_a_webhook_that_cannot_be_read_is_paused_and_the_others_are_told(patient: Patient) -> None:
+    webhooks = patient.store.webhooks
+    for name in ("bad", "good"):
+        webhooks.add(Webhook(name=name, url="https://example.org/"), "s" * 32, ANN, now_us=patient.now)
+    patient.damage("update webhooks set spec = '{' where name = 'bad'")
+    patient.forget()
+
+    patient.submit_one()
+    patient.drain()
+
+    paused = {hook.name: hook.paused for hook in webhooks.all()}
+    assert paused["good"] is None
+    assert "cannot be read" in (paused["bad"] or "")
+    assert {d.webhook for d in webhooks.deliveries("good")} == {"good"}
+    assert named(patient) == ["webhooks.spec, name bad"]
+
+
+def test_what_a_node_serves_that_cannot_be_read_gives_that_node_nothing(patient: Patient) -> None:
+    damaged, sound = patient.node("damaged"), patient.node("sound")
+    patient.submit(n=2)
+    patient.damage("update nodes set serves = '{', types = '{' where id = ?", damaged.id)
+    patient.forget()
+
+    assert patient.claim(damaged) == []
+    assert len(patient.claim(sound)) == 2
+    assert {node.name for node in patient.store.nodes()} == {"damaged", "sound"}
+    assert named(patient) == [f"nodes.types, id {damaged.id}", f"nodes.serves, id {damaged.id}"]
+
+
+def test_an_entry_of_the_audit_that_cannot_be_read_hinders_no_release(patient: Patient) -> None:
+    hold = patient.store.holds.lay(Scope.QUEUE, "default", "look", ANN, now_us=patient.now)
+    patient.submit_one()
+    patient.store.holds.lift(hold.id, ANN, now_us=patient.now)
+    patient.unguard_audit()
+    patient.damage("update audit set what = '{'")
+
+    assert list(patient.store.holds.lifted()) == []
+    assert len(patient.store.audit.entries()) == 2
+    assert [n for n in named(patient) if n.startswith("audit")] == ["audit.what, seq 1", "audit.what, seq 2"]

@@ -496,3 +496,16 @@ def test_a_key_that_is_none_is_nobodys(ext: External, key: str) -> None:
 def test_a_party_that_cannot_be_is_refused(ext: External, said: Any, error: type[Exception]) -> None:
     with pytest.raises(error):
         ext.join(**{"name": "ear", "lanes": [EAR], **said})
+
+
+def test_what_cannot_be_read_fails_and_the_party_gets_the_rest(site: Site, ext: External) -> None:
+    damaged, sound = site.submit("talk", {"n": 1}, {"n": 2})
+    with site.store.database.write() as tx:  # type: ignore[attr-defined]
+        tx.run("update jobs set params = '{' where id = ?", (damaged,))
+    party = join(ext)
+
+    claimed = ext.claim(party.key, seen=0, limit=2)
+
+    assert [work.job_id for work in claimed.work] == [sound]
+    assert site.state(damaged) is State.FAILED
+    assert "parameters of job 1 cannot be read" in (site.job(damaged).message or "")

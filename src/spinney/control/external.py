@@ -15,8 +15,6 @@ from dataclasses import replace
 from importlib.metadata import version
 from typing import Any
 
-import orjson
-
 from spinney.control.hand import ASK, Hand, limits
 from spinney.control.lines import submissions
 from spinney.control.masked import Masks
@@ -46,6 +44,7 @@ from spinney.model.names import PARTY_PREFIX
 from spinney.model.outcomes import Outcome
 from spinney.model.serving import ALL, Serves
 from spinney.model.types import Isolation, StageSpec, TypeSpec
+from spinney.model.unreadable import Unreadable, json_object, of_job
 from spinney.params.masking import OPEN, Veil
 from spinney.params.values import to_text
 from spinney.stores.minding import ended, overdue_of
@@ -132,7 +131,7 @@ class External(Hand):
         if back or answer.left:
             self.nudge()
         return Claimed(
-            work=tuple(self._work(lease, types) for lease in answer.leases),
+            work=self._works(answer.leases, types),
             seen=max([seen, *(lease.fence for lease in answer.leases)]),
         )
 
@@ -328,11 +327,26 @@ class External(Hand):
         found = types[type_].stage(stage) if type_ in types else None
         return None if found is None or found.isolation is not Isolation.EXTERNAL else found
 
+    def _works(self, leases: Sequence[Lease], types: Mapping[str, TypeSpec]) -> tuple[Work, ...]:
+        """What the party gets. A job that it could not go by, because something of it cannot be read, fails instead."""
+        works = [self._work(lease, types) for lease in leases]
+        wrong = [
+            Record(
+                lease.job_id, lease.fence, Outcome.ERROR, self.clock(), self.clock(), message=str(damage),
+                retryable=False,
+            )
+            for lease, work in zip(leases, works, strict=True)
+            if (damage := _damage(work)) is not None
+        ]  # fmt: skip
+        if wrong:
+            self.store.exchange(wrong, None, now_us=self.clock())
+        return tuple(work for work in works if _damage(work) is None)
+
     def _work(self, lease: Lease, types: Mapping[str, TypeSpec]) -> Work:
         stage = types[lease.type].stage(lease.stage)
         return Work(
             job_id=lease.job_id, fence=lease.fence, type=lease.type, stage=lease.stage, attempt=lease.attempt,
-            params=orjson.loads(lease.params), data=self.store.get_data(lease.job_id),
+            params=json_object(lease.params, of_job(lease.job_id)), data=self.store.get_data(lease.job_id),
             results=self.store.results(lease.job_id), parent_id=lease.parent_id, root_id=lease.root_id,
             timeout_s=None if stage is None else stage.timeout_s, grace_s=0.0 if stage is None else stage.grace_s,
         )  # fmt: skip
@@ -347,6 +361,12 @@ class External(Hand):
             else Record(one.job_id, one.fence, Outcome.RETURNED, 0, 0)
             for one in given
         ]
+
+
+def _damage(work: Work) -> Unreadable | None:
+    """What of it cannot be read; None: nothing."""
+    values = (work.params, *work.data.values(), *work.results.values())
+    return next((value for value in values if isinstance(value, Unreadable)), None)
 
 
 def _want(stage: StageSpec) -> LaneWant:

@@ -14,7 +14,7 @@ import orjson
 
 from spinney.model import names
 from spinney.model.access import Rights, Role, Within
-from spinney.model.errors import BadName, UsageError
+from spinney.model.errors import BadName, SpinneyError, UsageError
 
 PASSWORD_MIN, PASSWORD_MAX = 12, 256
 """Characters. Length is all that counts (NIST SP 800-63B, 5.1.1.2: no rules of composition); the most, so that nobody
@@ -191,6 +191,14 @@ def rights_of(text: str) -> Rights:
         locks=_tuple(said["locks"]),
         external=tuple(said["external"]),
     )
+
+
+def rights_in(text: str) -> Rights:
+    """The same for a row of the store: one that cannot be read allows nothing, and is no reason to fail others."""
+    try:
+        return rights_of(text)
+    except (SpinneyError, KeyError, TypeError, ValueError):
+        return Rights(role=Role.VIEWER, within=Within(collections=(), queues=()))
 
 
 def _tuple(value: list[str] | None) -> tuple[str, ...] | None:

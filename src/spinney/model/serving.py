@@ -51,6 +51,8 @@ class Serves:
 
 
 ALL = Serves()
+NONE = Serves(active=("unreadable",))
+"""Of a node of which nobody knows what it may serve: a name that no queue has."""
 
 
 def may_serve(queue: QueueSpec, node: str, serves: Serves) -> bool:

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 from spinney.job import options
 from spinney.model.errors import Refused, StaleFence, StoreAway, UnknownType, UsageError
 from spinney.model.jobs import Job, Lease, Submission
+from spinney.model.unreadable import Unreadable
 from spinney.node.store_thread import StoreThread
 from spinney.stores.contract import Spawned, Store
 
@@ -77,10 +78,10 @@ class Requests:
 
     async def _get_data(self, lease: Lease, args: Mapping[str, Any]) -> Any:
         target = _relative(lease, args["target"])
-        return dict(await self._read(lambda store: store.get_data(target)))
+        return _readable(await self._read(lambda store: store.get_data(target)))
 
     async def _results(self, lease: Lease, args: Mapping[str, Any]) -> Any:
-        return dict(await self._read(lambda store: store.results(lease.job_id)))
+        return _readable(await self._read(lambda store: store.results(lease.job_id)))
 
     async def _type_schema(self, lease: Lease, args: Mapping[str, Any]) -> Any:
         name: str = args["type"]
@@ -177,3 +178,11 @@ def _relative(lease: Lease, target: int) -> int:
 
 def _row(job: Job) -> list[Any]:
     return [job.id, job.type, job.state, job.stage, job.code, job.message, job.warnings, job.params]
+
+
+def _readable(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The values, all of which a stage may go by. Raises Refused where one cannot be read."""
+    for value in values.values():
+        if isinstance(value, Unreadable):
+            raise Refused(f"{value}; mend or delete it before the stage runs again")
+    return dict(values)

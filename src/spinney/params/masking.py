@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from spinney.model.errors import BadParameters
+from spinney.model.unreadable import Unreadable
 
 MASK = "••••••"
 """In place of a secret, whatever its length."""
@@ -80,21 +81,29 @@ class Veil:
     """What bears one of these names is hidden."""
     texts: tuple[str, ...] = ()
     """These are hidden wherever they stand; the longest first."""
+    shut: bool = False
+    """Everything is hidden: what the secrets are cannot be read."""
 
     @classmethod
     def over(cls, schema: Schema, params: Any) -> "Veil":
         """For a job of a type with this schema and these parameters."""
+        if isinstance(params, Unreadable):
+            return SHUT if secretive(schema) else OPEN
         forms = {form for text in secrets_in(schema, params) if len(text) >= LEAST for form in _forms(text)}
         return cls(names_of(schema), tuple(sorted(forms, key=lambda form: (-len(form), form))))
 
     def text(self, text: str) -> str:
         """A text without the secrets."""
+        if self.shut:
+            return f"{MASK} (hidden: the job's parameters cannot be read, and with them what is secret)"
         for secret in self.texts:
             text = text.replace(secret, MASK)
         return text
 
     def value(self, value: Any) -> Any:
         """A JSON value without them: by name, and within each text."""
+        if self.shut:
+            return {} if isinstance(value, Mapping) else self.text("")
         if isinstance(value, str):
             return self.text(value)
         if isinstance(value, Mapping):
@@ -109,6 +118,8 @@ class Veil:
 
         ``read(start, length)``: the file's bytes. A little more is read at both ends: a secret may lie across them.
         """
+        if self.shut:
+            return b"*" * len(read(start, length))
         if not self.texts or length <= 0:
             return read(start, length)
         more = max(len(text.encode()) for text in self.texts) - 1
@@ -122,6 +133,8 @@ class Veil:
 
 OPEN = Veil()
 """Hides nothing."""
+SHUT = Veil(shut=True)
+"""Hides everything."""
 
 
 class _Walk:

@@ -186,7 +186,7 @@ class Many:
             value = runner(given.params, Job(given, attempt.port, self._stages.types))
             detail = rows.of_value(given.stage, value)
         except BaseException as error:  # noqa: BLE001 - whatever it was, it is that attempt's end
-            detail = rows.of_exception(given.stage, error, self._stages.veil(given.type, given.params))
+            detail = rows.of_exception(given.stage, error, self._stages.veil(given.type, given.params), given.params)
         self._leave_fork()
         self._end_in_thread(attempt, detail)
 
@@ -208,7 +208,7 @@ class Many:
             else:
                 detail = rows.of_error(error, message="the stage cancelled its own task; return or raise Fail instead")
         except BaseException as error:  # noqa: BLE001 - as above
-            detail = rows.of_exception(given.stage, error, self._stages.veil(given.type, given.params))
+            detail = rows.of_exception(given.stage, error, self._stages.veil(given.type, given.params), given.params)
         self._leave_fork()
         if has_folder(self._root, given.job_id):
             # The disk may be slow. Nothing is awaited: a cancel that comes now must not break this off.

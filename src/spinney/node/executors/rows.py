@@ -13,6 +13,7 @@ import orjson
 from spinney.model.errors import SpinneyError
 from spinney.model.outcomes import Outcome
 from spinney.model.signals import Defer, Fail, Finish, Signal, Warn
+from spinney.model.unreadable import Unreadable, json_object
 from spinney.node.executors import proctree
 from spinney.node.executors.ending import Terminated
 from spinney.node.executors.wire import pack
@@ -80,10 +81,12 @@ def of_value(stage: str, value: Any, outcome: Outcome = Outcome.OK) -> Detail | 
     return {"outcome": outcome, "result": text}
 
 
-def of_exception(stage: str, error: BaseException, veil: Veil = OPEN) -> Detail:
+def of_exception(stage: str, error: BaseException, veil: Veil = OPEN, params: str = "{}") -> Detail:
     """For a stage that raised, without what ``veil`` hides. Raises nothing itself, whatever the stage's exception is
-    made of."""
+    made of. ``params``: the text of the job's parameters; where that is none, the stage has not begun."""
     try:
+        if isinstance(unreadable := json_object(params, "the parameters of this job"), Unreadable):
+            return of_error(error, retryable=False, message=str(unreadable))
         found = _of_signal(stage, error) if isinstance(error, Signal) else of_error(error)
         return _packable(found if veil is OPEN else _veiled(found, veil))
     except (BadResult, TypeError, ValueError) as wrong:

@@ -194,7 +194,7 @@ class Serial:
             # Its output goes out before it, so that the pump finds it under this attempt.
             self._flush()
             raise error
-        return rows.of_exception(stage, error, self._stages.veil(type_, params))
+        return rows.of_exception(stage, error, self._stages.veil(type_, params), params)
 
     def _note_fork(self) -> None:
         self._forked = True

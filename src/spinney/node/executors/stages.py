@@ -5,12 +5,11 @@ import inspect
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, NoReturn
 
-import orjson
-
 from spinney.job import Job
 from spinney.jobtype import JobType
 from spinney.model.errors import SpinneyError
 from spinney.model.signals import Hold
+from spinney.model.unreadable import json_object
 from spinney.node.executors.program import ProgramRunner
 from spinney.params.masking import OPEN, Veil, secretive
 
@@ -43,7 +42,7 @@ class Stages:
             schema = {} if kind is None else kind.spec.schema
             self._secretive[type_] = schema if secretive(schema) else None
         found = self._secretive[type_]
-        return OPEN if found is None else Veil.over(found, orjson.loads(params))
+        return OPEN if found is None else Veil.over(found, json_object(params, "the parameters"))
 
     def blocking(self, type_: str, stage: str) -> Runner:
         """The same for a worker without an event loop: a coroutine gets one for itself."""

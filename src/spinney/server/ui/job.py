@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-import orjson
 from fastapi import APIRouter, Path, Query, Request
 from starlette.responses import JSONResponse, Response
 
@@ -18,6 +17,7 @@ from spinney.model.lawful import may
 from spinney.model.operators import Explanation, Verb
 from spinney.model.states import SETTLED, State
 from spinney.model.types import TypeSpec
+from spinney.model.unreadable import json_object
 from spinney.server.asking import Asked, Hands
 from spinney.server.ui import output, verbs
 from spinney.server.ui.rendering import page, part, redirect, wants_part
@@ -233,7 +233,7 @@ def _entries(control: Control, job_id: int) -> tuple[list[Entry], bool]:
 
 
 def _names(entry: Entry, job_id: int) -> bool:
-    what = orjson.loads(entry.what)
+    what = json_object(entry.what, "the entry")
     jobs = what.get("jobs", ())
     if what.get("job") == job_id or (isinstance(jobs, list) and job_id in jobs):
         return True

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from spinney.model.access import Rights, Role
-from spinney.model.accounts import Known, Token, User, rights_of, rights_text
+from spinney.model.accounts import Known, Token, User, rights_in, rights_text
 from spinney.model.errors import BadLogin, NoSuch, Refused
 from spinney.model.operators import Author
 from spinney.params.hints import did_you_mean
@@ -220,7 +220,7 @@ def _require_another_admin(tx: Tx, user: User) -> None:
     if user.disabled or not _rules_all(user.rights):
         return
     others = tx.all("select rights from users where name <> ? and disabled = 0", (user.name,))
-    if not any(_rules_all(rights_of(text)) for (text,) in others):
+    if not any(_rules_all(rights_in(text)) for (text,) in others):
         raise Refused(
             f"{user.name} is the only admin without limits; make another first, with 'spinney user add NAME --role "
             f"admin' or 'spinney user set NAME --role admin'"
@@ -235,7 +235,7 @@ def _find(tx: Tx, name: str) -> User | None:
 def _user(row: Sequence[Any]) -> User:
     name, rights, created_us, by, disabled, password_us = row[:6]
     return User(
-        name=name, rights=rights_of(rights), created_us=created_us, by=by, disabled=bool(disabled),
+        name=name, rights=rights_in(rights), created_us=created_us, by=by, disabled=bool(disabled),
         password_us=password_us,
     )  # fmt: skip
 
@@ -250,6 +250,6 @@ def _require_token(tx: Tx, token_id: str) -> Token:
 def _token(row: Sequence[Any]) -> Token:
     token_id, name, owner, rights, created_us, by, expires_us, revoked_us, used_us = row[:9]
     return Token(
-        id=token_id, name=name, owner=owner or None, rights=rights_of(rights), created_us=created_us, by=by,
+        id=token_id, name=name, owner=owner or None, rights=rights_in(rights), created_us=created_us, by=by,
         expires_us=expires_us, revoked_us=revoked_us, used_us=used_us,
     )  # fmt: skip

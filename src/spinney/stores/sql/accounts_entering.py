@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from spinney.model.access import ALL_RIGHTS
-from spinney.model.accounts import AGENT_MAX, Attempt, Known, Link, User, rights_of
+from spinney.model.accounts import AGENT_MAX, Attempt, Known, Link, User, rights_in
 from spinney.model.accounts import Session as Login
 from spinney.model.errors import BadLogin, Refused, TooSoon
 from spinney.model.operators import Author
@@ -88,7 +88,7 @@ class SqlEntering:
         if used and now_us - login.seen_us >= SEEN_EVERY_US:
             with self._session.write(durable=False) as tx:
                 tx.run("update sessions set seen_us = ? where digest = ? and seen_us < ?", (now_us, digest, now_us))
-        return Known(name=login.user, rights=rights_of(row[-1]), session=login)
+        return Known(name=login.user, rights=rights_in(row[-1]), session=login)
 
     def take_back(self, attempt: Attempt) -> None:
         with self._session.write() as tx:

@@ -9,6 +9,7 @@ from spinney.model.capacities import require_amount
 from spinney.model.errors import BadParameters, Refused, StaleFence, UsageError
 from spinney.model.jobs import DATA_MAX_BYTES
 from spinney.model.types import PRIORITIES
+from spinney.model.unreadable import Unreadable, json_value
 from spinney.stores.sql import locks, rows
 from spinney.stores.sql.database import Tx
 from spinney.stores.sql.registry import Registry
@@ -44,7 +45,9 @@ def append(tx: Tx, job_id: int, fence: int, name: str, value: str, target: int) 
     _require_target(tx, job_id, target)
     names.label("data entry", name)
     found = tx.value("select value from data where job_id = ? and name = ?", (target, name))
-    items = [] if found is None else orjson.loads(found)
+    items = [] if found is None else json_value(found, f"the data entry {name!r} of job {target}")
+    if isinstance(items, Unreadable):
+        raise Refused(f"{items}; put the entry anew, or append to another name")
     if not isinstance(items, list):
         raise Refused(f"data entry {name!r} of job {target} is no list; append to another name")
     items.append(orjson.loads(value))

@@ -20,6 +20,7 @@ from spinney.model.failures import Cause
 from spinney.model.holds import Scope
 from spinney.model.operators import Author
 from spinney.model.types import TypeSpec
+from spinney.model.unreadable import json_list
 from spinney.stores.sql import holding
 from spinney.stores.sql.database import Tx
 from spinney.stores.sql.registry import Registry
@@ -37,7 +38,7 @@ def failed(tx: Tx, registry: Registry, spec: TypeSpec, job_id: int, cause: Cause
         return
     stage = (spec.name, cause.stage)
     found = tx.one("select fingerprint, jobs from streaks where type = ? and stage = ?", stage)
-    jobs = orjson.loads(found[1]) if found is not None and found[0] == cause.fingerprint else []
+    jobs = json_list(found[1]) if found is not None and found[0] == cause.fingerprint else []
     if job_id not in jobs:
         jobs.append(job_id)
     tripped = len(jobs) >= spec.breaker

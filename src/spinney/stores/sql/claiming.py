@@ -14,10 +14,11 @@ from itertools import islice
 
 import orjson
 
+from spinney.model.errors import BadParameters
 from spinney.model.jobs import LaneWant, Lease, SlotWant, Want
 from spinney.model.states import State
 from spinney.model.types import PRIORITIES
-from spinney.stores.sql import locks, nodes, placing, shifting
+from spinney.stores.sql import failing, locks, nodes, placing, shifting
 from spinney.stores.sql.database import Tx
 from spinney.stores.sql.granting import grant
 from spinney.stores.sql.registry import Lane, Registry
@@ -409,7 +410,15 @@ class Claim:
         if row is None:
             self._take_out(priority, candidate)
             return False
-        taken = locks.take(self.tx, self.registry, row.id, wanted, self.now_us)
+        try:
+            taken = locks.take(self.tx, self.registry, row.id, wanted, self.now_us)
+        except BadParameters as error:
+            # The others of the claim must not suffer for it, and asked again it would be the same.
+            placing.leave_ready(self.tx, self.registry, row)
+            self.consequences.free_locks(row.id, locks.RESERVED)
+            mark = failing.of_engine(self.tx, row.type, row.stage, "BadParameters", str(error), self.now_us)
+            self.consequences.fail(row, str(error), mark=mark)
+            return False
         if taken is None:
             return True
         if self._lock_moves < LOCK_MOVES:

@@ -28,12 +28,12 @@ import orjson
 
 from spinney.model import locking
 from spinney.model.errors import BadParameters
-from spinney.model.failures import Cause, fingerprint, plain
 from spinney.model.lineage import ancestors
 from spinney.model.operators import Author
 from spinney.model.progress import next_stage
 from spinney.model.states import State
 from spinney.model.types import TypeSpec
+from spinney.model.unreadable import json_object, of_job
 from spinney.stores.sql import failing, rows
 from spinney.stores.sql.auditing import note
 from spinney.stores.sql.database import Tx
@@ -295,17 +295,9 @@ def _break(consequences: "Consequences", ring: Ring) -> bool:
         _restart(consequences, row, spec)
     else:
         log.warning("job %d fails because of %s", told, why)
-        _fail(consequences, row, why)
+        mark = failing.of_engine(tx, row.type, row.stage, VERB, why, now_us)
+        consequences.settle(row, State.FAILED, reason=why, fingerprint=mark)
     return True
-
-
-def _fail(consequences: "Consequences", row: Row, why: str) -> None:
-    stage = row.stage or ""
-    message = plain(why)
-    mark = fingerprint(row.type, stage, VERB, message)
-    cause = Cause(fingerprint=mark, type=row.type, stage=stage, exception=VERB, message=message)
-    failing.remember(consequences.tx, [cause], consequences.now_us)
-    consequences.settle(row, State.FAILED, reason=why, fingerprint=mark)
 
 
 def _restart(consequences: "Consequences", row: Row, spec: TypeSpec) -> None:
@@ -322,7 +314,7 @@ def _restart(consequences: "Consequences", row: Row, spec: TypeSpec) -> None:
 def _first_taken(tx: Tx, row: Row, spec: TypeSpec) -> int:
     """Where the first of the locks that it keeps was taken. One that no stage declares was asked for by any: by the
     first, for all that is known."""
-    params = orjson.loads(tx.value("select params from jobs where id = ?", (row.id,)))
+    params = json_object(tx.value("select params from jobs where id = ?", (row.id,)), of_job(row.id))
     declared: dict[str, int] = {}
     for number, stage in enumerate(spec.stages):
         for lock in stage.locks:

@@ -13,7 +13,7 @@ import orjson
 
 from spinney.model.access import Within
 from spinney.model.errors import Refused, UsageError
-from spinney.model.failures import DIGITS, Cause
+from spinney.model.failures import DIGITS, Cause, fingerprint, plain
 from spinney.model.jobs import Filter
 from spinney.model.operators import Failure, FailureGroups
 from spinney.stores.sql import filtering
@@ -34,6 +34,16 @@ def remember(tx: Tx, causes: Iterable[Cause], now_us: int) -> None:
         "values (?, ?, ?, ?, ?, ?, ?) on conflict (fingerprint) do update set last_us = excluded.last_us",
         [(c.fingerprint, c.type, c.stage, c.exception, c.message, now_us, now_us) for c in causes],
     )
+
+
+def of_engine(tx: Tx, type_: str, stage: str | None, word: str, reason: str, now_us: int) -> str:
+    """The fingerprint of a failure that no attempt brought about but the engine, remembered. ``word``: in place of an
+    exception."""
+    message = plain(reason)
+    mark = fingerprint(type_, stage or "", word, message)
+    cause = Cause(fingerprint=mark, type=type_, stage=stage or "", exception=word, message=message)
+    remember(tx, [cause], now_us)
+    return mark
 
 
 def forget(tx: Tx, after: str, now_us: int) -> str:

@@ -8,6 +8,7 @@ import orjson
 
 from spinney.model.errors import Refused
 from spinney.model.homes import PIECE_BYTES, Entry, Fetch, Found
+from spinney.model.unreadable import Unreadable, json_object
 from spinney.stores.sql import rows
 from spinney.stores.sql.database import Tx
 from spinney.stores.sql.homes import whereabouts
@@ -85,7 +86,9 @@ def _told(found: Found) -> str:
 
 
 def _heard(text: str) -> Found:
-    told = orjson.loads(text)
+    told = json_object(text, "the answer")
+    if isinstance(told, Unreadable):
+        return Found(data=None, names=None, error=str(told))
     names = told["names"]
     return Found(
         data=None if told["data"] is None else base64.b64decode(told["data"]),

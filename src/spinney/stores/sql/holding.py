@@ -25,6 +25,7 @@ from spinney.model.errors import NoSuch, NoSuchJob, Refused, UnknownType, UsageE
 from spinney.model.holds import Hold, Scope
 from spinney.model.operators import Author
 from spinney.model.states import SETTLED, State
+from spinney.model.unreadable import json_object
 from spinney.stores.sql import covering, following, locks, placing, rows
 from spinney.stores.sql.auditing import note
 from spinney.stores.sql.covering import COLUMNS, HELD_BY_HOLD
@@ -259,7 +260,7 @@ def _lifted(tx: Tx, registry: Registry) -> list[Hold]:
         "and by <> ? order by seq desc",
         (LOOKED_BACK, CLOCKWORK),
     )
-    released = ((at_us, by, orjson.loads(what)) for at_us, by, what in entries)
+    released = ((at_us, by, json_object(what, "the entry")) for at_us, by, what in entries)
     wide = (entry for entry in released if entry[2].get("scope", Scope.JOB) != Scope.JOB)
     return [
         Hold(

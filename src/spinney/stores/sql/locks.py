@@ -10,7 +10,9 @@ from typing import NamedTuple
 import orjson
 
 from spinney.model import locking
+from spinney.model.errors import BadParameters
 from spinney.model.lineage import ancestors
+from spinney.model.unreadable import Unreadable, json_object, of_job
 from spinney.stores.sql.database import Tx
 from spinney.stores.sql.lock_line import Waiter, first_waiting, with_some
 from spinney.stores.sql.registry import Registry
@@ -80,10 +82,13 @@ def look(tx: Tx, registry: Registry, wanted: Wanted, job_id: int, *, in_line: bo
 def take(tx: Tx, registry: Registry, job_id: int, wanted: Sequence[tuple[str, str]], now_us: int) -> str | None:
     """All of these (template, until) locks for the job, or none: returns the name that was taken.
 
-    In order of name, so that two jobs that want the same ones never each hold half. The claim fills
-    in the fence when it has one (``fence_claimed``). Who has more of one already keeps that.
+    In order of name, so that two jobs that want the same ones never each hold half. The claim fills in the fence when
+    it has one (``fence_claimed``). Who has more of one already keeps that. Raises BadParameters where a name cannot be
+    made of the job's parameters.
     """
-    params = orjson.loads(tx.value("select params from jobs where id = ?", (job_id,)))
+    params = json_object(tx.value("select params from jobs where id = ?", (job_id,)), of_job(job_id))
+    if isinstance(params, Unreadable):
+        raise BadParameters(str(params))
     named = sorted({(locking.render(template, params), until) for template, until in wanted})
     for name, _ in named:
         if not look(tx, registry, Wanted(name), job_id).fits:

@@ -9,12 +9,13 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from spinney.model.errors import NodeRefused
+from spinney.model.errors import NodeRefused, SpinneyError
 from spinney.model.fleet import Load
 from spinney.model.jobs import NodeInfo, Record
 from spinney.model.outcomes import Outcome
-from spinney.model.serving import ALL, Serves, may_serve
+from spinney.model.serving import ALL, NONE, Serves, may_serve
 from spinney.model.types import QueueSpec
+from spinney.model.unreadable import json_list
 from spinney.stores.sql.database import SCHEMA_VERSION, Tx
 
 _COLUMNS = (
@@ -86,7 +87,7 @@ def known(tx: Tx) -> list[NodeInfo]:
 
 def info(row: Sequence[object]) -> NodeInfo:
     values = dict(zip((*_COLUMNS.split(", "), "leases", "drained", "load", "trouble", "is_party"), row, strict=True))
-    values["types"] = tuple(orjson.loads(str(values["types"])))
+    values["types"] = tuple(json_list(values["types"]))
     values["serves"] = serves(values["serves"])
     values["drained"], values["is_party"] = bool(values["drained"]), bool(values["is_party"])
     values["load"] = Load.from_json(values["load"])  # type: ignore[arg-type]
@@ -100,8 +101,11 @@ def slots_serving(tx: Tx, queue: QueueSpec) -> int:
 
 
 def serves(column: Any) -> Serves:
-    """What the column of that name says."""
-    return ALL if column is None else Serves.from_json(orjson.loads(column))
+    """What the column of that name says; no queue at all where it cannot be read."""
+    try:
+        return ALL if column is None else Serves.from_json(orjson.loads(column))
+    except (SpinneyError, AttributeError, TypeError, ValueError):
+        return NONE
 
 
 class Claimant(NamedTuple):

@@ -14,6 +14,7 @@ from spinney.model.jobs import NodeInfo
 from spinney.model.names import PARTY_PREFIX
 from spinney.model.operators import Author
 from spinney.model.types import Isolation
+from spinney.model.unreadable import json_list
 from spinney.stores.sql import nodes
 from spinney.stores.sql.auditing import note
 from spinney.stores.sql.database import SCHEMA_VERSION, Tx
@@ -140,7 +141,7 @@ class SqlParties:
 
 def _party(row: Sequence[object]) -> Party:
     id_, name, owner, joins, slots, lease_s, lanes, serves, state = row
-    pairs = tuple((type_, stage) for type_, stage in orjson.loads(str(lanes)))
+    pairs = tuple((type_, stage) for type_, stage in json_list(lanes))
     return Party(
         id=id_, name=_bare(str(name)), owner=owner, joins=joins, slots=slots, lease_s=lease_s, lanes=pairs,  # type: ignore[arg-type]  # columns of this module, in its order
         serves=nodes.serves(serves), state=state,  # type: ignore[arg-type]

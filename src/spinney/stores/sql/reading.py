@@ -10,6 +10,7 @@ from spinney.model.jobs import Attempt, Filter, Job
 from spinney.model.lineage import ancestors, subtree
 from spinney.model.outcomes import Outcome
 from spinney.model.states import State
+from spinney.model.unreadable import json_object, json_value, of_job
 from spinney.stores.sql import filtering, tallying
 from spinney.stores.sql.database import Tx
 from spinney.stores.sql.rows import VISIBLE
@@ -87,12 +88,12 @@ def results(tx: Tx, job_id: int) -> Mapping[str, Any]:
         "and outcome in ('ok', 'warning', 'finish') order by fence",
         (job_id,),
     )
-    return {stage: orjson.loads(result) for stage, result in found}
+    return {stage: json_value(result, f"the result of stage {stage!r} of job {job_id}") for stage, result in found}
 
 
 def data(tx: Tx, job_id: int) -> Mapping[str, Any]:
     found = tx.all("select name, value from data where job_id = ? order by name", (job_id,))
-    return {name: orjson.loads(value) for name, value in found}
+    return {name: json_value(value, f"the data entry {name!r} of job {job_id}") for name, value in found}
 
 
 # --- building ---------------------------------------------------------------------------------
@@ -118,7 +119,7 @@ def _job(row: Any, wishes: Mapping[int, bool]) -> Job:
         id=job_id, type=type_, stage=None if shown is State.COMPLETED else stage, state=shown,
         queue=queue, priority=priority,
         share=share_name or str(share), collection=collection, submitter=submitter, key=key, parent_id=parent_id,
-        root_id=root_id, lineage=lineage, params=orjson.loads(params), created_us=created_us,
+        root_id=root_id, lineage=lineage, params=json_object(params, of_job(job_id)), created_us=created_us,
         started_us=started_us or running_us, settled_us=settled_us, wake_us=wake_us, attempts=attempts_,
         interruptions=interruptions, warnings=warnings, code=code, message=message,
         waits_for=waits_for if shown in (State.WAITING, State.HELD) else None,
@@ -135,6 +136,7 @@ def _attempt(row: Any) -> Attempt:
     return Attempt(
         job_id=job_id, fence=fence, stage=stage, attempt=attempt, outcome=Outcome(outcome) if outcome else None,
         node=node or "", started_us=started_us, ended_us=ended_us, code=code, message=message,
-        error=orjson.loads(error) if error else None, result=orjson.loads(result) if result else None,
+        error=json_object(error, f"the error of attempt {fence} of job {job_id}") if error else None,
+        result=json_value(result, f"the result of attempt {fence} of job {job_id}") if result else None,
         superseded=bool(superseded),
     )  # fmt: skip

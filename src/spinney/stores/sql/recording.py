@@ -11,11 +11,13 @@ from typing import Any, NamedTuple
 import orjson
 
 from spinney.model import remarks
+from spinney.model.errors import BadParameters
 from spinney.model.failures import Cause, cause
 from spinney.model.jobs import Lease, Record, Want
 from spinney.model.outcomes import PASSED, Outcome
 from spinney.model.progress import next_stage
 from spinney.model.states import State
+from spinney.model.unreadable import json_object, of_job
 from spinney.params.masking import Veil, secretive
 from spinney.scheduling.verdict import Verdict, verdict
 from spinney.stores.sql import (
@@ -252,7 +254,7 @@ class Recorder:
         if (not record.message and not record.error) or spec is None or not secretive(spec.schema):
             return record
         params = self.tx.value("select params from jobs where id = ?", (record.job_id,))
-        veil = Veil.over(spec.schema, orjson.loads(params))
+        veil = Veil.over(spec.schema, json_object(params, of_job(record.job_id)))
         error = None if not record.error else orjson.dumps(veil.value(orjson.loads(record.error))).decode()
         return record._replace(message=None if record.message is None else veil.text(record.message), error=error)
 
@@ -345,7 +347,10 @@ class Recorder:
         if urgent is not None:
             return False
         wanted = [(lock.template, lock.until) for lock in then.locks]
-        return not wanted or locks.take(tx, self.registry, row.id, wanted, self.now_us) is None
+        try:
+            return not wanted or locks.take(tx, self.registry, row.id, wanted, self.now_us) is None
+        except BadParameters:
+            return False  # the claim says so
 
     def _occupied(self, queue: str, lease: Held) -> int:
         """Slots that a queue would occupy if this one were kept."""

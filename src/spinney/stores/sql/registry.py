@@ -100,7 +100,8 @@ class Registry:
         )
         self.streaks = frozenset(tx.all("select type, stage from streaks"))
         told = tx.all("select id, name, spec from webhooks order by id")
-        self.watches = [watch(id_, read_webhook(name, spec)) for id_, name, spec in told]
+        hooks = [(id_, read_webhook(name, spec)) for id_, name, spec in told]
+        self.watches = [watch(id_, hook) for id_, hook in hooks if hook.paused is None]
         self._closed.clear()
         self.version = version
 
@@ -281,9 +282,13 @@ def read_settings(name: str, settings: Any) -> Mapping[str, Any]:
 
 
 def read_webhook(name: str, spec: Any) -> Webhook:
-    """What a row of ``webhooks`` says, but for what stands beside ``spec``. Raises UnreadableDeclaration."""
-    with _readable("webhooks", name):
+    """What a row of ``webhooks`` says, but for what stands beside ``spec``. One that cannot be read is paused, and says
+    so; it is told nothing."""
+    try:
         return Webhook.from_json(name, orjson.loads(spec))
+    except (SpinneyError, AttributeError, KeyError, TypeError, ValueError):
+        why = f"what it is set to cannot be read; remove it (spinney webhook remove {name}), and make it again"
+        return Webhook(name=name, url="https://unreadable.invalid/", paused=why)
 
 
 @contextmanager
@@ -302,7 +307,6 @@ def _readable(table: str, name: str) -> Iterator[None]:
 
 _AGAIN = {
     "queue_settings": "set it again with 'spinney queue NAME'",
-    "webhooks": "make it again with 'spinney webhook add'",
 }
 
 

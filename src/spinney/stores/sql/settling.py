@@ -131,13 +131,13 @@ class Consequences:
             return
         still_open, broken = placing.needs_left(tx, row.id)
         if broken is not None:
-            self._fail(row, f"job {broken[0]}, which it needs, is {broken[1]}", "needs", leased)
+            self.fail(row, f"job {broken[0]}, which it needs, is {broken[1]}", because="needs", leased=leased)
         elif still_open:
             self._stand_aside(row, "needs", "for jobs that it needs", leased)
         elif self.older_children_open(row):
             self._stand_aside(row, "children", "for its subjobs", leased)
         elif (bad := self._older_bad_child(row)) is not None:
-            self._fail(row, _because_of_child(tx, bad), "children", leased)
+            self.fail(row, _because_of_child(tx, bad), because="children", leased=leased)
         elif self.is_serial(row) and not self._first_in_line(row):
             # Locks that it keeps over stages might be what the earlier one waits for; it takes them again.
             self.free_locks(row.id, None)
@@ -175,11 +175,14 @@ class Consequences:
         )
         return found
 
-    def _fail(self, row: Row, reason: str, because: str, leased: bool) -> None:
-        """It cannot go on because of others."""
+    def fail(
+        self, row: Row, reason: str, *, because: str | None = None, mark: str | None = None, leased: bool = False
+    ) -> None:
+        """It cannot go on: ``because`` of others, or by a cause of its own (``mark``). The caller has taken it out of
+        ``ready``."""
         if row.state is not State.WAITING and not leased:
             row = rows.set_state(self.tx, row, State.WAITING)
-        self.settle(row, State.FAILED, reason=reason, because=because, leased=leased)
+        self.settle(row, State.FAILED, reason=reason, because=because, fingerprint=mark, leased=leased)
 
     def wait_for_children(self, row: Row, *, leased: bool) -> None:
         """Its stage has passed and bore children: it goes on when the last of them has settled."""

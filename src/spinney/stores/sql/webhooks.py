@@ -237,6 +237,8 @@ def _is_over(tx: Tx, now_us: int) -> bool:
 def _take(tx: Tx, row: Sequence[Any], most: int, now_us: int, until_us: int) -> list[Due]:
     id_, secret, resumed_us, *rest = row
     webhook = _webhook(rest)
+    if webhook.paused is not None:
+        return []
     found = tx.all(
         "update webhook_events set next_us = ?, tries = tries + 1, tried_us = ?, first_us = coalesce(first_us, ?) "
         "where seq in (select seq from webhook_events where webhook_id = ? and next_us is not null and next_us <= ? "
@@ -288,7 +290,8 @@ def _delivery(row: Sequence[Any]) -> Delivery:
 
 def _webhook(row: Sequence[Any]) -> Webhook:
     name, spec, paused, by, at_us = row
-    return replace(read_webhook(name, spec), paused=paused, by=by, at_us=at_us)
+    read = read_webhook(name, spec)
+    return replace(read, paused=paused or read.paused, by=by, at_us=at_us)
 
 
 def _spec(webhook: Webhook) -> str:

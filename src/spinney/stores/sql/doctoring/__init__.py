@@ -8,7 +8,7 @@ with its entry in the audit.
 ``own_row`` a job's own row · ``ready``, ``leases``, ``parked`` where it stands · ``trees`` lineages and lists of
 children · ``waiting`` what waits for something that cannot come · ``leftovers`` of jobs that settled or went ·
 ``sweeps`` work in steps that was cut off · ``clockwork`` nodes, schedules, counters ·
-``soundness`` the file and the audit's chain.
+``soundness`` the file and the audit's chain · ``unreadable`` values that are no JSON.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -31,6 +31,7 @@ from spinney.stores.sql.doctoring import (
     soundness,
     sweeps,
     trees,
+    unreadable,
     waiting,
 )
 from spinney.stores.sql.doctoring.rule import GRACE_US, Look, Mend, Rule, listed
@@ -44,6 +45,7 @@ STEPS = 100_000
 RULES: tuple[Rule, ...] = (
     *soundness.RULES, *clockwork.RULES, *own_row.RULES, *leases.RULES, *ready.RULES, *parked.RULES, *trees.RULES,
     *leftovers.RULES, *waiting.RULES, *sweeps.RULES,
+    *unreadable.RULES,
 )  # fmt: skip
 """In an order in which few repairs make work for a rule before them: what hangs on a job comes after the job,
 and what waits after what it waits for."""

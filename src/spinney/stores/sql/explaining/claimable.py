@@ -11,6 +11,7 @@ from spinney.model.fleet import UNHEARD_US
 from spinney.model.jobs import NodeInfo
 from spinney.model.operators import Explanation
 from spinney.model.serving import may_serve
+from spinney.model.unreadable import json_object, of_job
 from spinney.scheduling.quota import quota
 from spinney.stores.sql import locks, nodes, outside, resting, serving
 from spinney.stores.sql.explaining.case import COUNTED, NAMED, Case, jobs_of
@@ -201,7 +202,8 @@ class Claimable(Case):
         stage = spec.stage(self.row.stage or "") if spec else None
         if stage is None or not stage.locks:
             return None
-        params = orjson.loads(self.tx.value("select params from jobs where id = ?", (self.row.id,)))
+        text = self.tx.value("select params from jobs where id = ?", (self.row.id,))
+        params = json_object(text, of_job(self.row.id))
         for lock in stage.locks:
             try:
                 name = locking.render(lock.template, params)
