@@ -112,7 +112,7 @@ def test_a_preview_names_the_stages_that_run_again(bare: Shell, made: Everything
     out = bare.ok("retry", "--batch", str(made["bad batch"]), "--dry-run")
 
     assert out.splitlines() == [
-        "3 jobs would be retried",
+        "2 jobs would be retried",
         "  one would run stage 'work' of 2 jobs",
         "  batch would run stage 'report' of 1 job",
     ]
@@ -184,7 +184,7 @@ def test_jobs_are_held_singly_where_a_filter_says_which(bare: Shell, made: Every
 
 @pytest.mark.parametrize(("words", "said"), [
     (["hold", "--tree", "1", "--state", "pending", "--reason", "x"], "leave them out"),
-    (["hold", "--queue", "default", "--dry-run", "--reason", "x"], "add --each"),
+    (["hold", "--queue", "default", "--json", "--reason", "x"], "add --each"),
     (["release", "--each"], "name the jobs to release"),
     (["release", "--hold", "1", "--state", "held"], "leave them out"),
     (["retry"], "name the jobs to retry"),

@@ -280,3 +280,25 @@ def test_under_a_hold_a_node_runs_nothing_and_after_it_everything(working: Shell
 
     working.ok("release", "--type", "double")
     assert "completed" in working.ok("wait", job)
+
+
+@pytest.mark.parametrize(
+    "on",
+    [["--queue", "default"], ["--type", "double"], ["--collection", "c"], ["--submitter", "eve"], ["--tree", "1"],
+     ["--all"]],
+)  # fmt: skip
+def test_a_dry_run_of_a_wide_hold_and_of_its_release_changes_nothing(shell: Shell, on: list[str]) -> None:
+    submit(shell, "double", "-p", "n=1", "--collection", "c", "--submitter", "eve")
+    words = ["hold", *on, "--reason", "disk swap"]
+
+    told_ = shell.ok(*words, "--dry-run")
+    as_json = json.loads(shell.ok(*words, "--dry-run", "--json"))
+
+    assert (told_.endswith("1 job would be held\n"), as_json) == (True, {"jobs": 1, "later": 0})
+    assert (shell.listed("holds"), told(shell, "1")["job"]["state"]) == ([], "pending")
+    shell.ok(*words)
+    for release in (["--hold", "1"], on):
+        assert shell.ok("release", *release, "--dry-run") == "by the release of hold 1 1 job would go on\n"
+    assert told(shell, "1")["job"]["state"] == "held"
+    shell.ok("release", *on)
+    assert "there is no hold" in shell.refused(1, "release", *on, "--dry-run")

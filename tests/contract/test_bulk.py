@@ -489,3 +489,27 @@ def test_whoever_waits_for_a_lock_gets_it_by_the_new_priority(site: Site) -> Non
 
     assert site.claim_one().job_id == second
     assert site.state(first) is State.WAITING
+
+
+def test_a_trial_sees_what_it_does_and_leaves_nothing(site: Site) -> None:
+    site.knows(kind("one", "work"))
+    job = site.submit_one()
+    entries = len(site.store.audit.entries())
+    bulk, seconds = site.store.bulk, [0.0]
+    bulk._clock = lambda: seconds[0]  # type: ignore[attr-defined]
+
+    def cancel() -> Step:
+        return bulk.apply(Order(verb=Verb.CANCEL), [job], Author(by="ann", call="trial"), now_us=site.now)
+
+    with bulk.trial() as let_others:
+        assert list(cancel().touched) == [job]
+        let_others()
+        assert site.state(job) is State.CANCELLED
+        seconds[0] = 1.0
+        let_others()
+        assert site.state(job) is State.PENDING, "others have waited for long enough"
+        assert list(cancel().touched) == [job]
+
+    assert site.state(job) is State.PENDING
+    assert len(site.store.audit.entries()) == entries
+    assert site.claim_one().job_id == job

@@ -190,6 +190,17 @@ CASES: dict[str, Case] = {
     "holds.lift_all on her job": Case(
         call=lambda c, t: c.holds.lift_all(Scope.JOB, str(t.jobs["ann held"])), least=Role.SUBMITTER
     ),
+    "holds.would_hold": Case(
+        call=lambda c, t: c.holds.would_hold(Scope.COLLECTION, t.place, reason="x"), least=Role.OPERATOR,
+        outside=Forbidden,
+    ),
+    "holds.would_lift": Case(
+        call=lambda c, t: c.holds.would_lift([t.holds["ben collection"]]), least=Role.OPERATOR, outside=Refused
+    ),
+    "holds.on": Case(
+        call=lambda c, t: c.holds.on(Scope.COLLECTION, t.place), least=Role.OPERATOR, outside=Forbidden
+    ),
+    "holds.lifted": Case(call=lambda c, t: c.holds.lifted(), least=Role.VIEWER, outside=None),
     "holds.sweep": Case(call=lambda c, t: c.holds.sweep(), least=Role.SUBMITTER, outside=None),
     # --- what serves all ------------------------------------------------------------------
     **{

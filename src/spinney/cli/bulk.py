@@ -70,8 +70,8 @@ class Singly(Asked, How):
         found = any(getattr(self, f.name) not in (None, False, []) for f in fields(Asked)) or self.each
         if found and wide:
             raise UsageError("--tree, --all and --hold mean holds as a whole; leave them out, or the filter")
-        if (self.dry_run or self.json) and not found and not jobs:
-            raise UsageError("--dry-run and --json are for single jobs; add --each, or name the jobs")
+        if self.json and not self.dry_run and not found and not jobs:
+            raise UsageError("--json is for single jobs and for --dry-run; add --each, or name the jobs")
         return found
 
     def carry_out(
@@ -126,7 +126,8 @@ def carry_out(
         )
     with hand(how.store, how.by) as control:
         bulk = control.bulk
-        plan = bulk.plan(order, which.filter(control.store) if which.given else None, jobs or ())
+        fits = which.filter(control.store) if which.given else None
+        plan = bulk.plan(order, fits, jobs or (), exact=how.dry_run)
         if how.dry_run:
             _tell_plan(plan, bulk, json=how.json)
             return

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from spinney.control import Control
     from spinney.control.bulk import Plan
     from spinney.model.holds import Hold
+    from spinney.model.operators import HoldPreview
 
 QueueOption = Annotated[
     str | None,
@@ -90,6 +91,10 @@ def hold(
         return
     with hand(store, by) as control:
         for scope, name in scopes:
+            if singly.dry_run:
+                preview = control.holds.would_hold(scope, name, reason=reason, until_us=until_us)
+                _tell_preview(preview, f"a hold on {_of(scope, name)}", "be held", json=singly.json)
+                continue
             laid = control.holds.lay(scope, name, reason=reason, until_us=until_us)
             control.holds.sweep()
             typer.echo(_laid(control, laid))
@@ -147,6 +152,12 @@ def release(
             "name the jobs to release, or a hold: --hold ID ('spinney holds' lists them), or what it lies on"
         )
     with hand(store, by) as control:
+        if singly.dry_run:
+            ids = hold or [h.id for h in control.holds.on(*_scopes(None, queue, type_, collection, submitter, tree,
+                                                                   all_=all_)[0])]  # fmt: skip
+            what = f"the release of hold{'s' * (len(ids) > 1)} {', '.join(map(str, ids))}"
+            _tell_preview(control.holds.would_lift(ids), what, "go on", json=singly.json)
+            return
         if hold:
             severally(hold, lambda number: _tell_lifted(control, [control.holds.lift(number, reason=reason)]))
         if wide:
@@ -186,6 +197,15 @@ def _scopes(
     return wide
 
 
+def _tell_preview(preview: "HoldPreview", what: str, would: str, *, json: bool) -> None:
+    if json:
+        showing.as_json({"jobs": preview.jobs, "later": preview.later})
+        return
+    jobs = "1 job" if preview.jobs == 1 else f"{preview.jobs:,} jobs"
+    later = f"; {preview.later:,} more when they would start next" if preview.later else ""
+    typer.echo(f"by {showing.safe(what)} {jobs} would {would}{later}")
+
+
 def _tell_held(control: "Control", plan: "Plan", step: Step) -> None:
     for job in step.touched:
         own = (Scope.JOB, plan.order.reason, control.by)
@@ -221,7 +241,11 @@ def _released(control: "Control", job: int) -> str:
 
 
 def _on(hold: "Hold") -> str:
-    return "everything" if hold.scope is Scope.EVERYTHING else f"{hold.scope} {hold.name}"
+    return _of(hold.scope, hold.name)
+
+
+def _of(scope: Scope, name: str) -> str:
+    return "everything" if scope is Scope.EVERYTHING else f"{scope} {name}"
 
 
 def _jobs(count: int) -> str:

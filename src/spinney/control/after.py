@@ -28,7 +28,11 @@ _LASTING = ("states", "type", "queue", "stage", "collection", "submitter", "node
 class Trees:
     """One run over the trees of some jobs."""
 
-    def __init__(self, reach: Reach, author: Author, clock: Callable[[], int], at_once: int = STEP) -> None:
+    def __init__(
+        self, reach: Reach, author: Author, clock: Callable[[], int], at_once: int = STEP, *, trial: bool = False
+    ) -> None:
+        """``trial``: it is taken back in the end, so that no tree need be held meanwhile."""
+        self._trial = trial
         self._store, self._order, self._reach = reach.hand.store, reach.order, reach
         self._author, self._clock, self._at_once = author, clock, at_once
 
@@ -49,12 +53,12 @@ class Trees:
                 continue
             hold_id = left.get(root_id)
             if (found := finished_after(self._store, root_id)) is not None:
-                if hold_id is None:
+                if hold_id is None and not self._trial:
                     hold_id = self._lay(root_id, reason)
                 again = replace(self._order, verb=Verb.RERUN, stage=None)
                 yield from self._stepping(again).to_all(found, last)
             yield from self._asked_for(root_id, which, ids, last, resumed=root_id in left)
-            if hold_id is not None:
+            if hold_id is not None and not self._trial:
                 self._store.holds.lift(hold_id, self._author, now_us=self._clock())
                 while self._store.holds.sweep(now_us=self._clock()):
                     pass

@@ -51,7 +51,8 @@ class Plan:
     last: int = 0
     """The highest number when it was made."""
     jobs: int = 0
-    """How many it would be done to; of those named, how many stand where it is lawful."""
+    """How many fit; of those named, how many stand where it is lawful. Of an exact plan: how many it would be done
+    to."""
     more: bool = False
     """There are more than ``jobs``; counting ended there."""
 
@@ -88,9 +89,15 @@ class Bulk(Hand):
 
     # --- planning -------------------------------------------------------------------------
 
-    def plan(self, order: Order, which: Filter | None = None, ids: Sequence[int] = ()) -> Plan:
+    def plan(
+        self, order: Order, which: Filter | None = None, ids: Sequence[int] = (), *, exact: bool = False
+    ) -> Plan:
         """See what would be done. ``ids`` without a filter: to these, whether they allow it or not; with one:
         to those of them that fit.
+
+        ``exact``: not how many fit, but to how many it would be done, without those that it would refuse or change
+        nothing of. It is done and taken back for that, which takes as long as doing it; of what takes longer than some
+        hundredths of a second, each part is tried as if those before it had not been done.
 
         Raises UsageError (and its kin) for what cannot be meant, with the nearest that can; Forbidden.
         """
@@ -106,8 +113,22 @@ class Bulk(Hand):
         if which is not None and not jobs:
             require_known(self.store, which, labels=True, within=self.rights.within)
         plan = Plan(order=order, which=which, ids=tuple(dict.fromkeys(ids)), last=last, jobs=jobs)
-        jobs += sum(self.store.bulk.count(found, most=COUNTED) for found in self._after(plan))
+        if exact:
+            jobs = self._tried(plan)
+        else:
+            jobs += sum(self.store.bulk.count(found, most=COUNTED) for found in self._after(plan))
         return replace(plan, jobs=min(jobs, COUNTED), more=jobs > COUNTED)
+
+    def _tried(self, plan: Plan) -> int:
+        """To how many jobs it would be done; no further than one more than are counted."""
+        touched: set[int] = set()
+        with self.store.bulk.trial() as let_others:
+            for step in self._steps(plan, lambda: STEP, STEP, trial=True):
+                touched.update(step.touched)
+                if len(touched) > COUNTED:
+                    return COUNTED + 1
+                let_others()
+        return len(touched)
 
     def stages(self, plan: Plan) -> Sequence[StageCount]:
         """For retry and rerun: what would run again, and in how many jobs, of those counted."""
@@ -253,10 +274,12 @@ class Bulk(Hand):
                 self.go_on()
         return report
 
-    def _steps(self, plan: Plan, size: Callable[[], int], at_once: int) -> Iterator[Step]:
+    def _steps(
+        self, plan: Plan, size: Callable[[], int], at_once: int, *, trial: bool = False
+    ) -> Iterator[Step]:
         author, reach = self.author(plan.order.reason), self._reach(plan.order)
         if plan.order.and_after:
-            return Trees(reach, author, self.clock, at_once).steps(plan.which, plan.ids, plan.last)
+            return Trees(reach, author, self.clock, at_once, trial=trial).steps(plan.which, plan.ids, plan.last)
         limited = None if reach.unlimited else reach
         stepping = Stepping(self.store, plan.order, author, self.clock, size, at_once, limited)
         return stepping.to(plan.ids) if plan.which is None else stepping.to_all(plan.which, plan.last)

@@ -5,7 +5,7 @@ It may be cut off between any two steps: a node goes on with it, or the next who
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from spinney.control.hand import ASK, Hand, limits
@@ -15,7 +15,7 @@ from spinney.model.access import Role
 from spinney.model.errors import Forbidden, NoSuch, NoSuchJob, UsageError
 from spinney.model.holds import REST, Hold, Scope
 from spinney.model.jobs import JOB_ID_MAX
-from spinney.model.operators import Order, Verb
+from spinney.model.operators import HoldPreview, Order, Verb
 
 NUDGE_EVERY = 5
 """After so many steps nodes are told that a sweep has let jobs go."""
@@ -69,6 +69,32 @@ class Holds(Hand):
 
     def lift_all(self, scope: Scope, name: str = "", *, reason: str | None = None) -> list[Hold]:
         """Release every hold that lies on just this. Raises NoSuch when there is none, Forbidden."""
+        return [self.lift(hold.id, reason=reason) for hold in self.on(scope, name)]
+
+    # --- before ---------------------------------------------------------------------------
+
+    def would_hold(self, scope: Scope, name: str = "", *, reason: str, until_us: int | None = None) -> HoldPreview:
+        """What ``lay`` would come to, for a hold on more than one job. Raises what ``lay`` raises."""
+        if scope is Scope.JOB:
+            raise UsageError("a hold on a single job is looked at as a verb on jobs; name more than one job's worth")
+        if scope is Scope.TREE:
+            _require_number(name, Verb.HOLD)
+        self._require(scope, name, Verb.HOLD)
+        require_meant(reason, until_us, self.clock())
+        return self.store.holds.would_hold(scope, name)
+
+    def would_lift(self, hold_ids: Sequence[int]) -> HoldPreview:
+        """How many jobs would go on if these holds were released together. Raises NoSuch, Forbidden."""
+        self.require(Role.SUBMITTER, "release holds")
+        for hold_id in hold_ids:
+            laid = self._laid(hold_id)
+            if laid is None:
+                raise NoSuch(f"there is no hold {hold_id} (any more); 'spinney holds' shows those there are")
+            self._require_mine(laid)
+        return self.store.holds.would_go_on(hold_ids)
+
+    def on(self, scope: Scope, name: str = "") -> list[Hold]:
+        """The holds that ``lift_all`` would release. Raises NoSuch when there is none, Forbidden."""
         self._require(scope, name, Verb.RELEASE)
         found = [hold for hold in self.store.holds.all() if (hold.scope, hold.name) == (scope, name)]
         found = found or [hold for hold in self.lifted() if (hold.scope, hold.name) == (scope, name)]
@@ -77,7 +103,7 @@ class Holds(Hand):
             raise NoSuch(f"there is no hold on {what}; 'spinney holds' shows those there are")
         for hold in found:  # all or none, as far as the rights go
             self._require_mine(hold)
-        return [self.lift(hold.id, reason=reason) for hold in found]
+        return found
 
     def lifted(self) -> list[Hold]:
         """Holds in sight that were released while the jobs which they kept do not all go on yet."""

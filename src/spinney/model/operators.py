@@ -88,6 +88,17 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class HoldPreview:
+    """What laying a wide hold, or releasing some, would come to."""
+
+    jobs: int
+    """Jobs that would stand held; of a release: that would go on."""
+    later: int
+    """Others that a hold covers: those that run, or wait for something else first. They would be held when they would
+    start next."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Author:
     """Who does something, why, and in which call: for the audit."""
 

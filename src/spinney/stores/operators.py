@@ -6,7 +6,8 @@ Verbs that touch many jobs are called in steps by ``spinney.control``, which may
 any two of them and asked again.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
 from spinney.model.access import Rights, Within
@@ -24,6 +25,7 @@ from spinney.model.operators import (
     Check,
     Explanation,
     FailureGroups,
+    HoldPreview,
     Keeping,
     LockInfo,
     Order,
@@ -63,6 +65,12 @@ class Holds(Protocol):
 
     def all(self) -> Sequence[Hold]:
         """Those in force, oldest first."""
+
+    def would_hold(self, scope: Scope, name: str) -> HoldPreview:
+        """What ``lay`` and the sweep after it would come to, for a wide scope. Raises what ``lay`` raises."""
+
+    def would_go_on(self, hold_ids: Collection[int]) -> HoldPreview:
+        """How many jobs would go on if these wide holds were lifted and swept."""
 
     def lifted(self) -> Sequence[Hold]:
         """Wide holds that somebody released while what they kept has not all been looked at since, the last first;
@@ -112,6 +120,11 @@ class Bulk(Protocol):
         done to already; and a job with open children is not refused its cancel, but cancelled when they have
         settled. One of a retry that failed because of its children is told in ``instead``.
         """
+
+    def trial(self) -> AbstractContextManager[Callable[[], None]]:
+        """Whatever is asked of this store object within the block is taken back in the end. Others cannot write
+        meanwhile, so what the block is given is to be called between two steps: when they have waited for long, it
+        takes back what was done until then. A deletion is counted rather than done where that would take long."""
 
     def spoilt(self, job_id: int, *, after: int = 0, limit: int = 50) -> list[int]:
         """The children because of which a job failed, or will, that are to be retried in its place; by id."""

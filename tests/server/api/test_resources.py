@@ -60,6 +60,20 @@ def test_a_hold_is_laid_swept_and_lifted(world: World) -> None:
     assert world.client().delete(f"/api/v1/holds/{hold['id']}").status_code == 404
 
 
+def test_what_a_hold_and_its_release_would_come_to(world: World) -> None:
+    world.submit("one")
+    asked = {"scope": "type", "name": "one", "reason": "looking"}
+
+    laid = world.client().post("/api/v1/holds", json={**asked, "dry_run": True})
+    none = world.client().get("/api/v1/holds").json()["items"]
+    hold = world.client().post("/api/v1/holds", json=asked).json()
+    lifted = world.client().delete(f"/api/v1/holds/{hold['id']}", params={"dry_run": True, "together": [hold["id"]]})
+
+    assert (laid.status_code, laid.json(), none) == (200, {"jobs": 1, "later": 0}, [])
+    assert (lifted.status_code, lifted.json()) == (200, {"jobs": 1, "later": 0})
+    assert len(world.client().get("/api/v1/holds").json()["items"]) == 1
+
+
 def test_a_release_that_was_cut_off_before_its_sweep_is_asked_for_again(world: World) -> None:
     job = world.submit("one")
     hold = world.client().post("/api/v1/holds", json={"scope": "type", "name": "one", "reason": "looking"}).json()

@@ -42,7 +42,10 @@ class AfarBulk:
     def __init__(self, client: Patient) -> None:
         self._client = client
 
-    def plan(self, order: Order, which: Filter | None = None, ids: Sequence[int] = ()) -> Plan:
+    def plan(
+        self, order: Order, which: Filter | None = None, ids: Sequence[int] = (), *, exact: bool = False
+    ) -> Plan:
+        """``exact``: a server always is."""
         fits = None if which is None else asked_for(which)
         found = self._client.plan(str(order.verb), ids=list(ids) or None, which=fits, **_how(order))
         return AfarPlan(

@@ -13,7 +13,7 @@ from spinney.model.accounts import Link, NewToken, Session, Token, User
 from spinney.model.errors import NoSuch, UsageError
 from spinney.model.fleet import Orders
 from spinney.model.holds import Hold, Scope
-from spinney.model.operators import QueueChange, QueueInfo
+from spinney.model.operators import HoldPreview, QueueChange, QueueInfo
 from spinney.model.schedules import Schedule
 from spinney.model.types import QueueSpec
 from spinney.model.webhooks import EVERY, Delivery, Outcome, Webhook
@@ -38,16 +38,24 @@ class Holds(_Part):
     def lift(self, hold_id: int, *, reason: str | None = None) -> Hold:
         return self._client.lift_hold(hold_id, reason=reason)
 
+    def would_hold(self, scope: Scope, name: str = "", *, reason: str, until_us: int | None = None) -> HoldPreview:
+        return self._client.plan_hold(str(scope), name, reason=reason, until=until_us)
+
+    def would_lift(self, hold_ids: Sequence[int]) -> HoldPreview:
+        first, *others = hold_ids
+        return self._client.plan_release(first, together=others)
+
     def lift_all(self, scope: Scope, name: str = "", *, reason: str | None = None) -> list[Hold]:
+        return [self.lift(hold.id, reason=reason) for hold in self.on(scope, name)]
+
+    def on(self, scope: Scope, name: str = "") -> list[Hold]:
         for released in (None, True):
             holds = self._client.holds(released=released).items
             found = [hold for hold in holds if (hold.scope, hold.name) == (scope, name)]
             if found:
-                break
-        else:
-            what = "everything" if scope is Scope.EVERYTHING else f"{scope} {name!r}"
-            raise NoSuch(f"there is no hold on {what}; 'spinney holds' shows those there are")
-        return [self.lift(hold.id, reason=reason) for hold in found]
+                return found
+        what = "everything" if scope is Scope.EVERYTHING else f"{scope} {name!r}"
+        raise NoSuch(f"there is no hold on {what}; 'spinney holds' shows those there are")
 
     def sweep(self) -> None:
         """The server does that by itself."""

@@ -10,7 +10,7 @@ from spinney.model.audits import Call as AuditCall
 from spinney.model.durations import Duration, optional
 from spinney.model.fleet import NodeStatus, Orders
 from spinney.model.holds import Hold
-from spinney.model.operators import CapacityInfo, Keeping, LockInfo, QueueInfo
+from spinney.model.operators import CapacityInfo, HoldPreview, Keeping, LockInfo, QueueInfo
 
 
 class QueueSettings(TypedDict, total=False):
@@ -98,6 +98,19 @@ class OperatingVerbs:
     ) -> Call[Hold]:
         """Stop a queue, type, collection, submitter, tree, job, or everything."""
         return do("POST", "/holds", Hold, said(scope=scope, name=name, reason=reason, until=until))
+
+    @verb
+    def plan_hold(
+        self: None, scope: str, name: str = "", *, reason: str, until: int | None = None
+    ) -> Call[HoldPreview]:
+        """How many jobs would stand held by such a hold."""
+        body = said(scope=scope, name=name, reason=reason, until=until, dry_run=True)
+        return do("POST", "/holds", HoldPreview, body)
+
+    @verb
+    def plan_release(self: None, hold: int, *, together: Sequence[int] = ()) -> Call[HoldPreview]:
+        """How many jobs would go on if this hold were released, ``together`` with others."""
+        return do("DELETE", path("/holds/{}", hold), HoldPreview, dry_run=True, together=list(together) or None)
 
     @verb
     def lift_hold(self: None, hold: int, *, reason: str | None = None) -> Call[Hold]:

@@ -61,7 +61,9 @@ class VerbAsked(Reason):
     queue: Word | None = Field(default=None, description="move: where to; retry, rerun: in this queue.")
     priority: Priority | None = Field(default=None, description="priority: which.")
     until: Moment | None = Field(default=None, description="hold: ends by itself at this time.")
-    dry_run: bool = Field(default=False, description="Only say to how many it would be done.")
+    dry_run: bool = Field(
+        default=False, description="Only say to how many it would be done, without those that it would be refused for."
+    )
     expect: Annotated[int, Field(ge=0)] | None = Field(
         default=None, description="Refuse unless it would be done to so many jobs, as the dry run said."
     )
@@ -111,7 +113,8 @@ def _planned(control: Control, asked: VerbAsked) -> Planned:
 
 def _plan(control: Control, asked: VerbAsked) -> Plan:
     which = None if asked.filter is None else asked.filter.filter(control)
-    plan = control.bulk.plan(asked.order(), which, asked.ids or ())
+    exact = asked.dry_run or asked.expect is not None
+    plan = control.bulk.plan(asked.order(), which, asked.ids or (), exact=exact)
     if asked.expect is not None and (plan.jobs != asked.expect or plan.more):
         raise Refused(
             f"it would be done to {'more than ' if plan.more else ''}{plan.jobs:,} jobs now, not to {asked.expect:,}; "

@@ -7,6 +7,7 @@ from pydantic import Field
 from starlette.background import BackgroundTask
 
 from spinney.model.holds import Hold, Scope
+from spinney.model.operators import HoldPreview
 from spinney.server.api.parsing import routes, told
 from spinney.server.api.shapes import All, Asking, Moment, Word
 from spinney.server.asking import Asked, Hands
@@ -27,6 +28,7 @@ class HoldAsked(Asking):
     )  # fmt: skip
     reason: Word = Field(description="Why; shown to everybody.", examples=["the receiver is being repaired"])
     until: Moment | None = Field(default=None, description="It ends by itself at this time.")
+    dry_run: bool = Field(default=False, description="Only say how many jobs would stand held; not for `job`.")
 
 
 @router.get("/holds", summary="List holds")
@@ -41,8 +43,15 @@ async def list_holds(
 
 
 @router.post("/holds", summary="Lay a hold", status_code=201, responses=documented(404, 409, 415))
-async def lay_hold(asked: HoldAsked, hands: Asked) -> Hold:
+async def lay_hold(asked: HoldAsked, hands: Asked) -> Hold | HoldPreview:
     """When this answers nothing that it covers is claimed any more; that jobs stand as `held` follows."""
+    if asked.dry_run:
+        preview = await hands.run(
+            lambda control: control.holds.would_hold(
+                asked.scope, asked.name, reason=asked.reason, until_us=asked.until
+            )
+        )
+        return told(preview, 200)
     done = await hands.run(
         lambda control: control.holds.lay(asked.scope, asked.name, reason=asked.reason, until_us=asked.until)
     )
@@ -51,9 +60,17 @@ async def lay_hold(asked: HoldAsked, hands: Asked) -> Hold:
 
 @router.delete("/holds/{hold}", summary="Release a hold", responses=documented(404, 409))
 async def lift_hold(
-    hold: HoldId, hands: Asked, reason: Annotated[Word | None, Query(description="Why; kept in the audit.")] = None
-) -> Hold:
+    hold: HoldId,
+    hands: Asked,
+    reason: Annotated[Word | None, Query(description="Why; kept in the audit.")] = None,
+    dry_run: Annotated[bool, Query(description="Only say how many jobs would go on.")] = False,
+    together: Annotated[
+        list[int], Query(max_length=1_000, description="dry_run: if these holds were released, too.")
+    ] = [],  # noqa: B006 - never changed
+) -> Hold | HoldPreview:
     """What no other hold covers goes on. A release that was cut off before all did may be asked for again."""
+    if dry_run:
+        return told(await hands.run(lambda control: control.holds.would_lift([hold, *together])), 200)
     done = await hands.run(lambda control: control.holds.lift(hold, reason=reason))
     return _swept(hands, done, 200)
 

@@ -104,7 +104,7 @@ async def do(request: Request, hands: AskedHands) -> Response:
     ids, which = _whom(pairs)
 
     def call(control: Control) -> Plan:
-        return control.bulk.plan(order, None if ids else which.filter(control), ids)
+        return control.bulk.plan(order, None if ids else which.filter(control), ids, exact=True)
 
     try:
         found = await hands.run(call)

@@ -108,7 +108,8 @@ def planned(control: Control, what: Order, which: Filter | None, ids: Sequence[i
         priority=_some_priority(control) if what.verb is Verb.PRIORITY and what.priority is None else what.priority,
         until_us=what.until_us,
     )  # fmt: skip
-    return control.bulk.plan(trial, which, ids)
+    said = what.verb not in (Verb.MOVE, Verb.PRIORITY) or what.queue is not None or what.priority is not None
+    return control.bulk.plan(trial, which, ids, exact=said)
 
 
 def told(what: Verb, report: Report) -> tuple[str, str | None]:

@@ -6,7 +6,8 @@ nothing behind, the others go through. Which job comes before which, and when to
 """
 
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
 from typing import Any
 
@@ -24,11 +25,16 @@ from spinney.stores.sql.database import Tx
 from spinney.stores.sql.operating import Operation
 from spinney.stores.sql.previewing import Preview
 from spinney.stores.sql.registry import Registry
+from spinney.stores.sql.rows import Row
 from spinney.stores.sql.session import Session
 from spinney.stores.sql.settling import BAD
 
 BELOW = 100
 """Jobs below those asked for that one step deletes or cancels with them."""
+TRIED_S = 0.03
+"""So long a trial keeps others from writing before it is taken back, and goes on in another transaction."""
+TRIED = 500
+"""Jobs below one that a trial deletes with it; where there are more, they are counted."""
 _NAMED_BY = 1_000
 """Jobs whose names somebody is told whose sight is limited."""
 ENOUGH_S = 0.02
@@ -55,7 +61,9 @@ class SqlBulk:
         self, order: Order, job_ids: Sequence[int], author: Author, *, which: Filter | None = None, now_us: int
     ) -> Step:
         with self._session.write() as tx:
-            working = _Working(tx, self._session.registry, order, author, which, now_us, self._clock)
+            working = _Working(
+                tx, self._session.registry, order, author, which, now_us, self._clock, trial=self._session.trying
+            )
             step = working.run(job_ids)
             if step.touched or working.moved:
                 what = _said(order, "verb", "reason") | {"jobs": step.touched}
@@ -63,6 +71,21 @@ class SqlBulk:
                     what["which"] = _said(which, "ids")
                 note(tx, now_us, author, order.verb, what, len(step.touched))
         return step
+
+    @contextmanager
+    def trial(self) -> Iterator[Callable[[], None]]:
+        begun = self._clock()
+        with ExitStack() as trying:
+            trying.enter_context(self._session.trial())
+
+            def let_others() -> None:
+                nonlocal begun
+                if self._clock() - begun > TRIED_S:
+                    trying.close()
+                    trying.enter_context(self._session.trial())
+                    begun = self._clock()
+
+            yield let_others
 
     def spoilt(self, job_id: int, *, after: int = 0, limit: int = 50) -> list[int]:
         with self._session.look() as tx:
@@ -127,8 +150,10 @@ class _Working:
 
     def __init__(
         self, tx: Tx, registry: Registry, order: Order, author: Author, which: Filter | None, now_us: int,
-        clock: Callable[[], float],
+        clock: Callable[[], float], *, trial: bool = False,
     ) -> None:  # fmt: skip
+        """``trial``: it is taken back in the end, so that nothing is left to a later step."""
+        self.trial = trial
         self.tx, self.registry, self.order, self.author = tx, registry, order, author
         self.which, self.now_us, self.clock = which, now_us, clock
         self.moved = False
@@ -251,11 +276,21 @@ class _Working:
 
     def _delete(self, operation: Operation, job_id: int) -> None:
         top = operation.require_deletable(job_id)
-        if operation.delete_step(top, max(1, self._room)):
+        if self.trial:
+            self._delete_whole(operation, top)
+        elif operation.delete_step(top, max(1, self._room)):
             self._room -= len(operation.ids)
         else:
             self._unfinished.append(job_id)
             self._room = 0
+
+    def _delete_whole(self, operation: Operation, top: Row) -> None:
+        """All of a tree, which is taken back; one that would take long is counted."""
+        if len(operation.left_below(top, TRIED + 1)) > TRIED:
+            operation.ids += [*operation.left_below(top), top.id]
+            return
+        while not operation.delete_step(top, TRIED + 1):
+            pass
 
     def _move(self, operation: Operation, job_id: int) -> None:
         assert self.order.queue is not None

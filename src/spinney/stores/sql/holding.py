@@ -14,7 +14,7 @@ every way into it asks for holds.
 """
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from itertools import islice
 from typing import Any
 
@@ -23,10 +23,10 @@ import orjson
 from spinney.model import names
 from spinney.model.errors import NoSuch, NoSuchJob, Refused, UnknownType, UsageError
 from spinney.model.holds import Hold, Scope
-from spinney.model.operators import Author
+from spinney.model.operators import Author, HoldPreview
 from spinney.model.states import SETTLED, State
 from spinney.model.unreadable import json_object
-from spinney.stores.sql import covering, following, locks, placing, rows
+from spinney.stores.sql import covering, following, hold_previews, locks, placing, rows
 from spinney.stores.sql.auditing import note
 from spinney.stores.sql.covering import COLUMNS, HELD_BY_HOLD
 from spinney.stores.sql.database import Tx
@@ -84,6 +84,15 @@ class SqlHolds:
             return hold
 
     # --- looking --------------------------------------------------------------------------
+
+    def would_hold(self, scope: Scope, name: str) -> HoldPreview:
+        with self._session.look() as tx:
+            _check_name(tx, self._registry, scope, name)
+            return hold_previews.of_laying(tx, scope, name)
+
+    def would_go_on(self, hold_ids: Collection[int]) -> HoldPreview:
+        with self._session.look() as tx:
+            return hold_previews.of_lifting(tx, self._registry, hold_ids)
 
     def all(self) -> Sequence[Hold]:
         with self._session.look() as tx:

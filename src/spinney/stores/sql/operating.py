@@ -324,13 +324,8 @@ class Operation:
 
         Those that need one of these hear how it ended before it goes; where they are many, that is a step by itself.
         """
-        start, until = subtree(top.lineage)
-        found = self.tx.all(
-            "select id from jobs where parent_id is not null and root_id = ? and lineage > ? and lineage < ? "
-            f"and state <> 'deleted' and {rows.VISIBLE} order by lineage desc limit ?",
-            (top.root_id, start, until, limit),
-        )
-        below, last = [job_id for (job_id,) in found], len(found) < limit
+        below = self.left_below(top, limit)
+        last = len(below) < limit
         if not self._needed_no_more([*below, top.id] if last else below):
             self.consequences.drain()
             return False
@@ -341,6 +336,16 @@ class Operation:
             self._delete_one(self.require_deletable(top.id))
             self.consequences.drain()
         return last
+
+    def left_below(self, top: Row, limit: int = JOB_ID_MAX) -> list[int]:
+        """The last jobs below it that are not deleted yet."""
+        start, until = subtree(top.lineage)
+        found = self.tx.all(
+            "select id from jobs where parent_id is not null and root_id = ? and lineage > ? and lineage < ? "
+            f"and state <> 'deleted' and {rows.VISIBLE} order by lineage desc limit ?",
+            (top.root_id, start, until, limit),
+        )
+        return [job_id for (job_id,) in found]
 
     def _needed_no_more(self, job_ids: list[int]) -> bool:
         """Whether nobody's needs name one of these that completed: it counts as met. False: there are more.

@@ -113,7 +113,8 @@ class SqlStore:
     def __init__(self, database: Database) -> None:
         self.database = database
         session = Session(database)
-        self._registry, self._write, self._look = session.registry, session.write, session.look
+        self._registry, self._write = session.registry, session.write
+        self._look, self._read = session.look, session.read
         self.accounts = SqlAccounts(session)
         self.entering = SqlEntering(session)
         self.audit = SqlAudit(session)
@@ -587,11 +588,11 @@ class SqlStore:
     # --- reading --------------------------------------------------------------------------
 
     def job(self, job_id: int) -> Job:
-        with self.database.look() as tx:
+        with self._read() as tx:
             return reading.job(tx, job_id)
 
     def jobs(self, which: Filter, *, after: int = 0, limit: int = 100, newest: bool = False) -> list[Job]:
-        with self.database.look() as tx:
+        with self._read() as tx:
             return reading.jobs(tx, which, after, limit, newest)
 
     def tree(self, job_id: int, *, limit: int = 10_000) -> list[Job]:

@@ -43,7 +43,7 @@ def requeue_objects(
 ) -> None:
     """Send failed objects back; of a batch all that failed. When they have settled, the batch reports again."""
     with serving(store, by) as service:
-        planned = plan(service, names, stage=stage, message=message)
+        planned = plan(service, names, stage=stage, message=message, exact=dry_run)
         done = [] if dry_run else [(each, requeue(service, each)) for each in planned]
     if dry_run:
         _tell_planned(planned, json=json)

@@ -29,10 +29,11 @@ class Requeue:
 
 
 def plan(
-    service: Service, names: Sequence[str], *, stage: str | None = None, message: str | None = None
-) -> list[Requeue]:
+    service: Service, names: Sequence[str], *, stage: str | None = None, message: str | None = None,
+    exact: bool = False,
+) -> list[Requeue]:  # fmt: skip
     """Look what it would do: for a batch to all its failed objects (or, when it failed before it had any, to itself);
-    for objects to these. ``message``: only to those whose message holds this text.
+    for objects to these. ``message``: only to those whose message holds this text. ``exact``: see ``Bulk.plan``.
 
     Raises UsageError, Refused, NoSuchJob for a name that is none.
     """
@@ -46,11 +47,11 @@ def plan(
         if each.type == OBJECT:
             objects.append(job)
         else:
-            found.append(_of_batch(service, each, order, message))
+            found.append(_of_batch(service, each, order, message, exact=exact))
     if objects:
         which = None if message is None else Filter(ids=tuple(objects), message=message)
         ids = objects if which is None else ()
-        found.append(Requeue(what="objects", plan=service.control.bulk.plan(order, which, ids)))
+        found.append(Requeue(what="objects", plan=service.control.bulk.plan(order, which, ids, exact=exact)))
     return found
 
 
@@ -59,12 +60,13 @@ def requeue(service: Service, planned: Requeue) -> Report:
     return service.control.bulk.run(planned.plan)
 
 
-def _of_batch(service: Service, job: Job, order: Order, message: str | None) -> Requeue:
+def _of_batch(service: Service, job: Job, order: Order, message: str | None, *, exact: bool) -> Requeue:
     bulk, bid = service.control.bulk, seen(service, job).bid
     has_objects = service.store.bulk.count(Filter(parent_id=job.id), most=1)
     if job.state is State.FAILED and not has_objects:
-        return Requeue(what=bid, plan=bulk.plan(Order(verb=Verb.RETRY), ids=(job.id,)))
-    return Requeue(what=bid, plan=bulk.plan(order, Filter(parent_id=job.id, message=message)))
+        return Requeue(what=bid, plan=bulk.plan(Order(verb=Verb.RETRY), ids=(job.id,), exact=exact))
+    which = Filter(parent_id=job.id, message=message)
+    return Requeue(what=bid, plan=bulk.plan(order, which, exact=exact))
 
 
 def _named(service: Service, name: str) -> Job:

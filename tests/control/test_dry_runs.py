@@ -1,0 +1,104 @@
+"""What a dry run counts is what the verb then does: for every verb, over jobs in every state."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from contract.everything import fill
+from contract.words import Clock, Site
+from new_store import new_store
+from spinney.control import Control
+from spinney.control.bulk import Bulk
+from spinney.model.access import ALL_RIGHTS, Rights, Role
+from spinney.model.holds import Scope
+from spinney.model.jobs import Filter
+from spinney.model.operators import POSSIBLE, Order, Verb
+from spinney.model.states import State
+from spinney.stores.sql import open_store
+
+ORDERS = [
+    Order(verb=Verb.RETRY), Order(verb=Verb.RETRY, stage="work"), Order(verb=Verb.RETRY, and_after=True),
+    Order(verb=Verb.RETRY, queue="narrow"), Order(verb=Verb.RERUN), Order(verb=Verb.RERUN, stage="second"),
+    Order(verb=Verb.RERUN, and_after=True), Order(verb=Verb.CANCEL), Order(verb=Verb.CANCEL, tree=True),
+    Order(verb=Verb.HOLD, reason="look"), Order(verb=Verb.RELEASE), Order(verb=Verb.DELETE),
+    Order(verb=Verb.MOVE, queue="narrow"), Order(verb=Verb.PRIORITY, priority=50),
+]  # fmt: skip
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Iterator[Site]:
+    store = open_store(new_store(tmp_path / "x.db"))
+    store.bulk._clock = lambda: 0.0  # type: ignore[attr-defined]  # a slow machine makes no shorter steps
+    made = Site(store, Clock())
+    fill(made)
+    yield made
+    store.close()
+
+
+def hand(site: Site, rights: Rights = ALL_RIGHTS, by: str = "ann") -> Bulk:
+    return Bulk(store=site.store, clock=lambda: site.now, nudge=lambda: None, by=by, rights=rights)
+
+
+def said(order: Order) -> str:
+    return " ".join(str(value) for value in (order.verb, order.stage, order.queue) if value) + (
+        " and-after" * order.and_after + " tree" * order.tree
+    )
+
+
+@pytest.mark.parametrize("of", ["usual", "possible", "numbers"])
+@pytest.mark.parametrize("order", ORDERS, ids=said)
+@pytest.mark.parametrize("rights", [ALL_RIGHTS, Rights(role=Role.SUBMITTER)], ids=["operator", "submitter"])
+def test_the_count_of_a_dry_run_is_what_the_verb_then_does(
+    site: Site, order: Order, of: str, rights: Rights
+) -> None:
+    if rights is not ALL_RIGHTS and (order.verb not in (Verb.RETRY, Verb.CANCEL, Verb.HOLD, Verb.RELEASE)
+                                     or order.and_after or order.queue):
+        pytest.skip("no verb of a submitter")
+    bulk, ids = hand(site, rights), tuple(site.ids())
+    which = {"usual": Filter(), "possible": Filter(states=tuple(POSSIBLE[order.verb])), "numbers": None}[of]
+    before = site.store.audit.entries(), {job: site.job(job) for job in ids}
+
+    plan = bulk.plan(order, which, () if which else ids, exact=True)
+
+    assert before == (site.store.audit.entries(), {job: site.job(job) for job in ids}), "it was only looked at"
+    report = bulk.run(plan)
+    assert plan.jobs == report.touched, report
+
+
+SCOPES = [
+    (Scope.QUEUE, "default"), (Scope.TYPE, "one"), (Scope.COLLECTION, "alpha"), (Scope.SUBMITTER, "ann"),
+    (Scope.EVERYTHING, ""), (Scope.TREE, ""),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("scope", "name"), SCOPES)
+def test_so_it_is_for_wide_holds_and_their_release(site: Site, scope: Scope, name: str) -> None:
+    holds = Control(store=site.store, clock=lambda: site.now, nudge=lambda: None, by="ann").holds
+    if scope is Scope.TREE:
+        waiting = site.store.jobs(Filter(states=(State.WAITING,)))
+        name = str(next(job.root_id for job in waiting if job.waits_for == "children"))
+    holds.lay(Scope.QUEUE, "urgent", reason="another hold covers some of them")
+    holds.sweep()
+
+    before = site.count()
+    preview = holds.would_hold(scope, name, reason="look")
+    assert site.count() == before
+    hold = holds.lay(scope, name, reason="look")
+    holds.sweep()
+    assert preview.jobs == site.store.holds.held(hold.id)
+
+    held = site.count()["held"]
+    preview = holds.would_lift([hold.id])
+    holds.lift_all(scope, name)
+    holds.sweep()
+    assert preview.jobs == held - site.count().get("held", 0)
+
+
+def test_what_a_hold_covers_beyond_that_is_held_later(site: Site) -> None:
+    holds = Control(store=site.store, clock=lambda: site.now, nudge=lambda: None, by="ann").holds
+    open_jobs = site.store.bulk.count(Filter(states=tuple(POSSIBLE[Verb.CANCEL])), most=1_000)
+
+    preview = holds.would_hold(Scope.EVERYTHING, reason="look")
+
+    assert preview.jobs + preview.later == open_jobs
