@@ -49,6 +49,7 @@ HEADERS = (
 """Of every answer that has not one of its own."""
 ONLY_HTTPS = (b"strict-transport-security", b"max-age=31536000")
 _CLOSE = {"Connection": "close"}
+_SECURE = re.compile(rb";\s*secure\s*(;|$)", re.IGNORECASE)
 _NO_HOST = re.compile(r"[@/\\?#\s]")
 
 
@@ -94,7 +95,9 @@ class Guard:
                     raise body.failed
                 begun = True
                 there = {name.lower() for name, _ in message["headers"]}
-                message["headers"] = [*message["headers"], *((n, v) for n, v in self._headers if n not in there)]
+                message["headers"] = [
+                    *map(self._secured, message["headers"]), *((n, v) for n, v in self._headers if n not in there)
+                ]  # fmt: skip
             await send(message)
 
         refusal = self._refusal(scope)
@@ -123,6 +126,13 @@ class Guard:
             await answer(scope, receive, guarded)
         finally:
             held.close()
+
+    def _secured(self, header: tuple[bytes, bytes]) -> tuple[bytes, bytes]:
+        """Return the header; any cookie gets the attribute ``Secure`` where the session's cookie has it."""
+        name, value = header
+        if not self._settings.secure or name.lower() != b"set-cookie" or _SECURE.search(value):
+            return header
+        return name, value + b"; Secure"
 
     def _refusal(self, scope: Scope) -> App | None:
         hosts = [value for name, value in scope["headers"] if name == b"host"]

@@ -238,6 +238,21 @@ class TestOverHttps:
         assert answer.headers["strict-transport-security"].startswith("max-age=")
         assert who(browser.get("/probe"))[0] == "ann"
 
+    def test_given_https_then_every_cookie_goes_over_it_alone_whatever_sets_it(self, house: House) -> None:
+        house.user()
+        browser = house.client(base="https://spinney.example.org")
+        form = browser.get("/sign-in")
+        sign_in(browser, "ann", PASSWORD)
+        page = browser.get("/account")
+        done = browser.post("/account/alone", data={"csrf": csrf(page.text)}, headers={"Sec-Fetch-Site": "same-origin"})
+        shown = browser.get("/account")
+
+        cookies = [cookie for answer in (form, done, shown) for cookie in answer.headers.get_list("set-cookie")]
+        names = {cookie.partition("=")[0] for cookie in cookies}
+        assert {"spinney_told", "__Host-spinney_guest", "__Host-spinney_session"} <= names
+        assert [cookie for cookie in cookies if cookie.lower().split("; ").count("secure") != 1] == []
+        assert "data-secure" in page.text.partition("<html")[2].partition(">")[0]  # for the cookie that the script sets
+
     def test_given_a_cookie_that_another_host_could_have_set_then_it_says_nothing(self, house: House) -> None:
         house.user()
         browser = house.client(base="https://spinney.example.org")

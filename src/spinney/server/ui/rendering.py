@@ -147,7 +147,8 @@ def _answer(request: Request, asker: Asker | None, template: str, status: int, *
     now = now_us()
     text = request.app.state.templates.get_template(template).render(
         asker=asker, theme=theme if theme in ("light", "dark") else "auto", now_us=now, here=request.url.path,
-        there=f"{request.url.path}?{request.url.query}" if request.url.query else request.url.path, **context,
+        there=f"{request.url.path}?{request.url.query}" if request.url.query else request.url.path,
+        secure=request.app.state.settings.secure, **context,
     )  # fmt: skip
     # What pages show is somebody's: no cache keeps it, and one that goes by HX-Request alone would mix parts and pages.
     return HTMLResponse(text, status, headers={"Cache-Control": "no-store", "Vary": "HX-Request"})

@@ -174,7 +174,7 @@
   function nextTheme() {
     const next = THEMES[(THEMES.indexOf(root.dataset.theme) + 1) % THEMES.length];
     root.dataset.theme = next;
-    const secure = location.protocol === "https:" ? "; Secure" : "";
+    const secure = "secure" in root.dataset || location.protocol === "https:" ? "; Secure" : "";
     document.cookie = `spinney_theme=${next}; Path=/; Max-Age=31536000; SameSite=Lax${secure}`;
     themed();
   }
