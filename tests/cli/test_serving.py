@@ -4,12 +4,17 @@ import re
 import signal
 import stat
 import subprocess
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import httpx
 import pytest
+
+from spinney.model.accounts import digest
+from spinney.model.operators import Author
+from spinney.stores.sql import open_store
 
 from .shell import Shell
 
@@ -50,6 +55,15 @@ def running(shell: Shell, *words: str) -> Iterator[Running]:
         process.communicate(timeout=60)
 
 
+def remaining(process: "subprocess.Popen[str]") -> tuple[str, str]:
+    """The rest of both outputs of a process that ends. (``communicate`` would lose what ``readline`` has buffered.)"""
+    assert process.stdout is not None
+    assert process.stderr is not None
+    rest = process.stdout.read(), process.stderr.read()
+    process.communicate(timeout=60)
+    return rest
+
+
 def over(socket: Path) -> httpx.Client:
     return httpx.Client(transport=httpx.HTTPTransport(uds=str(socket)), base_url="http://localhost", timeout=30)
 
@@ -86,7 +100,7 @@ def test_given_a_user_when_it_starts_again_then_there_is_no_link(shell: Shell) -
         assert process.stdout.readline().startswith("spinney serves http://127.0.0.1:")
     finally:
         process.send_signal(signal.SIGTERM)
-        out, _ = process.communicate(timeout=30)
+        out, _ = remaining(process)
     assert "first admin" not in out
     assert process.returncode == 0
 
@@ -102,6 +116,24 @@ def test_given_a_job_that_runs_when_up_gets_two_terms_then_the_node_stops_at_onc
         server.process.terminate()
         server.process.wait(30)  # --drain is 60 s
     assert [(row["id"], row["state"]) for row in shell.listed("list")] == [(int(job), "pending")]
+
+
+def test_given_a_first_link_that_has_expired_when_it_starts_again_then_no_link_is_printed(shell: Shell) -> None:
+    hour_us = 3_600_000_000
+    store = open_store(f"sqlite:///{shell.folder / 'spinney.db'}")
+    store.entering.invite(
+        None, digest("x"), Author(by="x", call="c"), lasts_us=hour_us, now_us=time.time_ns() // 1000 - 2 * hour_us
+    )
+    store.close()
+    process = shell.start("serve", "--port", "0", "--socket", "")
+    try:
+        assert process.stdout is not None
+        assert process.stdout.readline().startswith("spinney serves http://127.0.0.1:")
+    finally:
+        process.send_signal(signal.SIGTERM)
+        out, err = remaining(process)
+    assert "/welcome" not in out + err
+    assert "spinney user add NAME --role admin" in err
 
 
 def test_given_a_node_that_cannot_run_when_up_then_the_server_ends_with_it(bare: Shell) -> None:

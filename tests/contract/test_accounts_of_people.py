@@ -406,6 +406,20 @@ def test_the_first_admin_is_made_once(store: Store, clock: Clock) -> None:
         entering.invite(None, digest("third"), ROOT, lasts_us=HOUR_US, now_us=clock.now_us)
 
 
+def test_the_first_admins_link_ends_an_hour_after_the_first_however_many_are_made(store: Store, clock: Clock) -> None:
+    entering, began_us = store.entering, clock.now_us
+    entering.invite(None, digest("first"), ROOT, lasts_us=HOUR_US, now_us=clock.now_us)
+    clock.forward(3_599)
+
+    second = entering.invite(None, digest("second"), ROOT, lasts_us=HOUR_US, now_us=clock.now_us)
+
+    assert second.ends_us == began_us + HOUR_US
+    clock.forward(1)
+    store.sweep(now_us=clock.now_us)
+    with pytest.raises(Refused, match=r"has expired; make the first admin .*'spinney user add NAME --role admin'"):
+        entering.invite(None, digest("third"), ROOT, lasts_us=HOUR_US, now_us=clock.now_us)
+
+
 def test_a_link_to_the_first_admin_is_void_once_there_is_a_user(store: Store, clock: Clock) -> None:
     store.entering.invite(None, digest("link"), ROOT, lasts_us=HOUR_US, now_us=clock.now_us)
     store.accounts.add("ann", VIEWER, None, ROOT, now_us=clock.now_us)

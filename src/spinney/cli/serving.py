@@ -19,7 +19,7 @@ from spinney.cli.arguments import SlotsOption, StoreOption
 from spinney.cli.session import current_folder, hand, opened, where
 from spinney.cli.setup import make_store
 from spinney.config import Settings, table
-from spinney.model.errors import SpinneyError, UsageError
+from spinney.model.errors import Refused, SpinneyError, UsageError
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
@@ -145,11 +145,20 @@ def _listening(here: Settings, settings: "ServerSettings", store: str | None) ->
 
 
 def _first_admin(settings: "ServerSettings", store: str | None) -> tuple["ServerSettings", str | None]:
-    """While there is no user only this machine may come, and whoever has the link becomes the first."""
+    """While there is no user only this machine may come, and whoever has the link becomes the first.
+
+    A link that has expired is not replaced: logs keep what is printed here, and a service manager starts a server
+    again and again.
+    """
     with hand(store) as control:
-        link = control.accounts.invite_first()
-    if link is None:
-        return settings, None
+        try:
+            link = control.accounts.invite_first()
+        except Refused as error:
+            link = None
+            typer.echo(str(error), err=True)
+        else:
+            if link is None:
+                return settings, None
     if not _is_loopback(settings.host):
         typer.echo(
             f"there is no user yet, so this listens on 127.0.0.1 alone, not on {settings.host}; make the first admin, "

@@ -106,8 +106,8 @@ class Accounts(Hand):
         return secret, link
 
     def invite_first(self) -> str | None:
-        """A one-time secret with which somebody becomes the first admin within an hour; the one before is void. None:
-        there are users already. Raises Forbidden."""
+        """A one-time secret with which somebody becomes the first admin within an hour of the first such link; the one
+        before is void. None: there are users already. Raises Refused (that hour is over), Forbidden."""
         self.require(Role.ADMIN, _USERS)
         if self.store.accounts.any_user():
             return None

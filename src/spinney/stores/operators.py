@@ -470,8 +470,9 @@ class Entering(Protocol):
         """End all of a user's; how many. Raises NoSuch."""
 
     def invite(self, user: str | None, digest: str, author: Author, *, lasts_us: int, now_us: int) -> Link:
-        """A secret that sets this user's password, once (None: makes the first admin); voids the one before. Raises
-        NoSuch, Refused (disabled; None where there is any user)."""
+        """A secret that sets this user's password, once (None: makes the first admin); voids the one before. The first
+        admin's ends no later than the first of its kind, and none is made after that. Raises NoSuch, Refused (disabled;
+        None where there is any user, or where such a link has expired)."""
 
     def link(self, digest: str, *, now_us: int) -> Link | None:
         """What it is good for now; None: for nothing."""

@@ -131,6 +131,9 @@ class SqlEntering:
             elif accounts.require(tx, user).disabled:
                 raise Refused(f"{user} is disabled; 'spinney user enable {user}' lets that user in again")
             ends_us = now_us + lasts_us
+            if user is None:
+                # A link that nobody used ends when its hour is over, however often a server starts in between.
+                ends_us = min(ends_us, _first_link_ends_us(tx, now_us) or ends_us)
             tx.run(
                 "insert into invites (user_name, digest, ends_us, by) values (?, ?, ?, ?) on conflict (user_name) do "
                 "update set digest = excluded.digest, ends_us = excluded.ends_us, by = excluded.by",
@@ -178,7 +181,8 @@ def forget(tx: Tx, now_us: int, limit: int = 500) -> None:
         ("tokens", "id", "expires_us <= ?", now_us - TOKENS_KEPT_US),
         ("sessions", "digest", "ends_us <= ?", now_us),
         ("login_failures", "whose", "last_us <= ?", now_us - DAY_US),
-        ("invites", "user_name", "ends_us <= ?", now_us),
+        # The first admin's link stays: that it has expired must be known at the next start of a server.
+        ("invites", "user_name", f"user_name <> '{_FIRST_ADMIN}' and ends_us <= ?", now_us),
     ):
         tx.run(f"delete from {table} where {key} in (select {key} from {table} where {over} limit ?)", (at, limit))
 
@@ -221,6 +225,17 @@ def take_back(tx: Tx, attempt: Attempt) -> None:
 def _require_nobody(tx: Tx) -> None:
     if accounts.any_user(tx):
         raise Refused("there are users already, so no link makes a first admin; ask an admin for a link of your own")
+
+
+def _first_link_ends_us(tx: Tx, now_us: int) -> int | None:
+    """Return when the first admin's link ends; None: none was made yet. Raises Refused when it has expired."""
+    ends_us: int | None = tx.value("select ends_us from invites where user_name = ?", (_FIRST_ADMIN,))
+    if ends_us is not None and ends_us <= now_us:
+        raise Refused(
+            "the link for the first admin has expired; make the first admin where the store is at hand: 'spinney user "
+            "add NAME --role admin'"
+        )
+    return ends_us
 
 
 def _link(tx: Tx, digest: str, now_us: int) -> Link | None:
