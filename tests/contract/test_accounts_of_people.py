@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from spinney.model.access import ALL_RIGHTS, Rights, Role, Within
-from spinney.model.accounts import Known, Token, User, digest, new_token
+from spinney.model.accounts import Attempt, Known, LoginLimit, Token, User, digest, new_token
 from spinney.model.errors import BadLogin, NoSuch, Refused, TooSoon
 from spinney.model.operators import Author
 from spinney.stores.contract import Store
@@ -50,10 +50,17 @@ class People:
     def by_session(self, secret: str = "s") -> Known | None:
         return self.store.entering.known(digest(secret), now_us=self.now)
 
+    def attempt(self, name: str, address: str | None = None) -> Attempt:
+        """Counted for somebody alone, and with others of this address."""
+        limits = [LoginLimit(whose=name, free=3, cleared=True)]
+        if address is not None:
+            limits.append(LoginLimit(whose=address, free=3))
+        return self.store.entering.attempt(limits, now_us=self.now)
+
     def fail(self, name: str = "ann", address: str | None = None) -> float:
         """An attempt that fails; or how long it would have to wait, and it is none."""
         try:
-            self.store.entering.attempt(name, address, now_us=self.now)
+            self.attempt(name, address)
         except TooSoon as error:
             return error.wait_s
         return 0.0
@@ -329,7 +336,7 @@ def test_three_attempts_are_free_and_each_that_follows_waits_twice_as_long(peopl
     assert people.fail("ben") == 0, "others are not kept waiting"
 
 
-def test_names_and_addresses_both_count(people: People) -> None:
+def test_the_strictest_limit_counts(people: People) -> None:
     for name in ("a", "b", "c"):
         people.fail(name, "10.0.0.1")
 
@@ -355,13 +362,13 @@ def test_one_that_has_to_wait_is_not_counted(people: People) -> None:
     assert people.fail() == 0
 
 
-def test_a_login_clears_the_name_but_not_what_else_came_from_the_address(people: People) -> None:
+def test_a_login_clears_its_own_limit_but_not_what_is_counted_with_others(people: People) -> None:
     people.add("ann")
     people.fail_patiently("other", "10.0.0.1", times=2)
     people.fail_patiently("ann", "10.0.0.1", times=1)
     people.clock.forward(1)
 
-    attempt = people.store.entering.attempt("ann", "10.0.0.1", now_us=people.now)
+    attempt = people.attempt("ann", "10.0.0.1")
     people.login("ann", attempt=attempt)
 
     assert people.fail_patiently("ann", times=4) == [0, 0, 0, 1], "of the name nothing is left"
@@ -371,7 +378,7 @@ def test_a_login_clears_the_name_but_not_what_else_came_from_the_address(people:
 
 def test_a_login_takes_back_no_failure_that_came_meanwhile(people: People) -> None:
     people.add("ann")
-    attempt = people.store.entering.attempt("ann", "10.0.0.1", now_us=people.now)
+    attempt = people.attempt("ann", "10.0.0.1")
     people.clock.forward(1)
     for name in ("a", "b"):
         people.fail(name, "10.0.0.1")

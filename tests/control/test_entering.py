@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from new_store import new_store
 from spinney.control import Control, passwords
 from spinney.control.entering import Terms, Visit
 from spinney.control.refusals import KINDS_MOST, Refusals
+from spinney.control.slowing import FREE_OF_MANY
 from spinney.model.access import ALL_RIGHTS, Rights, Role
 from spinney.model.accounts import token_id
 from spinney.model.audits import Entry
@@ -186,12 +188,87 @@ def test_guessing_is_slowed_and_who_waited_gets_in(ann: Control, refusals: Refus
 def test_what_counts_as_one_address(
     ann: Control, refusals: Refusals, one: str, other: str, same: bool
 ) -> None:
-    for n in range(3):
-        with pytest.raises(BadLogin):
-            ann.entering.login(f"name{n}", "guess", refusals, visit=Visit(address=one), terms=TERMS)
+    guess(ann, refusals, *[("ann", one)] * 3)
 
     with pytest.raises(TooSoon if same else BadLogin):
-        ann.entering.login("other", "guess", refusals, visit=Visit(address=other), terms=TERMS)
+        ann.entering.login("ann", "guess", refusals, visit=Visit(address=other), terms=TERMS)
+
+
+def guess(control: Control, refusals: Refusals, *attempts: tuple[str, str]) -> None:
+    """Wrong passwords for these names from these addresses, none of which has to wait."""
+    for name, address in attempts:
+        with pytest.raises(BadLogin):
+            control.entering.login(name, "guess", refusals, visit=Visit(address=address), terms=TERMS)
+
+
+def test_who_guesses_slows_nobody_else(ann: Control, refusals: Refusals) -> None:
+    ann.accounts.add("ben", Rights(role=Role.VIEWER), PASSWORD)
+    guess(ann, refusals, *[("ann", "10.0.0.1")] * 3)
+
+    ann.entering.login("ben", PASSWORD, refusals, visit=HERE, terms=TERMS)
+    ann.entering.login("ann", PASSWORD, refusals, visit=Visit(address="10.0.0.2"), terms=TERMS)
+    with pytest.raises(TooSoon):
+        ann.entering.login("ann", PASSWORD, refusals, visit=HERE, terms=TERMS)
+
+
+def test_an_address_is_slowed_only_far_beyond_what_people_mistype(
+    ann: Control, refusals: Refusals, clock: Clock
+) -> None:
+    guess(ann, refusals, *[(f"name{n}", "10.0.0.1") for n in range(FREE_OF_MANY)])
+
+    with pytest.raises(TooSoon):
+        ann.entering.login("ann", PASSWORD, refusals, visit=HERE, terms=TERMS)
+    ann.entering.login("ann", PASSWORD, refusals, visit=Visit(address="10.0.0.2"), terms=TERMS)
+    clock.forward(86_400)
+    ann.entering.login("ann", PASSWORD, refusals, visit=HERE, terms=TERMS)
+
+
+def test_a_name_that_many_addresses_guess_at_is_slowed_but_not_on_a_known_device(
+    ann: Control, refusals: Refusals, clock: Clock
+) -> None:
+    _, session = ann.entering.login("ann", PASSWORD, refusals, visit=HERE, terms=TERMS)
+    known = Visit(address="10.0.0.1", device=ann.entering.device(session))
+    guesses, ends_us = 0, clock.now_us + 86_400_000_000
+    while clock.now_us < ends_us:
+        try:
+            ann.entering.login("ann", "guess", refusals, visit=Visit(address=f"2001:db8:{guesses:x}::1"), terms=TERMS)
+        except TooSoon as error:
+            clock.forward(error.wait_s)
+        except BadLogin:
+            guesses += 1
+
+    # Midnight lies within, so these are the free attempts of two days, and twice the ten until each takes 300 s.
+    assert FREE_OF_MANY < guesses < 2 * (FREE_OF_MANY + 10) + 86_400 // 300
+    ann.entering.login("ann", PASSWORD, refusals, visit=known, terms=TERMS)
+
+
+def test_a_device_is_known_by_its_own_user_and_password_alone(
+    ann: Control, refusals: Refusals, clock: Clock
+) -> None:
+    ann.accounts.add("eve", Rights(role=Role.VIEWER), PASSWORD)
+    devices = {}
+    for name in ("ann", "eve"):
+        _, session = ann.entering.login(name, PASSWORD, refusals, visit=HERE, terms=TERMS)
+        devices[name] = ann.entering.device(session)
+    guess(ann, refusals, *[("ann", "10.0.0.1")] * 3)
+
+    with pytest.raises(TooSoon):  # somebody else's device
+        ann.entering.login("ann", PASSWORD, refusals, visit=replace(HERE, device=devices["eve"]), terms=TERMS)
+    clock.forward(0.5)
+    ann.accounts.set_password("ann", PASSWORD + "2")
+    with pytest.raises(TooSoon):
+        ann.entering.login("ann", PASSWORD, refusals, visit=replace(HERE, device=devices["ann"]), terms=TERMS)
+
+
+def test_who_guesses_on_a_known_device_is_slowed_by_himself(ann: Control, refusals: Refusals) -> None:
+    _, session = ann.entering.login("ann", PASSWORD, refusals, visit=HERE, terms=TERMS)
+    known = replace(HERE, device=ann.entering.device(session))
+    for _ in range(3):
+        with pytest.raises(BadLogin):
+            ann.entering.login("ann", "guess", refusals, visit=known, terms=TERMS)
+
+    with pytest.raises(TooSoon):
+        ann.entering.login("ann", PASSWORD, refusals, visit=known, terms=TERMS)
 
 
 def test_what_opens_nothing_is_nobody(ann: Control) -> None:

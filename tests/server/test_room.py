@@ -31,6 +31,7 @@ from .conftest import Askers, RealClock, store_at
 
 PATIENCE_S = 20.0
 SETTINGS = ServerSettings(
+    trusted_proxies=("127.0.0.1/32",),
     connections_max=24, connections_per_address=12, idle_per_address=8,
     streams_max=5, streams_per_user=2, streams_per_address=3,
     followers_max=5, followers_per_user=2, followers_per_address=3,

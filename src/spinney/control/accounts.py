@@ -6,7 +6,7 @@ more than himself; of a user's own token no right goes beyond his.
 
 from collections.abc import Sequence
 
-from spinney.control import passwords
+from spinney.control import passwords, slowing
 from spinney.control.hand import ASK, Hand
 from spinney.model.access import Rights, Role
 from spinney.model.accounts import (
@@ -85,7 +85,7 @@ class Accounts(Hand):
         TooSoon (guessed at too often), UsageError, NoSuch (who asks is no user)."""
         self.store.accounts.user(self.by)
         with passwords.room():
-            attempt = self.store.entering.attempt(digest(f"user\0{self.by}"), None, now_us=self.clock())
+            attempt = self.store.entering.attempt(slowing.password_limits(self.by), now_us=self.clock())
             found = self.store.accounts.password(self.by)
             proof = None if found is None else found[1]
             if not passwords.fits(proof, before):

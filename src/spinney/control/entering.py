@@ -3,11 +3,12 @@ until it knows in whose."""
 
 from dataclasses import dataclass
 
-from spinney.control import passwords
+from spinney.control import passwords, slowing
 from spinney.control.hand import Hand
 from spinney.control.refusals import NOBODY, Refusals
 from spinney.model.accounts import (
     Attempt,
+    Device,
     Known,
     Link,
     Session,
@@ -19,7 +20,6 @@ from spinney.model.accounts import (
     user_name,
 )
 from spinney.model.errors import BadLogin, TooSoon
-from spinney.model.networks import block
 from spinney.model.operators import Author
 
 IDLE_S, LASTS_S = 2 * 3_600.0, 12 * 3_600.0
@@ -35,6 +35,8 @@ class Visit:
     """IP address; None: from this very host, over a socket."""
     agent: str | None = None
     """What the browser calls itself."""
+    device: Device | None = None
+    """What the browser has had from an earlier login, under a good signature."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,6 +80,15 @@ class Entering(Hand):
         Raises BadLogin where there is no such user, or a disabled one."""
         return self._open(name, visit, terms)
 
+    def device(self, session: Session) -> Device | None:
+        """Return by what the browser in which this session was opened is known from now on. None: its user has no
+        password, or has another by now."""
+        found = self.store.accounts.password(session.user)
+        password_us = None if found is None else found[0].password_us
+        if password_us is None or password_us > session.created_us:
+            return None
+        return Device(user=session.user, password_us=password_us, number=new_secret())
+
     def logout(self, secret: str) -> bool:
         """End a session; False: it had ended."""
         found = self.known_by_session(secret)
@@ -111,10 +122,11 @@ class Entering(Hand):
     def _proven(self, name: str, password: str, visit: Visit) -> tuple[str, Attempt]:
         """The hash that fits, and the attempt."""
         with passwords.room():
-            attempt = self.store.entering.attempt(
-                digest(f"user\0{name}"), _place(visit.address), now_us=self.clock()
-            )
             found = self.store.accounts.password(name)
+            device = visit.device if found is not None and _is_of(visit.device, found[0]) else None
+            now_us = self.clock()
+            limits = slowing.login_limits(name, visit.address, device, now_us)
+            attempt = self.store.entering.attempt(limits, now_us=now_us)
             hash_ = None if found is None or found[0].disabled else found[1]
             if not passwords.fits(hash_, password) or hash_ is None:
                 raise BadLogin(_WRONG)
@@ -143,6 +155,6 @@ class Entering(Hand):
         refusals.enter(self.store.audit, NOBODY, "login refused", what, now_us=self.clock())
 
 
-def _place(address: str | None) -> str | None:
-    """What failures are counted by."""
-    return None if address is None else digest(f"address\0{block(address)}")
+def _is_of(device: Device | None, user: User) -> bool:
+    """Whether this user has signed in with this browser by the password that is still good."""
+    return device is not None and (device.user, device.password_us) == (user.name, user.password_us)

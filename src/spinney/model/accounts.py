@@ -112,14 +112,36 @@ class Link:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Attempt:
-    """A login under way, which counts as failed until it has succeeded. Both are digests."""
+class Device:
+    """A browser in which a user has signed in before. Strangers who guess at the user's name do not slow it."""
 
-    name: str
-    address: str | None
+    user: str
+    password_us: int
+    """Since when the password is what it was then: another password makes all devices unknown."""
+    number: str
+    """Random; failures from this browser are counted under it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoginLimit:
+    """Something under which failed logins are counted: a name from an address, an address, a name."""
+
+    whose: str
+    """A digest."""
+    free: int
+    """So many attempts may fail before the next has to wait."""
+    cleared: bool = False
+    """A login that succeeds forgets all failures that were counted here, not only its own attempt."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attempt:
+    """A login under way, which counts as failed until it has succeeded."""
+
+    limits: tuple[LoginLimit, ...]
     at_us: int
-    before_us: int
-    """When one from this address failed last before it; 0: none has."""
+    before_us: tuple[int, ...]
+    """For each limit: when an attempt that is counted there failed last before this one; 0: none has."""
 
 
 # --- names and secrets ------------------------------------------------------------------------

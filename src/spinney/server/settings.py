@@ -90,8 +90,9 @@ class ServerSettings(BaseModel):
     """Of those, on which no request is being answered."""
     trusted_header: str | None = None
     """A header in which a reverse proxy names the user that it has signed in."""
-    trusted_proxies: tuple[Annotated[str, AfterValidator(_network)], ...] = ("127.0.0.1/32", "::1/128")
-    """Whose word counts: for ``trusted_header``, and for X-Forwarded-For."""
+    trusted_proxies: tuple[Annotated[str, AfterValidator(_network)], ...] = ()
+    """The reverse proxies whose word counts, as networks: for ``trusted_header``, and for X-Forwarded-For. Loopback is
+    none of them unless it is listed: any program on this machine could claim to ask for somebody else."""
     trusted_role: Role | None = None
     """What a user may whom the proxy names and the store does not know; None: such a one is refused."""
     peers: Mapping[str, Role] = {}
@@ -109,7 +110,7 @@ class ServerSettings(BaseModel):
 
     @model_validator(mode="after")
     def _believes_somebody(self) -> Self:
-        if self.trusted_header is not None and "trusted_proxies" not in self.model_fields_set:
+        if self.trusted_header is not None and not self.trusted_proxies:
             raise ValueError(
                 "trusted_header needs trusted_proxies: say whose word counts; with 127.0.0.1/32 every program on this "
                 "machine may name itself as it likes"

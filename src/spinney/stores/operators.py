@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
 from spinney.model.access import Rights, Within
-from spinney.model.accounts import Attempt, Known, Link, Session, Token, User
+from spinney.model.accounts import Attempt, Known, Link, LoginLimit, Session, Token, User
 from spinney.model.audits import Call, Entry
 from spinney.model.external import Given, Party
 from spinney.model.failures import Cause
@@ -441,12 +441,13 @@ class Accounts(Protocol):
 class Entering(Protocol):
     """How people get in: sessions, links, and what slows those who guess. All by digests."""
 
-    def attempt(self, name: str, address: str | None, *, now_us: int) -> Attempt:
-        """Before a password is looked at: counts as a failure of the name (whoever has it) and of the address, for a
-        day. After three the next is answered only after 1 s, then 2, 4, … 300. Raises TooSoon, and counts nothing."""
+    def attempt(self, limits: Sequence[LoginLimit], *, now_us: int) -> Attempt:
+        """Before a password is looked at: count a failure under each limit, for a day. When as many as are free have
+        failed under one of them, the next attempt is answered only after 1 s, then 2, 4, … 300. Raises TooSoon, and
+        counts nothing."""
 
     def take_back(self, attempt: Attempt) -> None:
-        """It did not fail, and opens no session."""
+        """Take back the failures that were counted for an attempt that succeeded and opens no session."""
 
     def open(
         self, name: str, digest: str, author: Author, *, proof: str | None = None, attempt: Attempt | None = None,

@@ -14,8 +14,10 @@ from starlette.testclient import TestClient
 
 from new_store import new_store
 from spinney.control import Control
+from spinney.control.slowing import login_limits
 from spinney.model.access import Rights, Role
 from spinney.model.audits import Entry
+from spinney.model.errors import TooSoon
 from spinney.server.application import Parts, make
 from spinney.server.asking import Asked, now_us
 from spinney.server.identity import Identify
@@ -56,6 +58,17 @@ class House:
         answer = sign_in(browser, name, PASSWORD)
         assert answer.status_code == 303, answer.text
         return browser
+
+    def guessed_at(self, name: str, address: str = LOCAL) -> None:
+        """Somebody has guessed at this name from this address so often that the next has to wait for minutes."""
+        at_us = now_us() - 600_000_000
+        for _ in range(12):
+            limits = login_limits(name, address, None, at_us)
+            try:
+                self.store.entering.attempt(limits, now_us=at_us)
+            except TooSoon as error:
+                at_us += round(error.wait_s * 1e6)
+                self.store.entering.attempt(limits, now_us=at_us)
 
     def audited(self, verb: str) -> Sequence[Entry]:
         return [entry for entry, _ in self.store.audit.entries(verb=verb)]

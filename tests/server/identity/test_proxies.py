@@ -32,3 +32,13 @@ def test_given_what_was_passed_on_then_the_address_is_the_last_that_is_no_proxy_
     client: str, forwarded: tuple[str, ...], expected: str | None
 ) -> None:
     assert proxies.address(_request(client, *forwarded), SETTINGS) == expected
+
+
+def test_given_nothing_set_then_not_even_this_host_is_believed() -> None:
+    settings = ServerSettings()
+
+    assert proxies.address(_request("127.0.0.1", "198.51.100.1"), settings) == "127.0.0.1"
+    assert proxies.ignored(_request("127.0.0.1", "198.51.100.1"), settings)
+    assert not proxies.ignored(_request("127.0.0.1"), settings)
+    assert not proxies.ignored(_request("10.9.0.1", "198.51.100.1"), SETTINGS)
+    assert not proxies.ignored(_request("uid:1000", "198.51.100.1"), settings)

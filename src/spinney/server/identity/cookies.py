@@ -15,12 +15,15 @@ from typing import Any
 from itsdangerous import BadSignature, Signer, URLSafeTimedSerializer
 from starlette.responses import Response
 
+from spinney.model.accounts import Device, digest
 from spinney.server.asking import SESSION_COOKIE
 
 GUEST_COOKIE, LINK_COOKIE, AWAY_COOKIE = "spinney_guest", "spinney_link", "spinney_away"
 """Of who has not signed in yet: what proves his forms; the secret of his link; what a provider has to give back."""
 SHORT_S = 600
 """So long the last two are good."""
+DEVICE_S = 400 * 86_400
+"""So long a browser is known; no browser keeps a cookie longer. Each login begins it anew."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,6 +69,25 @@ class Cookies:
     def clear(self, answer: Response, plain: str) -> None:
         self._set(answer, plain, "", max_age=0)
 
+    # --- after one --------------------------------------------------------------------------
+
+    def device(self, given: dict[str, str], user: str) -> Device | None:
+        """By what this browser is known to be one in which the user has signed in; None: it is not."""
+        plain = _device_cookie(user)
+        try:
+            name, password_us, number = self._timed(plain).loads(
+                given.get(self.name(plain), ""), max_age=DEVICE_S
+            )
+        except (BadSignature, TypeError, ValueError):
+            return None
+        return Device(user=name, password_us=password_us, number=number)
+
+    def set_device(self, answer: Response, device: Device) -> None:
+        """It opens nothing: by it a browser is only spared the wait that strangers cause who guess."""
+        plain = _device_cookie(device.user)
+        value = str(self._timed(plain).dumps([device.user, device.password_us, device.number]))
+        self._set(answer, plain, value, max_age=DEVICE_S)
+
     # --- forms ----------------------------------------------------------------------------
 
     def proof(self, kind: str, whose: str) -> str:
@@ -97,3 +119,8 @@ class Cookies:
     def _key(self, purpose: str) -> bytes:
         """One key for each purpose: what is signed for one is good for no other."""
         return hmac.digest(self.key, purpose.encode(), hashlib.sha256)
+
+
+def _device_cookie(user: str) -> str:
+    """One for each user, so that those who share a browser do not make each other unknown."""
+    return f"spinney_device_{digest(user)[:12]}"

@@ -11,7 +11,7 @@ from fastapi import Request
 from spinney.control.entering import Entering, Visit
 from spinney.control.refusals import Refusals
 from spinney.model.access import Rights
-from spinney.model.accounts import Link, user_name
+from spinney.model.accounts import Device, Link, Session, user_name
 from spinney.model.errors import BadLogin, BadName, Forbidden, TooSoon
 from spinney.model.operators import Author
 from spinney.server.asking import Hands
@@ -36,6 +36,8 @@ class Entered:
     name: str
     secret: str
     """Of the session, for the cookie."""
+    device: Device | None = None
+    """By what this browser is known from now on."""
 
 
 class Doorway:
@@ -61,15 +63,16 @@ class Doorway:
 
     async def sign_in(self, request: Request, name: str, password: str) -> Entered:
         """Raises BadLogin, TooSoon, TooMany."""
-        visit = self._visit(request)
         said = name if name.isprintable() and len(name) <= NAME_MAX else ""  # nobody's; it takes as long
+        cookies = await self._identity.cookies()
+        visit = replace(self._visit(request), device=cookies.device(request.cookies, said))
+
+        def done(entering: Entering) -> Entered:
+            opened = entering.login(said, password, self._refusals, visit=visit, terms=self._identity.terms)
+            return _entered(entering, opened)
+
         async with self._a_turn():
-            secret, session = await self._identity.entering(
-                lambda entering: entering.login(
-                    said, password, self._refusals, visit=visit, terms=self._identity.terms
-                )
-            )
-        return Entered(name=session.user, secret=secret)
+            return await self._identity.entering(done)
 
     async def sign_out(self, secret: str) -> None:
         """End this session."""
@@ -162,8 +165,7 @@ class Doorway:
     # --- steps ----------------------------------------------------------------------------
 
     def _enter(self, entering: Entering, name: str, visit: Visit) -> Entered:
-        secret, session = entering.login_known(name, visit=visit, terms=self._identity.terms)
-        return Entered(name=session.user, secret=secret)
+        return _entered(entering, entering.login_known(name, visit=visit, terms=self._identity.terms))
 
     def _visit(self, request: Request) -> Visit:
         agent = request.headers.get("user-agent", "")
@@ -180,6 +182,11 @@ class Doorway:
                 yield
         finally:
             self._queued -= 1
+
+
+def _entered(entering: Entering, opened: tuple[str, Session]) -> Entered:
+    secret, session = opened
+    return Entered(name=session.user, secret=secret, device=entering.device(session))
 
 
 def _settle(entering: Entering, oidc: Oidc, person: Person) -> None:

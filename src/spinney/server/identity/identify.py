@@ -1,6 +1,7 @@
 """``asking.Identity`` as the store, the configuration and the kernel say it."""
 
 import asyncio
+import logging
 from collections.abc import Callable
 from typing import TypeVar
 
@@ -20,6 +21,8 @@ from spinney.server.problems import Unidentified
 from spinney.server.settings import ServerSettings
 from spinney.server.stores import Stores
 
+log = logging.getLogger(__name__)
+
 T = TypeVar("T")
 
 
@@ -34,6 +37,8 @@ class Identify:
         self._cookies: Cookies | None = None
         self._once = asyncio.Lock()
         self.terms = Terms()
+        self._warned = False
+        """Once is enough: anybody may send that header."""
 
     async def who(self, request: Request) -> Asker | None:
         """Raises Unidentified for a wrong token, Forbidden."""
@@ -63,6 +68,14 @@ class Identify:
 
     def address(self, request: Request) -> str | None:
         """Of who asks; None: over the Unix socket."""
+        if not self._warned and proxies.ignored(request, self._settings):
+            self._warned = True
+            assert request.client is not None
+            log.warning(
+                "a request from %s bears X-Forwarded-For, which is ignored because trusted_proxies of [server] does "
+                "not name that address; if your reverse proxy stands there, name it, else all its visitors count as "
+                "one address when they sign in", request.client.host,
+            )  # fmt: skip
         return proxies.address(request, self._settings)
 
     async def cookies(self) -> Cookies:

@@ -25,6 +25,13 @@ def address(request: HTTPConnection, settings: ServerSettings) -> str | None:
     return found
 
 
+def ignored(request: HTTPConnection, settings: ServerSettings) -> bool:
+    """Whether the request was passed on by somebody whose word does not count."""
+    host = None if request.client is None else request.client.host
+    over_tcp = host is not None and not host.startswith("uid:")
+    return over_tcp and "x-forwarded-for" in request.headers and not settings.trusts(host)
+
+
 def user(request: HTTPConnection, settings: ServerSettings) -> str | None:
     """Whom a proxy names; None: nobody, or it is no proxy of ours. Raises Forbidden for what names nobody."""
     if settings.trusted_header is None or request.client is None or not settings.trusts(request.client.host):

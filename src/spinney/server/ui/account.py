@@ -34,7 +34,7 @@ async def change_password(request: Request, hands: Asked) -> Response:
     except SpinneyError as error:
         return await _page(request, hands, error)
     answer = redirect(ACCOUNT, done="The password is changed, and every other browser is signed out.")
-    (await entrance.identity(request).cookies()).set_session(answer, who.secret)
+    entrance.keep(await entrance.identity(request).cookies(), answer, who)
     return answer
 
 
@@ -44,7 +44,7 @@ async def stay_alone(request: Request, hands: Asked) -> Response:
     _require_session(hands)
     who = await entrance.doorway(request).stay_alone(request, hands.asker.name)
     answer = redirect(ACCOUNT, done="Every other browser is signed out.")
-    (await entrance.identity(request).cookies()).set_session(answer, who.secret)
+    entrance.keep(await entrance.identity(request).cookies(), answer, who)
     return answer
 
 

@@ -80,8 +80,15 @@ async def refused_page(request: Request, template: str, error: SpinneyError, **c
 def entered(cookies: Cookies, who: Entered, path: str) -> Response:
     """On with a session."""
     answer = RedirectResponse(path, 303)
-    cookies.set_session(answer, who.secret)
+    keep(cookies, answer, who)
     return answer
+
+
+def keep(cookies: Cookies, answer: Response, who: Entered) -> None:
+    """Have the browser keep its session, and by what it is known when its user signs in again."""
+    cookies.set_session(answer, who.secret)
+    if who.device is not None:
+        cookies.set_device(answer, who.device)
 
 
 def local(path: str) -> str:

@@ -1,8 +1,8 @@
 """How people get in: sessions, what slows guessing, links that set a password, what servers sign with.
 
 **Slowing.** An attempt is counted before the password is looked at (``attempt``), so that a thousand at once are no
-way round; one that succeeds takes its count back in the transaction that opens the session. Counted are names, also
-those that nobody has, and addresses.
+way round; one that succeeds takes its count back in the transaction that opens the session. Under what it is counted,
+and how many failures are free there, its caller says (``control.slowing``).
 
 **A session is opened only on the password that was verified**: hashing takes long and happens outside of any
 transaction, so it may have been changed meanwhile.
@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from spinney.model.access import ALL_RIGHTS
-from spinney.model.accounts import AGENT_MAX, Attempt, Known, Link, User, rights_in
+from spinney.model.accounts import AGENT_MAX, Attempt, Known, Link, LoginLimit, User, rights_in
 from spinney.model.accounts import Session as Login
 from spinney.model.errors import BadLogin, Refused, TooSoon
 from spinney.model.operators import Author
@@ -23,8 +23,6 @@ from spinney.stores.sql.auditing import note
 from spinney.stores.sql.database import Tx
 from spinney.stores.sql.session import Session
 
-FREE = 3
-"""So many attempts may fail before the next is slowed."""
 WAIT_MOST_S = 300
 DAY_US = 86_400_000_000
 TOKENS_KEPT_US = 90 * DAY_US
@@ -43,20 +41,19 @@ class SqlEntering:
 
     # --- slowing --------------------------------------------------------------------------
 
-    def attempt(self, name: str, address: str | None, *, now_us: int) -> Attempt:
-        whose = [name] if address is None else [name, address]
+    def attempt(self, limits: Sequence[LoginLimit], *, now_us: int) -> Attempt:
         with self._session.look() as tx:
-            _require_time(tx, whose, now_us)
+            _require_time(tx, limits, now_us)
         with self._session.write(durable=False) as tx:
-            before = _require_time(tx, whose, now_us)
-            for each in whose:
+            before_us = _require_time(tx, limits, now_us)
+            for limit in limits:
                 tx.run(
                     "insert into login_failures (whose, failures, last_us) values (?, 1, ?) on conflict (whose) do "
                     "update set failures = case when login_failures.last_us <= ? then 1 else "
                     "login_failures.failures + 1 end, last_us = excluded.last_us",
-                    (each, now_us, now_us - DAY_US),
+                    (limit.whose, now_us, now_us - DAY_US),
                 )
-        return Attempt(name=name, address=address, at_us=now_us, before_us=before.get(address or "", 0))
+        return Attempt(limits=tuple(limits), at_us=now_us, before_us=before_us)
 
     # --- sessions -------------------------------------------------------------------------
 
@@ -190,36 +187,38 @@ def forget(tx: Tx, now_us: int, limit: int = 500) -> None:
 # --- within a transaction ---------------------------------------------------------------------
 
 
-def _require_time(tx: Tx, whose: Sequence[str], now_us: int) -> dict[str, int]:
-    """When each failed last; raises TooSoon when one has to wait."""
-    last, wait_s = {}, 0.0
-    for each in whose:
-        found = tx.one("select failures, last_us from login_failures where whose = ?", (each,))
-        if found is None or found[1] <= now_us - DAY_US:
+def _require_time(tx: Tx, limits: Sequence[LoginLimit], now_us: int) -> tuple[int, ...]:
+    """Return when an attempt failed last under each limit (0: none has). Raises TooSoon when one has to wait."""
+    last, wait_s = [], 0.0
+    for limit in limits:
+        row = tx.one("select failures, last_us from login_failures where whose = ?", (limit.whose,))
+        if row is None or row[1] <= now_us - DAY_US:
+            last.append(0)
             continue
-        failures, last_us = found
-        last[each] = last_us
-        if failures >= FREE:
-            least_s = min(WAIT_MOST_S, 2 ** min(failures - FREE, 20))
+        failures, last_us = row
+        last.append(last_us)
+        if failures >= limit.free:
+            least_s = min(WAIT_MOST_S, 2 ** min(failures - limit.free, 20))
             # A server whose clock is ahead makes nobody wait longer than that.
             wait_s = max(wait_s, least_s - max(0, now_us - last_us) / 1e6)
     if wait_s > 0:
         raise TooSoon(wait_s)
-    return last
+    return tuple(last)
 
 
 def take_back(tx: Tx, attempt: Attempt) -> None:
-    """It did not fail: nothing is held against the name any more. Against the address only what was counted for this
-    attempt is not, so that nobody clears it by logging in as himself in between."""
-    tx.run("delete from login_failures where whose = ?", (attempt.name,))
-    if attempt.address is None:
-        return
-    tx.run(
-        "update login_failures set failures = failures - 1, last_us = case when last_us = ? then ? else last_us end "
-        "where whose = ?",
-        (attempt.at_us, attempt.before_us, attempt.address),
-    )
-    tx.run("delete from login_failures where whose = ? and failures <= 0", (attempt.address,))
+    """It did not fail. Where others are counted, too, only this attempt is taken back, so that nobody clears what he
+    guessed at others' names by logging in as himself in between."""
+    for limit, before_us in zip(attempt.limits, attempt.before_us, strict=True):
+        tx.run(
+            "update login_failures set failures = failures - 1, last_us = case when last_us = ? then ? else last_us "
+            "end where whose = ?",
+            (attempt.at_us, before_us, limit.whose),
+        )
+        tx.run(
+            "delete from login_failures where whose = ? and (failures <= 0 or ? = 1)",
+            (limit.whose, int(limit.cleared)),
+        )
 
 
 def _require_nobody(tx: Tx) -> None:
