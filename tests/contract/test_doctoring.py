@@ -19,6 +19,7 @@ import orjson
 import pytest
 
 from longer import LONG, long_alone
+from spinney.model.access import ALL_RIGHTS, Rights, Role
 from spinney.model.errors import DuplicateKey, Refused
 from spinney.model.holds import Scope
 from spinney.model.jobs import Submission
@@ -26,6 +27,7 @@ from spinney.model.operators import Author, Violation
 from spinney.model.outcomes import Outcome
 from spinney.model.schedules import Schedule
 from spinney.model.states import State
+from spinney.model.webhooks import Webhook
 from spinney.stores.contract import Store
 from spinney.stores.sql import holding, open_store
 from spinney.stores.sql.doctoring import rule as rules
@@ -1041,6 +1043,30 @@ def _(patient: Patient) -> str:
     )  # fmt: skip
     patient.clock.forward(61)
     return f"job {parent}"
+
+
+def _somebody_who_goes(patient: Patient) -> Author:
+    patient.store.accounts.add("root", ALL_RIGHTS, None, ANN, now_us=patient.now)
+    patient.store.accounts.add("ben", Rights(role=Role.OPERATOR), None, ANN, now_us=patient.now)
+    return Author(by="ben", call="c", account="ben")
+
+
+@told("webhook-without-rights")
+def _(patient: Patient) -> str:
+    ben = _somebody_who_goes(patient)
+    patient.store.webhooks.add(Webhook(name="w", url="https://example.org/"), "secret", ben, now_us=patient.now)
+    assert patient.examine() == []
+    patient.store.accounts.delete("ben", ANN, now_us=patient.now)
+    return "webhook w"
+
+
+@told("schedule-without-rights")
+def _(patient: Patient) -> str:
+    schedule = Schedule(name="hourly", type="one", every_s=60)
+    patient.store.schedules.put(schedule, _somebody_who_goes(patient), now_us=patient.now)
+    assert patient.examine() == []
+    patient.store.accounts.disable("ben", ANN, disabled=True, now_us=patient.now)
+    return "schedule hourly"
 
 
 @told("audit-broken")

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from longer import long_alone
+from spinney.model.access import ALL_RIGHTS, Rights, Role, Within
 from spinney.model.errors import BadName, BadParameters, Refused, UnknownType, UsageError
 from spinney.model.holds import Scope
 from spinney.model.jobs import Filter
@@ -390,6 +391,47 @@ def test_a_time_whose_job_is_refused_is_told_and_the_schedule_goes_on(site: Site
     later(site, HOUR)
 
     assert outcomes(site) == ["refused", "submitted"]
+
+
+@pytest.mark.parametrize(
+    ("rights", "disabled", "why"),
+    [
+        (Rights(role=Role.OPERATOR), True, "ben is disabled and may not make schedules"),
+        (Rights(role=Role.VIEWER), False, "ben is only a viewer now and may not make schedules"),
+        (Rights(role=Role.OPERATOR, within=Within(queues=("quick",))), False, "no longer submit to queue 'default'"),
+        (Rights(role=Role.OPERATOR, within=Within(collections=("maps",))), False, "longer submit to no collection"),
+        (Rights(role=Role.OPERATOR, priorities=(50, 99)), False, "may no longer submit to priority 10"),
+    ],
+)
+def test_whose_maker_may_not_submit_any_more_makes_no_jobs_until_somebody_answers_for_it(
+    site: Site, rights: Rights, disabled: bool, why: str
+) -> None:
+    ben, root = Author(by="ben", call="c", account="ben"), Author(by="root", call="d", account="root")
+    site.store.accounts.add("root", ALL_RIGHTS, None, ANN, now_us=site.now)
+    site.store.accounts.add("ben", Rights(role=Role.OPERATOR), None, ANN, now_us=site.now)
+    site.store.schedules.put(hourly(options={"priority": 10}), ben, now_us=site.now)
+    later(site, HOUR)
+    site.drain()
+
+    site.store.accounts.change("ben", rights, ANN, now_us=site.now)
+    site.store.accounts.disable("ben", ANN, disabled=disabled, now_us=site.now)
+    later(site, HOUR)
+
+    assert outcomes(site) == ["submitted", "refused"]
+    assert why in str(runs(site)[-1].message)
+    site.store.schedules.pause("report", root, paused=False, now_us=site.now)
+    later(site, HOUR)
+    assert outcomes(site) == ["submitted", "refused", "submitted"]
+    assert site.store.schedules.all()[0].by == "root"
+
+
+def test_a_schedule_that_was_made_where_the_store_is_at_hand_goes_by_no_user(site: Site) -> None:
+    site.store.schedules.put(hourly(), ANN, now_us=site.now)
+    site.store.accounts.add("ann", Rights(role=Role.VIEWER), None, ANN, now_us=site.now)
+
+    later(site, HOUR)
+
+    assert outcomes(site) == ["submitted"]
 
 
 def test_a_zone_unknown_here_stops_its_schedule_alone(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:

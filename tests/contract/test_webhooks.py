@@ -1,11 +1,13 @@
 """Webhooks: what the settling transaction writes down for them, and who sends it."""
 
+import json
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
 
-from spinney.model.access import Within
+from spinney.model.access import ALL_RIGHTS, Rights, Role, Within
+from spinney.model.accounts import Token
 from spinney.model.errors import BadParameters, NoSuch, Refused, UsageError
 from spinney.model.operators import Author, Order, Verb
 from spinney.model.outcomes import Outcome as Ended
@@ -389,7 +391,7 @@ def test_a_webhook_comes_back_as_it_was_made(site: Site, open_another: Callable[
     )  # fmt: skip
     made = site.store.webhooks.add(asked, "secret", ANN, now_us=site.now)
 
-    assert open_another().webhooks.all() == [made]
+    assert open_another().webhooks.all(now_us=site.now) == [made]
     assert (made.by, made.at_us, made.within) == ("ann", site.now, asked.within)
     assert "secret" not in str(made)
 
@@ -449,7 +451,7 @@ def test_removed_it_goes_with_its_deliveries(waiting: Site, monkeypatch: pytest.
     waiting.store.webhooks.told(due, DONE, now_us=waiting.now)
     waiting.submit()
     waiting.drain()
-    assert (waiting.store.webhooks.all(), waiting.store.webhooks.due(), take(waiting)) == ([], {}, [])
+    assert (waiting.store.webhooks.all(now_us=waiting.now), waiting.store.webhooks.due(), take(waiting)) == ([], {}, [])
     watch(waiting)
     assert told(waiting) == [], "another one of that name has nothing of it"
 
@@ -481,3 +483,148 @@ def test_the_audit_tells_who_did_what_and_no_secret(site: Site) -> None:
 def test_its_secret_is_in_no_facts(site: Site) -> None:
     watch(site)
     assert "secret of" not in str(site.store.facts())
+
+
+# --- with whose rights ------------------------------------------------------------------------
+
+BOB = Author(by="bob", call="d", account="bob")
+OPERATOR = Rights(role=Role.OPERATOR)
+
+
+def watch_as(site: Site, account: str = "ann", rights: Rights = OPERATOR, **more: Any) -> None:
+    """Somebody makes the webhook ``all`` through a server."""
+    if account.startswith("token:"):
+        made = Token(
+            id="0" * 16, name=account.removeprefix("token:"), owner=None, rights=rights, created_us=site.now, by="root",
+            **more,
+        )  # fmt: skip
+        site.store.accounts.make_token(made, "digest", BOB, now_us=site.now)
+    else:
+        for name, its in ((account, rights), ("root", ALL_RIGHTS)):
+            site.store.accounts.add(name, its, None, BOB, now_us=site.now)
+    author = Author(by=account, call="c", account=account)
+    site.store.webhooks.add(Webhook(name="all", url=URL), "secret", author, now_us=site.now)
+
+
+def all_of(site: Site) -> Webhook:
+    (found,) = site.store.webhooks.all(now_us=site.now)
+    return found
+
+
+def _disable(site: Site) -> None:
+    site.store.accounts.disable("ann", BOB, disabled=True, now_us=site.now)
+
+
+def _delete(site: Site) -> None:
+    site.store.accounts.delete("ann", BOB, now_us=site.now)
+
+
+def _replace(site: Site) -> None:
+    _delete(site)
+    site.later(1)
+    site.store.accounts.add("ann", OPERATOR, None, BOB, now_us=site.now)
+
+
+def _lower(site: Site) -> None:
+    site.store.accounts.change("ann", Rights(role=Role.SUBMITTER), BOB, now_us=site.now)
+
+
+@pytest.mark.parametrize(
+    ("deed", "why"),
+    [
+        (_disable, "ann is disabled"), (_delete, "ann was deleted"), (_replace, "ann was deleted"),
+        (_lower, "ann is only a submitter now"),
+    ],
+)  # fmt: skip
+def test_one_whose_maker_may_not_have_it_any_more_is_paused_until_somebody_answers_for_it(
+    site: Site, deed: Callable[[Site], None], why: str
+) -> None:
+    watch_as(site)
+    job = site.submit_one()
+    site.drain()
+    sentence = f"its maker {why} and may not keep webhooks; whoever resumes it answers for it from then on"
+
+    deed(site)
+
+    assert all_of(site).paused == sentence, "it is shown at once"
+    assert take(site) == []
+    assert (one(site).outcome, one(site).tries) == (Outcome.DUE, 0), "it is kept"
+    assert site.store.webhooks.due() == {}
+    (entry,) = [entry for entry, _ in site.store.audit.entries(verb="webhook pause")]
+    assert (entry.by, entry.reason) == ("spinney", sentence)
+
+    site.store.accounts.add("bob", OPERATOR, None, BOB, now_us=site.now)
+    site.store.webhooks.pause("all", BOB, paused=False, now_us=site.now)
+    assert [due.delivery.job_id for due in take(site)] == [job]
+    assert (all_of(site).by, all_of(site).paused) == ("bob", None)
+    site.store.accounts.delete("bob", BOB, now_us=site.now)
+    assert "bob was deleted" in str(all_of(site).paused)
+
+
+def test_resumed_before_anything_was_due_it_is_handed_over_too(site: Site) -> None:
+    watch_as(site)
+    _delete(site)
+    site.store.accounts.add("bob", OPERATOR, None, BOB, now_us=site.now)
+
+    site.store.webhooks.pause("all", BOB, paused=False, now_us=site.now)
+
+    assert (all_of(site).by, all_of(site).paused) == ("bob", None)
+    assert [entry.by for entry, _ in site.store.audit.entries(verb="webhook resume")] == ["bob"]
+
+
+def test_resumed_while_its_maker_may_have_it_it_stays_the_makers(site: Site) -> None:
+    watch_as(site)
+    site.store.webhooks.pause("all", BOB, paused=True, now_us=site.now)
+    site.store.webhooks.pause("all", BOB, paused=False, now_us=site.now)
+    site.store.webhooks.change("all", {"url": URL + "2"}, BOB, now_us=site.now)
+
+    assert all_of(site).by == "ann"
+    _disable(site)
+    assert "ann is disabled" in str(all_of(site).paused)
+
+
+def test_it_is_told_what_its_maker_may_see_then_and_now(site: Site) -> None:
+    watch_as(site)
+    site.submit(n=2)
+    site.drain()
+    before = take(site, 1)
+    site.store.accounts.change(
+        "ann", Rights(role=Role.OPERATOR, within=Within(queues=("quick",))), BOB, now_us=site.now
+    )
+
+    assert [(due.within, due.narrowed) for due in (*before, *take(site))] == [
+        (Within(), False), (Within(queues=("quick",)), True),
+    ]  # fmt: skip
+
+
+def test_one_of_a_machines_token_goes_by_the_token(site: Site) -> None:
+    watch_as(site, "token:ci", expires_us=site.now + 60 * SECOND_US)
+    assert all_of(site).paused is None
+
+    site.later(60)
+
+    assert "its maker token:ci is revoked or has expired" in str(all_of(site).paused)
+
+
+def test_one_that_was_made_where_the_store_is_at_hand_goes_by_no_user(site: Site) -> None:
+    """``ann`` of that host is not the user of that name."""
+    watch(site)
+    site.store.accounts.add("root", ALL_RIGHTS, None, BOB, now_us=site.now)
+    site.store.accounts.add("ann", Rights(role=Role.VIEWER), None, BOB, now_us=site.now)
+
+    assert all_of(site).paused is None
+
+
+@pytest.mark.parametrize(("role", "goes_on"), [(Role.OPERATOR, True), (Role.VIEWER, False), (None, True)])
+def test_one_of_an_older_version_goes_by_the_user_who_has_the_name_of_its_maker(
+    site: Site, role: Role | None, goes_on: bool
+) -> None:
+    watch(site)
+    with site.store.database.write() as tx:  # type: ignore[attr-defined]
+        spec = json.loads(tx.value("select spec from webhooks"))
+        del spec["maker"]
+        tx.run("update webhooks set spec = ?", (json.dumps(spec),))
+    if role is not None:
+        site.store.accounts.add("ann", Rights(role=role), None, BOB, now_us=site.now)
+
+    assert (all_of(site).paused is None) == goes_on

@@ -67,11 +67,11 @@ def test_every_verb_is_in_the_table() -> None:
 def test_what_a_role_may(site: Site, verb: str) -> None:
     ask(site).add("w", URL)
     delivery = ask(site).test("w").delivery
-    before = list(site.store.webhooks.all())
+    before = list(site.store.webhooks.all(now_us=site.now))
     for role in (Role.VIEWER, Role.SUBMITTER):
         with pytest.raises(Forbidden, match="may not work with webhooks"):
             VERBS[verb](ask(site, role), delivery)
-    assert site.store.webhooks.all() == before
+    assert site.store.webhooks.all(now_us=site.now) == before
     VERBS[verb](ask(site, Role.OPERATOR), delivery)
 
 
@@ -82,13 +82,13 @@ def test_what_a_role_may(site: Site, verb: str) -> None:
 def test_one_that_tells_of_more_is_not_there(site: Site, verb: str, within: Within) -> None:
     ask(site, within=BOTH).add("w", URL)
     delivery = ask(site).test("w").delivery
-    before = list(site.store.webhooks.all()), list(site.store.webhooks.deliveries("w"))
+    before = list(site.store.webhooks.all(now_us=site.now)), list(site.store.webhooks.deliveries("w"))
 
     with pytest.raises(NoSuch) as hidden:
         VERBS[verb](ask(site, within=within), delivery)
 
     assert ask(site, within=within).all() == []
-    assert (list(site.store.webhooks.all()), list(site.store.webhooks.deliveries("w"))) == before
+    assert (list(site.store.webhooks.all(now_us=site.now)), list(site.store.webhooks.deliveries("w"))) == before
     site.store.webhooks.remove("w", ask(site).author(), now_us=site.now)
     with pytest.raises(NoSuch) as gone:
         VERBS[verb](ask(site, within=within), delivery)
@@ -131,7 +131,7 @@ def test_what_somebody_limited_makes_is_limited_for_ever(site: Site) -> None:
 def test_what_cannot_be_asked_is_refused(site: Site, asked: dict[str, Any], error: type[Exception]) -> None:
     with pytest.raises(error):
         ask(site, within=ALPHA).add("w", URL, **asked)
-    assert site.store.webhooks.all() == []
+    assert site.store.webhooks.all(now_us=site.now) == []
 
 
 def test_queues_beyond_the_limits_are_refused(site: Site) -> None:

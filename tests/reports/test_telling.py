@@ -104,12 +104,32 @@ def test_secrets_are_masked(site: Site) -> None:
     assert "sesame" not in json.dumps(told)
 
 
-def test_of_a_job_that_went_out_of_sight_only_its_number_is_told(site: Site) -> None:
+def test_a_job_that_went_out_of_sight_is_not_told_of_and_the_delivery_says_why(site: Site) -> None:
     watch(site, within=Within(queues=("q",)), roots_only=False)
     job = site.submit_one(queue="q")
     site.drain(failing=[job])
     site.retry(job)
     site.store.bulk.apply(order_to("elsewhere"), [job], ANN, now_us=site.now)
+
+    told = deliver(site)
+
+    assert told.outcome is Outcome.FAILED
+    assert f"job {job} is out of sight of ann, who made this webhook" in str(told.answer)
+    (delivery,) = site.store.webhooks.deliveries("w")
+    assert (delivery.outcome, delivery.answer, delivery.next_us) == (Outcome.FAILED, told.answer, None)
+
+
+def test_of_a_job_that_is_no_more_only_its_number_is_told(site: Site) -> None:
+    watch(site)
+    job = site.submit_one()
+    site.drain()
+    site.store.delete(job, by="ann", now_us=site.now)
+    site.store.retention.set("one", "deleted", 0.0, ANN, now_us=site.now)
+    site.later(60)
+    after: int | None = 0
+    while after is not None:
+        _, after = site.store.retention.sweep(after, ANN, now_us=site.now)
+
     assert said(site)["job"] == {"id": job}
 
 

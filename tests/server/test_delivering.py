@@ -7,6 +7,7 @@ import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, closing, contextmanager
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,8 @@ import pytest
 from contract.words import USUAL, Site
 from new_store import new_store
 from reports.hook_server import Receiver, answer, receiver
+from spinney.control import Control
+from spinney.model.access import ALL_RIGHTS, Rights, Role, Within
 from spinney.model.errors import StoreAway
 from spinney.model.operators import Author
 from spinney.model.webhooks import Delivery, Outcome, Webhook
@@ -92,6 +95,33 @@ def standing() -> Iterator[tuple[Receiver, threading.Event]]:
             yield made, go
         finally:
             go.set()
+
+
+async def test_a_webhook_of_somebody_who_was_narrowed_and_then_deleted_sends_nothing_out_of_his_sight(
+    site: Site, start: Start
+) -> None:
+    root = Control(store=site.store, clock=now_us, nudge=lambda: None, by="root")
+    root.accounts.add("root", ALL_RIGHTS, None)
+    root.accounts.add("ann", Rights(role=Role.OPERATOR), None)
+    with receiver(answer(204)) as hook:
+        replace(root, by="ann", rights=Rights(role=Role.OPERATOR)).webhooks.add("w", hook.url)
+        root.accounts.change("ann", Rights(role=Role.OPERATOR, within=Within(collections=("maps",))))
+        seen, unseen = (site.submit_one(collection=name) for name in ("maps", "coins"))
+        site.drain()
+        async with start():
+            await until(lambda: Outcome.DUE not in {d.outcome for d in deliveries(site)})
+        assert [json.loads(call.body)["job"]["id"] for call in hook.calls] == [seen]
+        dropped = next(d for d in deliveries(site) if d.job_id == unseen)
+        assert dropped.outcome is Outcome.FAILED
+        assert f"job {unseen} is out of sight of ann" in str(dropped.answer)
+
+        root.accounts.delete("ann")
+        site.submit_one(collection="maps")
+        site.drain()
+        async with start():
+            await until(lambda: root.store.audit.entries(verb="webhook pause"))
+        assert len(hook.calls) == 1
+    assert "its maker ann was deleted" in str(root.webhooks.find("w").paused)
 
 
 async def test_a_job_that_settles_is_told_of(site: Site, start: Start) -> None:

@@ -303,7 +303,7 @@ def _sent(store: "Store", private: bool) -> "Iterator[tuple[Delivery, Told]]":
             taken = store.webhooks.take({name: 1}, now_us=now_us(), until_us=now_us() + telling.TURN_US)
             for each in taken:
                 told = telling.deliver(store, each, clock=now_us, transport=transport)
-                if told.outcome is not Outcome.DELIVERED:
+                if told.sent and told.outcome is not Outcome.DELIVERED:
                     left.add(name)
                 yield each.delivery, told
 

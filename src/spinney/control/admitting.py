@@ -12,7 +12,7 @@ from spinney.control.reaching import require_priority, require_queue_within
 from spinney.model.access import Role
 from spinney.model.errors import Forbidden, NoSuchJob
 from spinney.model.jobs import Filter, Submission
-from spinney.model.types import DEFAULT_QUEUE, TypeSpec
+from spinney.model.types import TypeSpec, passed_queues
 
 _PAGE = 1_000
 """Needs that are looked up at a time."""
@@ -27,13 +27,6 @@ def admitted(hand: Hand, submissions: Sequence[Submission]) -> Sequence[Submissi
     if not hand.rights.everywhere:
         _require_needs(hand, {need for submission in submissions for need in submission.needs if need > 0})
     return found
-
-
-def passed_queues(spec: TypeSpec, named: str | None) -> set[str]:
-    """The queues that a job at the top passes through, unless an operator moves it."""
-    if named is not None:
-        return {named}
-    return {stage.queue or spec.queue or DEFAULT_QUEUE for stage in spec.stages}
 
 
 def _admitted(hand: Hand, submission: Submission, types: Mapping[str, TypeSpec]) -> Submission:

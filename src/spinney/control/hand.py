@@ -43,7 +43,8 @@ class Hand:
 
     def author(self, reason: str | None = None) -> Author:
         """Who does what follows; one for each call of a verb, whatever its number of steps."""
-        return Author(by=self.by, call=uuid.uuid4().hex, reason=reason)
+        account = None if self.at_hand else self.by
+        return Author(by=self.by, call=uuid.uuid4().hex, reason=reason, account=account)
 
     def part(self, cls: type[PartT]) -> PartT:
         """Another part of ``control``, on the same store and in the same name, with the same rights."""

@@ -13,7 +13,6 @@ from functools import cached_property
 from typing import Any
 
 from spinney.control import masked
-from spinney.control.admitting import passed_queues
 from spinney.control.hand import Hand
 from spinney.control.lines import known_type
 from spinney.control.sight import Sight
@@ -37,7 +36,7 @@ from spinney.model.operators import (
 )
 from spinney.model.schedules import Schedule, ScheduleRun
 from spinney.model.states import LEASED, State
-from spinney.model.types import TypeSpec
+from spinney.model.types import TypeSpec, passed_queues
 from spinney.params.hints import did_you_mean, listed
 from spinney.params.masking import OPEN, Veil
 from spinney.scheduling import recurrence

@@ -54,7 +54,7 @@ class Webhooks(Hand):
     def all(self) -> list[Webhook]:
         """Those in sight, by name."""
         self.require(Role.OPERATOR, _WHAT)
-        return [webhook for webhook in self.store.webhooks.all() if self._sees(webhook)]
+        return [webhook for webhook in self.store.webhooks.all(now_us=self.clock()) if self._sees(webhook)]
 
     def find(self, name: str) -> Webhook:
         """The one of that name."""

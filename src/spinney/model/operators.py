@@ -106,6 +106,9 @@ class Author:
     call: str
     """The same for all steps of one call (``control`` makes one for each)."""
     reason: str | None = None
+    account: str | None = None
+    """Whose rights it was done with; None: those of whoever has the store at hand. What is made to go on by itself
+    (webhooks, schedules) asks for the rights of this account ever after."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

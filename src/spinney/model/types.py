@@ -207,6 +207,13 @@ class TypeSpec:
         return cls(**known | {"stages": tuple(_stage(s) for s in value["stages"])})
 
 
+def passed_queues(spec: TypeSpec, named: str | None) -> set[str]:
+    """The queues that a job at the top passes through, unless an operator moves it."""
+    if named is not None:
+        return {named}
+    return {stage.queue or spec.queue or DEFAULT_QUEUE for stage in spec.stages}
+
+
 def _stage(value: Mapping[str, Any]) -> StageSpec:
     known = {k: v for k, v in value.items() if k in StageSpec.__dataclass_fields__}
     return StageSpec(

@@ -40,7 +40,7 @@ class Webhook:
     roots_only: bool = True
     """Of batches and single jobs, not of subjobs."""
     within: Within = Within()  # noqa: RUF009 - frozen
-    """What its maker might see when he made it: it never tells of anything else."""
+    """What its maker might see when he made it: it never tells of anything else, nor of what he may not see now."""
     paused: str | None = None
     """Why it is told nothing for now."""
     by: str = ""
@@ -124,6 +124,9 @@ class Due:
     secret: str = field(repr=False)
     by: str
     within: Within
+    """What the webhook's maker might see when he made it, and may see now: nothing else is told."""
+    narrowed: bool
+    """Whether the maker may see less now than when he made the webhook."""
     since_us: int
     """When the first try of this term was made."""
 
@@ -137,6 +140,8 @@ class Told:
     """When it is tried again, while it is due."""
     status: int | None = None
     answer: str | None = None
+    sent: bool = True
+    """False: nothing went out, which says nothing of the receiver."""
     gone: bool = False
     """The receiver wants no more of these: the webhook is paused."""
 

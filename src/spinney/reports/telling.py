@@ -1,8 +1,8 @@
 """One delivery of a webhook that an operator made: what it says, sent once, and what becomes of it then.
 
-What is told is looked up when it is sent, through the eyes of the webhook's maker: secrets are masked, and of a job
-that has gone out of his sight since, or is no more, nothing is told but its number. In between nothing is kept: who
-dies while he sends leaves a delivery that is due again a little later, under the same id.
+What is told is looked up when it is sent, through the eyes that the webhook's maker has then: secrets are masked, a
+job that is out of his sight is not told of, and of one that is no more nothing is told but its number. In between
+nothing is kept: who dies while he sends leaves a delivery that is due again a little later, under the same id.
 """
 
 import random
@@ -41,15 +41,22 @@ PRIVATE_ADVICE = (
 Body = Mapping[str, Any]
 
 
+class OutOfSight(Exception):
+    """The webhook's maker may not see the job; nothing is sent, and the message is kept with the delivery."""
+
+
 def deliver(store: Store, due: Due, *, clock: Callable[[], int], transport: Transport) -> Told:
     """Say it, and record what came of it. ``clock``: microseconds since 1970 UTC. Raises CalledOff."""
-    told = send(due, body(store, due, clock), clock=clock, transport=transport)
+    try:
+        told = send(due, body(store, due, clock), clock=clock, transport=transport)
+    except OutOfSight as error:
+        told = dropped(error)
     store.webhooks.told(due, told, now_us=clock())
     return told
 
 
 def body(store: Store, due: Due, clock: Callable[[], int]) -> Body:
-    """What is said."""
+    """What is said. Raises OutOfSight."""
     what = due.delivery
     said: dict[str, Any] = {
         "event": what.event, "delivery": what.delivery, "seq": what.seq, "at_us": what.at_us, "webhook": what.webhook,
@@ -63,6 +70,7 @@ def body(store: Store, due: Due, clock: Callable[[], int]) -> Body:
     try:
         job = look.job(what.job_id)
     except NoSuchJob:
+        _require_in_sight(store, due, what.job_id)
         return said | {"job": {"id": what.job_id}}
     told = asdict(job)
     if len(orjson.dumps(job.params)) > PARAMS_MAX_BYTES:
@@ -72,6 +80,23 @@ def body(store: Store, due: Due, clock: Callable[[], int]) -> Body:
         below = look.counts(Filter(root_id=job.root_id, below=job.lineage))
         said["counts"] = {str(state): number for state, number in below.items() if number}
     return said
+
+
+def _require_in_sight(store: Store, due: Due, job_id: int) -> None:
+    """Raise OutOfSight unless the job is out of sight for nobody: it is there no more."""
+    try:
+        store.job(job_id)
+    except NoSuchJob:
+        if not due.narrowed:
+            return
+        raise OutOfSight(
+            f"not sent: job {job_id} is there no more, so that nobody can tell whether {due.by}, whose limits are "
+            f"narrower now, might see it"
+        ) from None
+    raise OutOfSight(
+        f"not sent: job {job_id} is out of sight of {due.by}, who made this webhook; give {due.by} other limits and "
+        f"retry this delivery, or make a webhook of your own"
+    )
 
 
 def send(
@@ -93,6 +118,11 @@ def send(
         return Told(outcome=Outcome.FAILED, status=answer.status, answer=answer.said, gone=True)
     asked_s = retrying.retry_after_s(answer.retry_after, clock() / 1e6) or 0.0
     return _again(due, answer.status, _reason(answer), asked_s, clock(), draw())
+
+
+def dropped(error: OutOfSight) -> Told:
+    """It is not sent at all, unless somebody retries it."""
+    return Told(outcome=Outcome.FAILED, answer=str(error), sent=False)
 
 
 def called_off(clock: Callable[[], int]) -> Told:

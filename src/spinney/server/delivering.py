@@ -143,7 +143,8 @@ class Deliverer:
         name = due.delivery.webhook
         try:
             told = await self._sent(due)
-            (self._refusing.discard if told.outcome is Outcome.DELIVERED else self._refusing.add)(name)
+            if told.sent:
+                (self._refusing.discard if told.outcome is Outcome.DELIVERED else self._refusing.add)(name)
             await self._record(due, told)
         except StoreUnusable as error:
             log.warning("delivery %s is sent again later: %s", due.delivery.delivery, error)
@@ -161,6 +162,8 @@ class Deliverer:
             )
         except CalledOff:
             return telling.called_off(self._clock)
+        except telling.OutOfSight as error:
+            return telling.dropped(error)
         except StoreUnusable:
             raise
         except Exception:

@@ -547,14 +547,17 @@ class Webhooks(Protocol):
     so nothing is told of what did not happen, and nothing that happened is forgotten. What is told to nobody costs
     nothing. Reopened and settled again, a job is told of again, as a delivery of its own.
 
+    A webhook has the rights that its maker (``Author.account``) has when it is sent something. Where they are no
+    operator's any more it is paused.
+
     A webhook and a delivery that are not there raise NoSuch.
     """
 
     def add(self, webhook: Webhook, secret: str, author: Author, *, now_us: int) -> Webhook:
         """Tell it from now on. Raises Refused for a name that is taken."""
 
-    def all(self) -> Sequence[Webhook]:
-        """By name."""
+    def all(self, *, now_us: int) -> Sequence[Webhook]:
+        """By name. One whose maker may not have it any more is shown as paused, although nothing was due since."""
 
     def of(self, name: str) -> Webhook:
         """This one."""
@@ -568,7 +571,8 @@ class Webhooks(Protocol):
 
     def pause(self, name: str, author: Author, *, paused: bool, now_us: int) -> Webhook:
         """Send it nothing, or go on; what it is to be told meanwhile is kept, as deliveries are. Resumed, all that
-        waited has a whole term again. The author's reason is shown."""
+        waited has a whole term again. The author's reason is shown. Where its maker may not have it any more, who
+        resumes it becomes its maker."""
 
     def remove(self, name: str, author: Author, *, now_us: int) -> None:
         """It goes, and its deliveries with it, in steps."""
@@ -592,7 +596,8 @@ class Webhooks(Protocol):
 
     def take(self, wanted: Mapping[str, int], *, now_us: int, until_us: int) -> Sequence[Due]:
         """Of these webhooks up to so many deliveries that are due: they are the caller's until ``until_us``, when
-        they are due again unless he has ``told`` what came of them. Each counts as a try."""
+        they are due again unless he has ``told`` what came of them. Each counts as a try. One whose maker may not
+        have it any more is paused instead, with the reason."""
 
     def told(self, due: Due, told: Told, *, now_us: int) -> None:
         """What came of it. Passed over when somebody has taken it since, or it is there no more."""

@@ -11,6 +11,8 @@ from server.conftest import World
 from spinney.model.access import Rights, Role, Within
 from spinney.model.accounts import token_id
 from spinney.model.errors import NoSuch
+from spinney.model.operators import Author
+from spinney.model.webhooks import Webhook
 from spinney.server.ui.given import Given
 from spinney.server.ui.people import fields_of, limits_in_words, rights_of
 
@@ -268,6 +270,19 @@ def test_given_a_webhook_when_changed_paused_tested_and_removed_then_each_is_so(
     get(client, "/webhooks/archive", 404)
 
 
+def test_given_a_webhook_whose_maker_was_deleted_then_the_list_and_its_page_say_why_it_is_paused(world: World) -> None:
+    ann = Author(by="ann", call="c", account="ann")
+    world.store.accounts.add("ann", Rights(role=Role.OPERATOR), None, ann, now_us=1)
+    world.store.webhooks.add(Webhook(name="archive", url="https://example.org"), "secret", ann, now_us=1)
+    client = world.client("operator")
+    assert "may not keep webhooks" not in get(client, "/webhooks")
+
+    world.store.accounts.delete("ann", ann, now_us=2)
+
+    for page in ("/webhooks", "/webhooks/archive"):
+        assert "its maker ann was deleted and may not keep webhooks" in get(client, page)
+
+
 @pytest.mark.parametrize(
     "form", [{"url": "ftp://example.org"}, {"url": "https://u:p@example.org"}, {"event": ()}, {"type": "nope"}]
 )
@@ -277,4 +292,4 @@ def test_given_what_cannot_be_meant_when_a_webhook_is_to_be_made_then_the_form_s
     asked = {"name": "bad", "url": "https://example.org", "event": "*", **form}
 
     assert 'role="alert"' in post(world.client("operator"), "/webhooks", 422, **asked)
-    assert not world.store.webhooks.all()
+    assert not world.store.webhooks.all(now_us=0)

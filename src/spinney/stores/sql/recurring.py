@@ -9,20 +9,20 @@ A time that waits for the one before it (``queued``) is such a row without a job
 step. Times are decided in their order, so that what waits is always older than what comes.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 import orjson
 
-from spinney.model.errors import NoSuch, Refused, SpinneyError, StoreUnusable, UsageError
+from spinney.model.errors import Forbidden, NoSuch, Refused, SpinneyError, StoreUnusable, UsageError
 from spinney.model.jobs import Submission
 from spinney.model.operators import Author
 from spinney.model.schedules import DATA_NAME, CatchUp, Overlap, Schedule, ScheduleRun
 from spinney.model.states import SETTLED
 from spinney.params.masking import mask
 from spinney.scheduling import recurrence
-from spinney.stores.sql import submitting
+from spinney.stores.sql import makers, submitting
 from spinney.stores.sql.auditing import note
 from spinney.stores.sql.database import Tx
 from spinney.stores.sql.registry import Registry
@@ -81,7 +81,12 @@ class SqlSchedules:
     def pause(self, name: str, author: Author, *, paused: bool, now_us: int) -> Schedule:
         with self._session.write() as tx:
             found = _require(tx, name)
-            if found.paused == paused:
+            if not paused and _fault(tx, self._session.registry, _row(tx, name), now_us) is not None:
+                # Whoever resumes a schedule whose maker may not have it any more answers for it from now on.
+                spec = _spec(found, {makers.KEY: makers.of(tx, author)})
+                tx.run("update schedules set spec = ?, by = ? where name = ?", (spec, author.by, name))
+                found = replace(found, by=author.by)
+            elif found.paused == paused:
                 return found
             next_us = found.next_us
             if not paused and found.catch_up is CatchUp.NONE and next_us is not None and next_us <= now_us:
@@ -144,8 +149,8 @@ class SqlSchedules:
             "spec = excluded.spec, paused = excluded.paused, next_us = excluded.next_us, by = excluded.by, "
             "declared = excluded.declared",
             (
-                made.name, orjson.dumps(made.to_json() | {"anchor_us": made.anchor_us}).decode(), made.paused,
-                made.next_us, made.last_job_id, made.by, declared,
+                made.name, _spec(made, {makers.KEY: makers.of(tx, author)}), made.paused, made.next_us,
+                made.last_job_id, made.by, declared,
             ),
         )  # fmt: skip
         # The audit is for good, and for other eyes than what it tells of.
@@ -185,7 +190,8 @@ class SqlSchedules:
             with self._session.write() as tx:
                 row = self._whose_turn(tx, now_us)  # somebody else may have been quicker
                 if row is not None:
-                    _Step(tx, self._session.registry, _schedule(*row), now_us).run()
+                    barred = _fault(tx, self._session.registry, row, now_us)
+                    _Step(tx, self._session.registry, _schedule(*row), now_us, barred).run()
         except UsageError as error:
             if row is None:
                 raise
@@ -222,8 +228,12 @@ class _Decision(NamedTuple):
 class _Step:
     """Decides the times of one schedule that have come, at most ``STEP`` of those that wait and of the others."""
 
-    def __init__(self, tx: Tx, registry: Registry, schedule: Schedule, now_us: int) -> None:
+    def __init__(
+        self, tx: Tx, registry: Registry, schedule: Schedule, now_us: int, barred: str | None = None
+    ) -> None:
+        """``barred``: why the schedule's maker may make no jobs any more, so that its times are refused."""
         self.tx, self.registry, self.schedule, self.now_us = tx, registry, schedule, now_us
+        self._barred = barred
         self._busy = schedule.overlap is not Overlap.ALLOW and _is_open(tx, schedule.last_job_id)
         self._decisions: list[_Decision] = []
         self._plans: list[Plan] = []
@@ -272,6 +282,9 @@ class _Step:
         if self._busy:
             outcome = "queued" if self.schedule.overlap is Overlap.QUEUE else "skipped"
             self._decisions.append(_Decision(at_us, outcome))
+            return
+        if self._barred is not None:
+            self._decisions.append(_Decision(at_us, "refused", self._barred))
             return
         order = _submission(self.schedule, at_us, self.schedule.by)
         try:
@@ -340,6 +353,27 @@ def _schedule(
             f"what it is to do cannot be read ({error}); put it anew ('spinney schedule add {name} … --replace'), or "
             f"drop it ('spinney schedule drop {name}')"
         ) from error
+
+
+def _spec(schedule: Schedule, maker: Mapping[str, Any]) -> str:
+    return orjson.dumps({**schedule.to_json(), "anchor_us": schedule.anchor_us, **maker}).decode()
+
+
+def without_rights(tx: Tx, registry: Registry, now_us: int) -> Iterator[tuple[str, str]]:
+    """Schedules whose makers may not make their jobs any more, each with the reason."""
+    for row in tx.all(f"select {_COLUMNS} from schedules where paused = 0 order by name"):
+        fault = None if _readable(row) is None else _fault(tx, registry, row, now_us)
+        if fault is not None:
+            yield row[0], fault
+
+
+def _fault(tx: Tx, registry: Registry, row: Sequence[Any], now_us: int) -> str | None:
+    """Why the maker of a schedule may not make its jobs any more; None: he may."""
+    try:
+        makers.require_schedule(tx, _schedule(*row), row[1], registry.types, now_us)
+    except Forbidden as error:
+        return str(error)
+    return None
 
 
 def _readable(row: Sequence[Any]) -> Schedule | None:

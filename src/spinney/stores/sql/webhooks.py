@@ -7,16 +7,17 @@ sent without being recorded is sent again under the same id.
 
 import secrets
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import orjson
 
-from spinney.model.errors import NoSuch, Refused, UsageError
+from spinney.model.errors import Forbidden, NoSuch, Refused, UsageError
 from spinney.model.operators import Author
 from spinney.model.webhooks import PING, SETTABLE, Delivery, Due, Outcome, Told, Webhook, shown
 from spinney.params.hints import did_you_mean
+from spinney.stores.sql import makers
 from spinney.stores.sql.auditing import note
 from spinney.stores.sql.database import Tx
 from spinney.stores.sql.registry import read_webhook
@@ -28,6 +29,7 @@ _BEYOND = 2**62
 """Above every number."""
 STEP = 500
 """Deliveries that one transaction removes."""
+_WHAT = "keep webhooks"
 GONE = "its receiver answered 410: it wants no more of these"
 
 _WEBHOOK = "name, spec, paused, by, at_us"
@@ -69,16 +71,17 @@ class SqlWebhooks:
             tx.run(
                 "insert into webhooks (id, name, spec, secret, mark, by, at_us) values (?, ?, ?, ?, ?, ?, ?)",
                 (
-                    tx.take("webhook"), made.name, _spec(made), secret, secrets.token_hex(8), made.by, made.at_us,
+                    tx.take("webhook"), made.name, _spec(made, {makers.KEY: makers.of(tx, author)}), secret,
+                    secrets.token_hex(8), made.by, made.at_us,
                 ),
             )  # fmt: skip
             self._session.registry.touch(tx)
             note(tx, now_us, author, "webhook add", _told_of(made), 1)
         return made
 
-    def all(self) -> Sequence[Webhook]:
+    def all(self, *, now_us: int) -> Sequence[Webhook]:
         with self._session.look() as tx:
-            return [_webhook(row) for row in tx.all(f"select {_WEBHOOK} from webhooks order by name")]
+            return list(everything(tx, now_us))
 
     def of(self, name: str) -> Webhook:
         with self._session.look() as tx:
@@ -93,7 +96,8 @@ class SqlWebhooks:
             made = replace(before, **change)
             if made == before:
                 return before
-            tx.run("update webhooks set spec = ? where id = ?", (_spec(made), id_))
+            maker = makers.read(_spec_text(tx, id_))
+            tx.run("update webhooks set spec = ? where id = ?", (_spec(made, maker), id_))
             self._session.registry.touch(tx)
             note(tx, now_us, author, "webhook set", _told_of(made), 1)
         return made
@@ -108,7 +112,10 @@ class SqlWebhooks:
     def pause(self, name: str, author: Author, *, paused: bool, now_us: int) -> Webhook:
         with self._session.write() as tx:
             id_, found = _find(tx, name)
-            if (found.paused is not None) == paused:
+            handed_over = not paused and _fault(tx, found, _spec_text(tx, id_), now_us) is not None
+            if handed_over:
+                found = _hand_over(tx, id_, found, author)
+            elif (found.paused is not None) == paused:
                 return found
             made = replace(found, paused=(author.reason or f"by {author.by}") if paused else None)
             tx.run("update webhooks set paused = ? where id = ?", (made.paused, id_))
@@ -198,8 +205,27 @@ class SqlWebhooks:
                     (name,),
                 )
                 if row is not None:
-                    taken += _take(tx, row, most, now_us, until_us)
+                    taken += self._take(tx, row, most, now_us, until_us)
         return taken
+
+    def _take(self, tx: Tx, row: Sequence[Any], most: int, now_us: int, until_us: int) -> list[Due]:
+        id_, secret, resumed_us, *rest = row
+        webhook = _webhook(rest)
+        if webhook.paused is not None:  # it cannot be read
+            return []
+        try:
+            rights = makers.require(tx, rest[1], webhook.by, _WHAT, now_us)
+        except Forbidden as error:
+            _pause(tx, webhook.name, str(error), now_us)
+            return []
+        within = webhook.within.narrowed(rights.within)
+        return [
+            Due(
+                delivery=_one(tx, seq), url=webhook.url, secret=secret, by=webhook.by, within=within,
+                narrowed=within != webhook.within, since_us=max(first_us, resumed_us or 0),
+            )
+            for seq, first_us in _taken(tx, id_, most, now_us, until_us)
+        ]  # fmt: skip
 
     def forget(self, *, now_us: int) -> bool:
         with self._session.look() as tx:
@@ -218,12 +244,23 @@ class SqlWebhooks:
             )
             if not told.gone or not tx.changed():
                 return
-            tx.run(
-                "update webhooks set paused = ? where name = ? and paused is null", (GONE, due.delivery.webhook)
-            )
-            if tx.changed():
-                author = Author(by="spinney", call=uuid.uuid4().hex, reason=GONE)
-                note(tx, now_us, author, "webhook pause", {"webhook": due.delivery.webhook}, 1)
+            _pause(tx, due.delivery.webhook, GONE, now_us)
+
+
+def everything(tx: Tx, now_us: int) -> Iterator[Webhook]:
+    """All webhooks, by name. One whose maker may not have it any more is shown as paused before it next has something
+    to tell, which is when it is paused indeed."""
+    for row in tx.all(f"select {_WEBHOOK} from webhooks order by name"):
+        webhook = _webhook(row)
+        yield replace(webhook, paused=webhook.paused or _fault(tx, webhook, row[1], now_us))
+
+
+def without_rights(tx: Tx, now_us: int) -> Iterator[tuple[str, str]]:
+    """Webhooks whose makers may not have them any more, each with the reason."""
+    for row in tx.all(f"select {_WEBHOOK} from webhooks order by name"):
+        fault = _fault(tx, _webhook(row), row[1], now_us)
+        if fault is not None:
+            yield row[0], fault
 
 
 def _is_over(tx: Tx, now_us: int) -> bool:
@@ -234,24 +271,44 @@ def _is_over(tx: Tx, now_us: int) -> bool:
 # --- rows -------------------------------------------------------------------------------------
 
 
-def _take(tx: Tx, row: Sequence[Any], most: int, now_us: int, until_us: int) -> list[Due]:
-    id_, secret, resumed_us, *rest = row
-    webhook = _webhook(rest)
-    if webhook.paused is not None:
-        return []
-    found = tx.all(
-        "update webhook_events set next_us = ?, tries = tries + 1, tried_us = ?, first_us = coalesce(first_us, ?) "
-        "where seq in (select seq from webhook_events where webhook_id = ? and next_us is not null and next_us <= ? "
-        "order by next_us, seq limit ?) returning seq, first_us",
-        (until_us, now_us, now_us, id_, now_us, most),
-    )
-    return [
-        Due(
-            delivery=_one(tx, seq), url=webhook.url, secret=secret, by=webhook.by, within=webhook.within,
-            since_us=max(first_us, resumed_us or 0),
+def _taken(tx: Tx, id_: int, most: int, now_us: int, until_us: int) -> Sequence[Any]:
+    """Number and time of the first try of each delivery that is the caller's from now on."""
+    return sorted(
+        tx.all(
+            "update webhook_events set next_us = ?, tries = tries + 1, tried_us = ?, "
+            "first_us = coalesce(first_us, ?) where seq in (select seq from webhook_events where webhook_id = ? "
+            "and next_us is not null and next_us <= ? order by next_us, seq limit ?) returning seq, first_us",
+            (until_us, now_us, now_us, id_, now_us, most),
         )
-        for seq, first_us in sorted(found)
-    ]  # fmt: skip
+    )
+
+
+def _pause(tx: Tx, name: str, why: str, now_us: int) -> None:
+    """Nobody asked for it, so it is the engine's own deed in the audit."""
+    tx.run("update webhooks set paused = ? where name = ? and paused is null", (why, name))
+    if tx.changed():
+        author = Author(by="spinney", call=uuid.uuid4().hex, reason=why)
+        note(tx, now_us, author, "webhook pause", {"webhook": name}, 1)
+
+
+def _fault(tx: Tx, webhook: Webhook, spec: str, now_us: int) -> str | None:
+    """Why its maker may not have it any more; None: he may."""
+    try:
+        makers.require(tx, spec, webhook.by, _WHAT, now_us)
+    except Forbidden as error:
+        return str(error)
+    return None
+
+
+def _hand_over(tx: Tx, id_: int, webhook: Webhook, author: Author) -> Webhook:
+    """Whoever resumes a webhook whose maker may not have it any more answers for it from now on."""
+    spec = _spec(webhook, {makers.KEY: makers.of(tx, author)})
+    tx.run("update webhooks set spec = ?, by = ? where id = ?", (spec, author.by, id_))
+    return replace(webhook, by=author.by)
+
+
+def _spec_text(tx: Tx, id_: int) -> str:
+    return str(tx.value("select spec from webhooks where id = ?", (id_,)))
 
 
 def _find(tx: Tx, name: str) -> tuple[int, Webhook]:
@@ -294,8 +351,8 @@ def _webhook(row: Sequence[Any]) -> Webhook:
     return replace(read, paused=paused or read.paused, by=by, at_us=at_us)
 
 
-def _spec(webhook: Webhook) -> str:
-    return orjson.dumps(webhook.to_json()).decode()
+def _spec(webhook: Webhook, maker: Mapping[str, Any]) -> str:
+    return orjson.dumps({**webhook.to_json(), **maker}).decode()
 
 
 def _told_of(webhook: Webhook) -> Mapping[str, Any]:

@@ -10,7 +10,7 @@ from spinney.model.errors import SpinneyError, UsageError
 from spinney.model.fleet import DEAD_SLACK_US, LEASE_MAX_S, presumed_dead
 from spinney.model.schedules import Schedule
 from spinney.scheduling import recurrence
-from spinney.stores.sql import chores, nodes
+from spinney.stores.sql import chores, nodes, recurring, webhooks
 from spinney.stores.sql.doctoring.rule import (
     GRACE_US,
     JOBS,
@@ -206,11 +206,39 @@ def _give_up_house(mend: Mend, _: Facts) -> None:
     mend.tx.run("delete from chores where name = ?", (chores.HOUSEKEEPING,))
 
 
+# --- what goes on by itself, and with whose rights --------------------------------------------
+
+
+def _webhooks_without_rights(look: Look) -> list[Facts]:
+    return [{"name": name, "why": why} for name, why in webhooks.without_rights(look.tx, look.now_us)]
+
+
+def _schedules_without_rights(look: Look) -> list[Facts]:
+    found = recurring.without_rights(look.tx, look.registry, look.now_us)
+    return [{"name": name, "why": why} for name, why in found]
+
+
 _LEASE_S = f"coalesce(p.lease_s, page.lease_s, {LEASE_MAX_S})"
 """The lease period by which a node, or a party (``p``), is judged."""
 
 
 RULES: tuple[Rule, ...] = (
+    Whole(
+        name="webhook-without-rights",
+        about="Who made a webhook may have it still.",
+        find=_webhooks_without_rights,
+        subject="webhook {name}",
+        sentence="webhook {name} is sent nothing: {why} (spinney webhook resume {name}); if nobody wants it: spinney "
+        "webhook remove {name}",
+    ),
+    Whole(
+        name="schedule-without-rights",
+        about="Who made a schedule may make its jobs still.",
+        find=_schedules_without_rights,
+        subject="schedule {name}",
+        sentence="schedule {name} makes no jobs: {why} (spinney schedule resume {name}); if nobody wants it: spinney "
+        "schedule drop {name}",
+    ),
     Whole(
         name="counter-behind",
         about="A counter is at or above the highest number that was used.",
