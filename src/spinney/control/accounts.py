@@ -21,7 +21,7 @@ from spinney.model.accounts import (
     token_name,
     user_name,
 )
-from spinney.model.errors import BadLogin, Forbidden, NoSuch, UsageError
+from spinney.model.errors import BadLogin, Forbidden, NoSuch, NotYours, UsageError
 from spinney.params.hints import did_you_mean
 
 RESET_US = 24 * 3_600_000_000
@@ -178,7 +178,7 @@ class Accounts(Hand):
         found = self.store.accounts.token(token_id)
         if found.owner != self.by:
             if not self.rights.permits(Role.ADMIN):
-                raise NoSuch(f"you have no token with the id {token_id!r:.60}; look at those you have")
+                raise NotYours(f"you have no token with the id {token_id!r:.60}; look at those you have")
             self._require_cover(found.rights)
         return self.store.accounts.revoke(token_id, self.author(reason), now_us=self.clock())
 

@@ -58,6 +58,10 @@ class NoSuch(Refused):
     """Nothing of that name is there; the message names the nearest, or how to list what there is."""
 
 
+class NotYours(NoSuch):
+    """It is somebody else's, and out of sight: it is refused as what is not there."""
+
+
 class Forbidden(SpinneyError):
     """Who asks may not do this; the message says what it takes, and whom to ask."""
 

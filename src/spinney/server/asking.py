@@ -15,9 +15,10 @@ from fastapi import Depends, Request, Security
 from fastapi.security import APIKeyCookie, HTTPBearer
 
 from spinney.control import Control
+from spinney.control.bulk import Report
 from spinney.control.refusals import Refusals
 from spinney.model.access import Rights
-from spinney.model.errors import Forbidden
+from spinney.model.errors import Forbidden, NoSuch, NoSuchJob, NotYours
 from spinney.server.problems import Unidentified
 from spinney.server.renewal import Renewal
 from spinney.server.stores import Stores
@@ -36,6 +37,8 @@ change of rights is promised to be obeyed."""
 LOOKS = 16
 """So many requests that last look anew at the same time: else many streams, woken by one event, would take all the room
 that ``Stores`` has for calls."""
+JOBS_TOLD = 20
+"""Jobs that an entry of the audit names."""
 
 
 class How(StrEnum):
@@ -92,7 +95,8 @@ class Hands:
         return self.renewal
 
     async def run(self, call: Callable[[Control], T], *, long: bool = False) -> T:
-        """What ``call`` returns; see ``Stores.run``. A refusal for lack of rights is in the audit.
+        """What ``call`` returns; see ``Stores.run``. A refusal for lack of rights is in the audit, and so is what is
+        not there for who is limited: whether it is there for others, neither the answer nor its time tells.
 
         The call has the rights in force when it begins. One that is ``long`` is stopped between two steps when they
         change meanwhile. Raises Unidentified and Forbidden where a principal lost its rights while the request lasted.
@@ -118,11 +122,27 @@ class Hands:
             try:
                 return call(control)
             except Forbidden as error:
-                what = {"why": str(error)}
-                self.refusals.enter(store.audit, self.asker.name, "refused", what, now_us=now_us())
+                self.refused(store, str(error))
+                raise
+            except (NoSuch, NoSuchJob) as error:
+                if isinstance(error, NotYours) or not self.asker.rights.everywhere:
+                    self.refused(store, str(error))
                 raise
 
         return await self.stores.run(made, long=long)
+
+    def refused(self, store: Store, why: str) -> None:
+        """Enter into the audit what was refused to who asks."""
+        self.refusals.enter(store.audit, self.asker.name, "refused", {"why": why}, now_us=now_us())
+
+    def refused_jobs(self, store: Store, report: Report) -> None:
+        """The same for jobs of a verb on many that are not there for who asks."""
+        if self.asker.rights.everywhere:
+            return
+        unseen = [job_id for job_id, why in report.refused.items() if why == str(NoSuchJob(job_id))]
+        if unseen:
+            told = ", ".join(map(str, unseen[:JOBS_TOLD]))
+            self.refused(store, f"{len(unseen):,} jobs that are not there: {told}{', …' * (len(unseen) > JOBS_TOLD)}")
 
     def control(self, store: Store) -> Control:
         """For a thread that has a store."""

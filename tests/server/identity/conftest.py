@@ -15,6 +15,7 @@ from starlette.testclient import TestClient
 from new_store import new_store
 from spinney.control import Control
 from spinney.control.slowing import login_limits
+from spinney.job.options import Options
 from spinney.model.access import Rights, Role
 from spinney.model.audits import Entry
 from spinney.model.errors import TooSoon
@@ -47,6 +48,11 @@ class House:
     @property
     def control(self) -> Control:
         return Control(store=self.store, clock=now_us, nudge=lambda: None, by="root")
+
+    def submit(self, collection: str) -> int:
+        """A job of the type ``one``."""
+        (job,) = self.control.submit("one", [{}], Options(collection=collection)).ids
+        return job
 
     def user(self, name: str = "ann", role: Role = Role.OPERATOR, password: str | None = PASSWORD) -> str:
         self.control.accounts.add(name, Rights(role=role), password)

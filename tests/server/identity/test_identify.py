@@ -5,8 +5,9 @@ import pwd
 
 import pytest
 
+from contract.words import ONE
 from server.identity.conftest import House, who
-from spinney.model.access import Rights, Role
+from spinney.model.access import Rights, Role, Within
 from spinney.server.asking import now_us
 from spinney.server.settings import ServerSettings
 
@@ -82,6 +83,53 @@ def test_given_a_hundred_wrong_tokens_then_the_audit_has_one_entry(house: House)
         assert client.get("/probe", headers=_bearer("nonsense")).status_code == 401
 
     assert [entry.count for entry in house.audited("access refused")] == [1]
+
+
+def test_given_wrong_tokens_that_all_differ_then_the_audit_has_one_entry(house: House) -> None:
+    for number in range(30):
+        secret = f"spn_{number:016x}_{'A' * 43}"
+        assert house.client(f"10.1.2.{number}").get("/probe", headers=_bearer(secret)).status_code == 401
+
+    assert [entry.count for entry in house.audited("access refused")] == [1]
+
+
+def test_given_a_user_with_limits_then_what_is_not_there_for_him_is_in_the_audit_be_it_there_or_not(
+    house: House,
+) -> None:
+    house.store.register([ONE], [])
+    seen, unseen = (house.submit(name) for name in ("maps", "coins"))
+    limited = Rights(role=Role.OPERATOR, within=Within(collections=("maps",)))
+    secret = house.control.accounts.make_token("ci", owner=None, rights=limited).secret
+    client = house.client(**_bearer(secret))
+    assert client.get(f"/api/v1/jobs/{seen}").status_code == 200
+    assert house.audited("refused") == []
+
+    for job in (unseen, 999):
+        assert client.get(f"/api/v1/jobs/{job}").status_code == 404
+        assert client.post(f"/api/v1/jobs/{job}/cancel").status_code == 404
+    told = client.post("/api/v1/jobs/verbs", json={"verb": "cancel", "ids": [unseen, 999]}).json()
+
+    assert told["refused_jobs"] == 2, told
+    assert [entry["why"] for entry in house.told("refused")] == [
+        f"there is no job {unseen}; 'spinney list' shows those there are",
+        "there is no job 999; 'spinney list' shows those there are",
+        f"2 jobs that are not there: {unseen}, 999",
+    ]
+    admin = house.control.accounts.make_token("all", owner=None, rights=Rights(role=Role.ADMIN)).secret
+    assert house.client(**_bearer(admin)).get("/api/v1/jobs/999").status_code == 404
+    assert len(house.audited("refused")) == 3
+
+
+def test_given_the_token_of_somebody_else_then_to_revoke_it_is_refused_as_not_there_and_in_the_audit(
+    house: House,
+) -> None:
+    house.user("ann", Role.SUBMITTER)
+    made = house.control.accounts.make_token("ci", owner=None, rights=Rights(role=Role.VIEWER))
+    own = house.control.accounts.make_token("own", owner="ann").secret
+
+    assert house.client(**_bearer(own)).delete(f"/api/v1/tokens/{made.token.id}").status_code == 404
+
+    assert [(entry.by, "you have no token" in entry.what) for entry in house.audited("refused")] == [("ann", True)]
 
 
 def test_given_a_wrong_token_beside_a_good_session_then_it_is_refused(house: House) -> None:

@@ -167,6 +167,7 @@ class _Running:
         report = control.bulk.run(
             plan, remove=removing(self._request), canary=trial, on_step=self._step, on_look=self._look
         )
+        self._hands.refused_jobs(control.store, report)
         return _reported(plan, report)
 
     def _step(self, report: Report, step: Step) -> None:

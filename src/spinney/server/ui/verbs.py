@@ -80,7 +80,9 @@ async def run_on(request: Request, hands: Hands, what: Order, job_id: int) -> Re
     root = request.app.state.folders
 
     def call(control: Control) -> Report:
-        return control.bulk.run(control.bulk.plan(what, ids=(job_id,)), remove=remover(root))
+        report = control.bulk.run(control.bulk.plan(what, ids=(job_id,)), remove=remover(root))
+        hands.refused_jobs(control.store, report)
+        return report
 
     return await hands.run(call, long=what.tree or what.and_after or what.verb is Verb.DELETE)
 
@@ -90,7 +92,9 @@ async def run_plan(request: Request, hands: Hands, run: Run) -> Report:
     root = request.app.state.folders
 
     def call(control: Control) -> Report:
-        return control.bulk.run(run.plan, remove=remover(root), on_step=run.step)
+        report = control.bulk.run(run.plan, remove=remover(root), on_step=run.step)
+        hands.refused_jobs(control.store, report)
+        return report
 
     return await hands.run(call, long=True)
 
