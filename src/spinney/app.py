@@ -40,6 +40,7 @@ from spinney.jobtype.kinds import (
     TypeOptions,
 )
 from spinney.model import durations
+from spinney.model.access import Role
 from spinney.model.capacities import LockCapacity
 from spinney.model.durations import Duration
 from spinney.model.errors import SpinneyError, UnknownType, UsageError
@@ -68,7 +69,9 @@ def now_us() -> int:
 class Spinney:
     """A registry of job types and queues, and the door to their store.
 
-    ``store`` and ``folders`` win over ``SPINNEY_STORE`` and ``spinney.toml``; see ``spinney.config``.
+    ``store`` and ``folders`` win over ``SPINNEY_STORE`` and ``spinney.toml``; see ``spinney.config``. ``submit``: who
+    may submit jobs of those types that do not say so themselves; an application with verbs of its own says
+    ``internal``.
     May be used by several threads.
     """
 
@@ -77,6 +80,7 @@ class Spinney:
         store: str | None = None,
         *,
         folders: str | Path | None = None,
+        submit: str = Role.SUBMITTER.value,
         clock: Callable[[], int] = now_us,
     ) -> None:
         self.types: dict[str, JobType] = {}
@@ -84,6 +88,7 @@ class Spinney:
         self.locks: list[LockCapacity] = []
         self.schedules: dict[str, Schedule] = {}
         self._given = (store, folders)
+        self._submit = submit
         self._clock = clock
         self._lock = threading.Lock()
         self._opened: tuple[int, Store, Waker] | None = None
@@ -101,6 +106,7 @@ class Spinney:
         """Make a function a job type of one stage: a decorator, bare or with options."""
 
         def declare(function: Callable[..., Any]) -> FunctionJob:
+            options.setdefault("submit", self._submit)
             made = FunctionJob(function, self, options)
             self._add(made)
             return made
@@ -109,18 +115,21 @@ class Spinney:
 
     def pipeline(self, name: str, **options: Unpack[TypeOptions]) -> Pipeline:
         """A job type of several stages; give them with ``@pipeline.stage`` in their order."""
+        options.setdefault("submit", self._submit)
         made = Pipeline(name, self, options)
         self._add(made)
         return made
 
     def program(self, name: str, argv: Sequence[str], **options: Unpack[ProgramJobOptions]) -> ProgramJob:
         """Make a program of any language a job type of one stage."""
+        options.setdefault("submit", self._submit)
         made = ProgramJob(name, argv, self, options)
         self._add(made)
         return made
 
     def external(self, name: str, **options: Unpack[ExternalJobOptions]) -> ExternalJob:
         """A job type of one stage that a party runs which is no node: it claims it over the API."""
+        options.setdefault("submit", self._submit)
         made = ExternalJob(name, self, options)
         self._add(made)
         return made

@@ -63,6 +63,10 @@ SlotsOption = Annotated[
     typer.Option("--slots", metavar="N", help="How many attempts run at once; else one a CPU.", min=1, max=SLOTS_MAX,
                  show_default=False),
 ]
+InternalOption = Annotated[
+    bool,
+    typer.Option("--internal", help="Although only stages and schedules make jobs of this type; for a store at hand."),
+]
 ByOption = Annotated[
     str | None,
     typer.Option("--by", metavar="NAME", help="Who asks for it; else your login name.", show_default=False),

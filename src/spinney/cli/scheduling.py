@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from spinney.cli import completing, showing
-from spinney.cli.arguments import ByOption, JsonOption, StoreOption
+from spinney.cli.arguments import ByOption, InternalOption, JsonOption, StoreOption
 from spinney.cli.session import hand, looking
 from spinney.cli.submitting import given_params
 from spinney.model import durations
@@ -91,6 +91,7 @@ def add(
     share: Annotated[str | None, typer.Option(help="Whom they count against when slots are shared.")] = None,
     paused: Annotated[bool, typer.Option("--paused", help="Make nothing before it is resumed.")] = False,
     replace: Annotated[bool, typer.Option("--replace", help="Replace the schedule of that name.")] = False,
+    internal: InternalOption = False,
     by: ByOption = None,
     store: StoreOption = None,
 ) -> None:
@@ -107,7 +108,7 @@ def add(
                 options={k: v for k, v in options.items() if v is not None},
                 overlap=_policy(overlap, Overlap), catch_up=_policy(catch_up, CatchUp), paused=paused,
             ),
-            replace=replace,
+            replace=replace, internal=internal,
         )  # fmt: skip
     typer.echo(f"schedule {name} {_next(made)}")
 

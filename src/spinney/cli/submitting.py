@@ -10,7 +10,7 @@ from typing import IO, TYPE_CHECKING, Annotated, Any
 import typer
 
 from spinney.cli import completing, place
-from spinney.cli.arguments import StoreOption
+from spinney.cli.arguments import InternalOption, StoreOption
 from spinney.cli.session import hand
 from spinney.model.errors import UsageError
 from spinney.model.jobs import JOB_ID_MAX
@@ -65,6 +65,7 @@ def submit(
         list[str] | None, typer.Option(metavar="JOB", help="Jobs that must complete first; may be repeated.")
     ] = None,
     wait: Annotated[bool, typer.Option("--wait", help="Wait until settled; exit code 1 unless all completed.")] = False,
+    internal: InternalOption = False,
     store: StoreOption = None,
 ) -> None:
     """Submit a job (or many): all are accepted, or none. Prints their numbers."""
@@ -76,7 +77,7 @@ def submit(
     )  # fmt: skip
     # A server knows who asks; in whose name it is made is an option of the job.
     with hand(store, None if place.server(store) else submitter) as control:
-        done = _submit(control, type_, param, json, jobs, options)
+        done = _submit(control, type_, param, json, jobs, options, internal=internal)
         _tell(done)
         if wait and done.ids:
             from spinney.cli.waiting import wait_for
@@ -91,12 +92,14 @@ def _submit(
     json: str | None,
     jobs: str | None,
     options: "Options",
+    *,
+    internal: bool,
 ) -> "Submitted":
     if jobs is not None:
         if param or json is not None:
             raise UsageError("--jobs brings the parameters of every job; leave out --param and --json")
         with _read(jobs) as lines:
-            return control.submit_lines(lines, type_=type_, options=options)
+            return control.submit_lines(lines, type_=type_, options=options, internal=internal)
     if type_ is None and options.queue is not None:
         type_ = control.queues.default_type(options.queue)
     if type_ is None:
@@ -104,7 +107,7 @@ def _submit(
             "name a job type, as in 'spinney submit TYPE', or a queue that has a default type, as in 'spinney submit "
             "--queue QUEUE', or give --jobs FILE with types in its lines"
         )
-    return control.submit(type_, [given_params(control, type_, param or [], json)], options)
+    return control.submit(type_, [given_params(control, type_, param or [], json)], options, internal=internal)
 
 
 def given_params(control: "Control", type_: str, words: Sequence[str], json: str | None) -> dict[str, Any]:

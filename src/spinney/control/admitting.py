@@ -1,4 +1,4 @@
-"""What somebody may submit: where to, with which priority, on whose account.
+"""What somebody may submit: of which types, where to, with which priority, on whose account.
 
 Asked before anything is stored, of everybody who has not the store itself at hand. What he leaves out is filled in
 where only one thing can be meant: the one collection that he is limited to, and his own name.
@@ -6,27 +6,103 @@ where only one thing can be meant: the one collection that he is limited to, and
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
+
+import orjson
 
 from spinney.control.hand import ASK, Hand, limits
 from spinney.control.reaching import require_priority, require_queue_within
 from spinney.model.access import Role
-from spinney.model.errors import Forbidden, NoSuchJob
+from spinney.model.errors import Forbidden, NoSuchJob, Refused
 from spinney.model.jobs import Filter, Submission
-from spinney.model.types import TypeSpec, passed_queues
+from spinney.model.types import INTERNAL, TypeSpec, passed_queues
 
 _PAGE = 1_000
 """Needs that are looked up at a time."""
 
 
-def admitted(hand: Hand, submissions: Sequence[Submission]) -> Sequence[Submission]:
-    """These, as they may be submitted. Raises Forbidden, NoSuchJob (a need that is out of sight)."""
+def admitted(
+    hand: Hand, submissions: Sequence[Submission], types: Mapping[str, TypeSpec], *, internal: bool = False
+) -> Sequence[Submission]:
+    """Return the submissions as they may be made, with collection and submitter filled in.
+
+    ``types``: those that the store has. ``internal``: the caller is code of the application, or has the store itself,
+    and answers for the parameters of jobs of internal types.
+
+    Raises Forbidden, Refused (an internal type, at hand), NoSuchJob (a need that is out of sight).
+    """
+    for submission in submissions:
+        require_type(hand, types[submission.type], submission.params, internal=internal)
     if hand.at_hand:
         return submissions
-    types = {} if hand.rights.within.queues is None else hand.store.types()
     found = [_admitted(hand, submission, types) for submission in submissions]
     if not hand.rights.everywhere:
         _require_needs(hand, {need for submission in submissions for need in submission.needs if need > 0})
     return found
+
+
+def require_type(hand: Hand, spec: TypeSpec, params: Sequence[str], *, internal: bool = False) -> None:
+    """Raise Forbidden or Refused unless jobs of this type with these parameters (JSON texts) may be submitted."""
+    if spec.submit == INTERNAL:
+        _require_internal(hand, spec, internal=internal)
+    elif not hand.at_hand:
+        hand.require(Role(spec.submit), f"submit {spec.name!r} jobs")
+    if not spec.submit_limits or hand.at_hand:
+        return
+    for text in params:
+        values = orjson.loads(text)
+        for limit, path in spec.submit_limits.items():
+            _require_limit(hand, spec, limit, path, _value_at(values, path))
+
+
+def may_submit(hand: Hand, spec: TypeSpec) -> bool:
+    """Whether the person may submit some job of this type, as far as the type says: for forms and lists."""
+    return spec.submit != INTERNAL and hand.rights.permits(Role(spec.submit))
+
+
+def _require_internal(hand: Hand, spec: TypeSpec, *, internal: bool) -> None:
+    if internal:
+        return
+    why = f"{spec.name!r} jobs are made by stages and schedules of their application alone"
+    if hand.at_hand:
+        raise Refused(f"{why}; use the commands of the application, or give --internal if just this job is meant")
+    raise Forbidden(f"{hand.by} may not submit it: {why}; use the commands of the application")
+
+
+def _require_limit(hand: Hand, spec: TypeSpec, limit: str, path: str, value: Any) -> None:
+    rights = hand.rights
+    if limit == "submitter":
+        if rights.permits(Role.OPERATOR) or value == hand.by:
+            return
+        raise Forbidden(
+            f"job type {spec.name!r}: parameter {path!r} says in whose name the job is, and {hand.by} is a submitter: "
+            f"give {hand.by!r}, or {ASK}"
+        )
+    allowed, what = {
+        "collection": (rights.within.collections, limits(rights)),
+        "queue": (rights.within.queues, limits(rights)),
+        "share": (rights.shares, f"shares {_listed(rights.shares)}"),
+    }[limit]
+    if allowed is None:
+        return
+    # A list has to lie within as a whole. What is left out does not: the code might take anything for it.
+    named = value if isinstance(value, list) and value else [value]
+    if not all(isinstance(name, str) and _is_among(hand, limit, allowed, name) for name in named):
+        raise Forbidden(
+            f"job type {spec.name!r}: parameter {path!r} names the {limit}, and {hand.by} is limited to {what}; give "
+            f"{_listed(allowed)}, or {ASK}"
+        )
+
+
+def _is_among(hand: Hand, limit: str, allowed: Sequence[str], name: str) -> bool:
+    return hand.rights.names_share(name) if limit == "share" else name in allowed
+
+
+def _value_at(params: Any, path: str) -> Any:
+    """The value of a parameter, or of one within it (``order.profile``); None when there is none."""
+    for step in path.split("."):
+        params = params.get(step) if isinstance(params, Mapping) else None
+    return params
 
 
 def _admitted(hand: Hand, submission: Submission, types: Mapping[str, TypeSpec]) -> Submission:

@@ -27,7 +27,7 @@ from spinney.model.access import Role
 from spinney.model.errors import DuplicateKey, Refused
 from spinney.model.jobs import Filter, Submission
 from spinney.model.operators import Author, Order, Verb
-from spinney.model.types import DEFAULT_QUEUE
+from spinney.model.types import DEFAULT_QUEUE, TypeSpec
 from spinney.params.schema import checker
 from spinney.params.values import to_text
 from spinney.stores.contract import Once, Submitted, Touched
@@ -120,10 +120,13 @@ class Control(Hand):
         keys: Iterable[str] | None = None,
         once: Once | None = None,
         under: Author | None = None,
+        internal: bool = False,
     ) -> Submitted:
         """A job for each dict of parameters, all or none. Without a type: of the default type of the queue that the
         options name. ``once``: a key of the caller's, with which the same may be asked again after any crash.
-        ``under``: each under a hold of its own, with this author's reason (``uploading``).
+        ``under``: each under a hold of its own, with this author's reason (``uploading``). ``internal``: the caller is
+        code of the application, or has the store itself, and answers for the parameters; without it jobs of internal
+        types (``TypeSpec.submit``) are refused.
 
         Raises UsageError (no type, and none by the queue), UnknownType, BadParameters (naming the parameter),
         DuplicateKey, NoSuchJob (a need), Forbidden.
@@ -131,16 +134,18 @@ class Control(Hand):
         self.require(Role.SUBMITTER, "submit jobs")
         if type_ is None:
             type_ = self.queues.default_type(options.queue or DEFAULT_QUEUE)
-        check = checker(known_type(self.store.types(), type_))
+        types = self.store.types()
+        check = checker(known_type(types, type_))
         texts = []
         for row in rows:
             check(row)
             texts.append(to_text(row, f"a parameter of {type_!r}"))
-        return self._submit([options.submission(type_, texts, keys)] if texts else [], once, under)
+        made = [options.submission(type_, texts, keys)] if texts else []
+        return self._submit(made, types, once, under, internal=internal)
 
     def submit_lines(
         self, lines: Iterable[str | bytes], *, type_: str | None = None, options: Options = _NO_OPTIONS,
-        once: Once | None = None,
+        once: Once | None = None, internal: bool = False,
     ) -> Submitted:  # fmt: skip
         """A job for each line of JSON, all or none; empty lines are passed over.
 
@@ -152,12 +157,17 @@ class Control(Hand):
         Raises what ``submit`` raises, with the number of the line.
         """
         self.require(Role.SUBMITTER, "submit jobs")
-        return self._submit(submissions(lines, self.store.types(), type_, options, self.queues.default_type), once)
+        types = self.store.types()
+        made = submissions(lines, types, type_, options, self.queues.default_type)
+        return self._submit(made, types, once, internal=internal)
 
-    def _submit(self, submissions: list[Submission], once: Once | None, under: Author | None = None) -> Submitted:
+    def _submit(
+        self, submissions: list[Submission], types: Mapping[str, TypeSpec], once: Once | None,
+        under: Author | None = None, *, internal: bool,
+    ) -> Submitted:  # fmt: skip
         if not submissions:
             return Submitted(ids=[])
-        todo = admitted(self, submissions)
+        todo = admitted(self, submissions, types, internal=internal)
         try:
             done = self.store.submit(todo, once=once, under=under, now_us=self.clock())
         except DuplicateKey as taken:

@@ -15,6 +15,7 @@ from dataclasses import replace
 from importlib.metadata import version
 from typing import Any
 
+from spinney.control.admitting import require_type
 from spinney.control.hand import ASK, Hand, limits
 from spinney.control.lines import submissions
 from spinney.control.masked import Masks
@@ -300,8 +301,11 @@ class External(Hand):
             )
 
     def _require_may_name(self, submission: Submission, types: Mapping[str, TypeSpec]) -> None:
-        """What neither is named nor its type's own is the parent's, which the party has been given."""
+        """What neither is named nor its type's own is the parent's, which the party has been given. Of types whose
+        stages the party may claim it is a part of the application; of others it submits as anybody."""
         rights = self.rights
+        if not rights.claims(submission.type):
+            require_type(self, types[submission.type], submission.params)
         if submission.priority is not None:
             require_priority(self, submission.priority)
         if submission.queue is None:

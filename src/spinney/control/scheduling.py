@@ -6,7 +6,7 @@ from typing import Any
 
 import orjson
 
-from spinney.control.admitting import admitted
+from spinney.control.admitting import admitted, require_type
 from spinney.control.hand import ASK, Hand
 from spinney.control.lines import known_type
 from spinney.control.looking import Looking
@@ -24,19 +24,22 @@ class Schedules(Hand):
     """Every verb is durable when it returns, and wakes the nodes. What is out of sight is not there; to change what is
     there takes an operator, and others get Forbidden. Secrets in what is returned are masked."""
 
-    def put(self, schedule: Schedule, *, replace: bool = False) -> Schedule:
+    def put(self, schedule: Schedule, *, replace: bool = False, internal: bool = False) -> Schedule:
         """Make one, or ``replace`` one; it is as this person wants it from now on, whatever code declares.
 
-        It takes an operator who may submit such a job. Raises UsageError (cron, zone), UnknownType, BadParameters,
-        Refused when it is there already, Forbidden.
+        It takes an operator who may submit such a job. ``internal``: as ``Control.submit`` has it.
+
+        Raises UsageError (cron, zone), UnknownType, BadParameters, Refused when it is there already, Forbidden.
         """
         self.require(Role.OPERATOR, "make schedules")
-        checker(known_type(self.store.types(), schedule.type))(dict(schedule.params))
+        types = self.store.types()
+        checker(known_type(types, schedule.type))(dict(schedule.params))
         text = to_text(schedule.params, f"a parameter of {schedule.type!r}")
         # The limits of a submission hold for its jobs, too.
         submission = Options.of(schedule.options).submission(schedule.type, [text])
+        (allowed,) = admitted(self, [submission], types, internal=internal)
         checked = dataclasses.replace(
-            schedule, params=orjson.loads(text), options=self._options(schedule.options, submission)
+            schedule, params=orjson.loads(text), options=_options(schedule.options, allowed)
         )
         if replace and not self.rights.everywhere:
             self._require_own(schedule.name)
@@ -76,7 +79,11 @@ class Schedules(Hand):
         """Make one job now, apart from its times; returns the job. Raises Refused when there is no such
         schedule, or when its last job is open and its jobs must not overlap."""
         self.require(Role.OPERATOR, "run schedules")
-        self._find(name)
+        schedule = self._find(name)
+        spec = self.store.types().get(schedule.type)
+        if spec is not None:
+            # Of an internal type it was made by the application, or by somebody who has the store itself.
+            require_type(self, spec, [orjson.dumps(schedule.params).decode()], internal=True)
         job_id = self.store.schedules.run(name, self.author(), now_us=self.clock())
         self.nudge()
         return job_id
@@ -96,9 +103,8 @@ class Schedules(Hand):
         if name not in seen and any(s.name == name for s in self.store.schedules.all()):
             raise Forbidden(f"the name {name!r} of a schedule is taken; choose another, or {ASK}")
 
-    def _options(self, given: Mapping[str, Any], submission: Submission) -> Mapping[str, Any]:
-        """With what who asks has not said and is filled in. Raises Forbidden."""
-        (allowed,) = admitted(self, [submission])
-        filled = {name: getattr(allowed, name) for name in ("collection", "submitter")}
-        return {**given, **{name: value for name, value in filled.items() if value is not None}}
 
+def _options(given: Mapping[str, Any], allowed: Submission) -> Mapping[str, Any]:
+    """With what who asks has not said and was filled in."""
+    filled = {name: getattr(allowed, name) for name in ("collection", "submitter")}
+    return {**given, **{name: value for name, value in filled.items() if value is not None}}

@@ -60,6 +60,11 @@ class WholeOptions(TypedDict, total=False):
     keep: Mapping[str, Duration | None]
     """How long settled jobs are kept, by state: ``{"completed": "30d"}``. A number is of seconds;
     None, and a state that is not named: for ever. With a job goes its folder, and all below it."""
+    submit: str
+    """Who may submit it: ``submitter`` (unless given), ``operator`` or ``admin``, and who has a higher role; or
+    ``internal``: only stages and schedules make such jobs, and this application's own code."""
+    submit_limits: Mapping[str, str]
+    """Parameters that must lie within the limits of who submits through a server: ``{"collection": "dataset"}``."""
     description: str
     """The first line of the function's docstring unless given."""
 

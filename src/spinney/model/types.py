@@ -11,6 +11,7 @@ from enum import StrEnum
 from typing import Any
 
 from spinney.model import durations, locking, names
+from spinney.model.access import Role
 from spinney.model.durations import Duration
 from spinney.model.errors import UsageError
 from spinney.model.states import SETTLED
@@ -23,6 +24,12 @@ COUNT_MAX = 2**31 - 1
 """The largest number of attempts, deaths or slots that can be asked for."""
 BREAKER_MAX = 1_000
 """Jobs that must fail in a row at most: more is no breaker, and each of them is remembered."""
+INTERNAL = "internal"
+"""As ``TypeSpec.submit``: jobs of the type are made by stages and schedules alone."""
+SUBMIT = (str(Role.SUBMITTER), str(Role.OPERATOR), str(Role.ADMIN), INTERNAL)
+"""Who may submit jobs of a type: who has this role or a higher one, or nobody."""
+SUBMIT_LIMITS = ("collection", "queue", "share", "submitter")
+"""The limits of a person that a parameter of a job type may be checked against."""
 KEEP_MAX_S = 1000 * 366 * 86_400
 """The longest time for which settled jobs can be kept, short of for ever: a thousand years."""
 
@@ -155,6 +162,13 @@ class TypeSpec:
     keep: Mapping[str, float | None] = field(default_factory=dict)
     """Settled state to the seconds for which its jobs are kept; None, and what is not named: for ever. What
     operators set wins (see ``spinney.model.keeping``)."""
+    submit: str = Role.SUBMITTER.value
+    """Who may submit jobs of this type: the lowest role that may, or ``internal``: only stages and schedules make
+    them."""
+    submit_limits: Mapping[str, str] = field(default_factory=dict)
+    """Limit (``collection``, ``queue``, ``share``, ``submitter``) to the parameter that must lie within it, with dots
+    where it is nested. A server checks it: who is limited to a collection submits for no other. It is data and no
+    function, because servers load no code of applications."""
     description: str = ""
 
     def __post_init__(self) -> None:
@@ -172,6 +186,9 @@ class TypeSpec:
         for option in ("version", "description"):
             if not _is_text(getattr(self, option)):
                 raise UsageError(f"{where}: {option} must be text in UTF-8, not {getattr(self, option)!r}")
+        if self.submit not in SUBMIT:
+            raise UsageError(f"{where}: submit must be one of {', '.join(SUBMIT)}, not {self.submit!r}")
+        _check_submit_limits(where, self.submit_limits)
         if not self.stages:
             raise UsageError(f"job type {self.name!r} has no stage; give it one function or program")
         seen = [s.name for s in self.stages]
@@ -329,6 +346,15 @@ def _check_keep(where: str, keep: object) -> None:
             raise UsageError(
                 f"{where}: keep for {state} must be 0 to {KEEP_MAX_S} seconds, or None (for ever), not {seconds!r}"
             )
+
+
+def _check_submit_limits(where: str, limits: object) -> None:
+    if not isinstance(limits, Mapping) or not all(_is_text(parameter) and parameter for parameter in limits.values()):
+        raise UsageError(f'{where}: submit_limits maps limits to parameters, as in {{"collection": "dataset"}}, not '
+                         f"{limits!r}")  # fmt: skip
+    for limit in limits:
+        if limit not in SUBMIT_LIMITS:
+            raise UsageError(f"{where}: there is no limit {limit!r}; submit_limits has {', '.join(SUBMIT_LIMITS)}")
 
 
 def _is_number(value: object) -> bool:

@@ -11,7 +11,7 @@ from pydantic_core import PydanticCustomError
 from spinney.app import Spinney
 from spinney.job import Job
 from spinney.jobtype import JobType
-from spinney.model.types import Backoff
+from spinney.model.types import INTERNAL, Backoff
 from spinney.model.webhooks import require_url
 from spinney.reports import mailing, webhooks
 from spinney.reports.addresses import mailbox
@@ -55,7 +55,8 @@ Delivery = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.:@-]{1,100}$")]
 class Outbox:
     """The queue and the two job types of an application's messages.
 
-    ``mail`` and ``webhook`` are submitted like any job; a stage that reports does so under a key of the report
+    ``mail`` and ``webhook`` are submitted by stages and by the application's own code, and through no server: who could
+    would send mail in the name of others. A stage that reports submits under a key of the report
     (``outbox.mail.options(key=…, forever=True)``), so that it is sent once however often the stage runs.
     """
 
@@ -87,7 +88,7 @@ class Outbox:
 
 
 def _mail_type(app: Spinney, settings: Callable[[], MailSettings], clock: Callable[[], float]) -> JobType:
-    kind = app.pipeline("reports.mail", queue=QUEUE, description="Send a mail")
+    kind = app.pipeline("reports.mail", queue=QUEUE, submit=INTERNAL, description="Send a mail")
 
     # Its term is kept by deferring. Attempts are used up only by what is cut off (a server that drips) or breaks.
     @kind.stage(max_attempts=100, backoff=Backoff(base_s=60, factor=4, cap_s=3600), timeout=timedelta(minutes=15))
@@ -129,7 +130,7 @@ def _webhook_type(
     admit: Admit | None,
     transport: Transport | None,
 ) -> JobType:
-    kind = app.pipeline("reports.webhook", queue=QUEUE, description="Call a webhook")
+    kind = app.pipeline("reports.webhook", queue=QUEUE, submit=INTERNAL, description="Call a webhook")
 
     @kind.stage(max_attempts=5, backoff=Backoff(base_s=60, factor=4), timeout=timedelta(minutes=2))
     def calling(

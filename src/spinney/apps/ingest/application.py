@@ -6,9 +6,11 @@ from spinney import Spinney
 from spinney.apps.ingest import callbacks, settings
 from spinney.apps.ingest.orders import Stage
 from spinney.model.errors import UsageError
+from spinney.model.types import INTERNAL
 from spinney.reports import MailSettings, Outbox
 
-app = Spinney()
+app = Spinney(submit=INTERNAL)
+"""People hand payloads in and ask for packages by ``staff`` and ``access``, which check what they may."""
 
 STAGES: tuple[str, ...] = get_args(Stage)
 """Of an object, in their order."""

@@ -10,7 +10,17 @@ import orjson
 from spinney.cli.afar.bulk import AfarBulk
 from spinney.cli.afar.connecting import Patient
 from spinney.cli.afar.looking import Looks
-from spinney.cli.afar.parts import Accounts, Fleet, Holds, Locks, Queues, Retention, Schedules, Webhooks
+from spinney.cli.afar.parts import (
+    Accounts,
+    Fleet,
+    Holds,
+    Locks,
+    Queues,
+    Retention,
+    Schedules,
+    Webhooks,
+    require_not_internal,
+)
 from spinney.cli.afar.reading import Reading
 from spinney.cli.session import now_us
 from spinney.client.verbs.submitting import lines_call
@@ -49,9 +59,11 @@ class Afar:
         return now_us()
 
     def submit(
-        self, type_: str | None, rows: Iterable[Mapping[str, Any]], options: Options = _NO_OPTIONS
-    ) -> Submitted:
+        self, type_: str | None, rows: Iterable[Mapping[str, Any]], options: Options = _NO_OPTIONS, *,
+        internal: bool = False,
+    ) -> Submitted:  # fmt: skip
         """One job a row. Sent again by itself, with the same key, where the answer got lost."""
+        require_not_internal(internal)
         ids: list[int] = []
         held = 0
         for row in rows:
@@ -61,9 +73,11 @@ class Afar:
         return Submitted(ids=ids, held=held)
 
     def submit_lines(
-        self, lines: Iterable[str | bytes], *, type_: str | None = None, options: Options = _NO_OPTIONS
-    ) -> Submitted:
+        self, lines: Iterable[str | bytes], *, type_: str | None = None, options: Options = _NO_OPTIONS,
+        internal: bool = False,
+    ) -> Submitted:  # fmt: skip
         """Jobs that are lines of JSON: all, or none."""
+        require_not_internal(internal)
         said = _options(options)
         written = [line.encode() if isinstance(line, str) else line for line in lines]
         if said:

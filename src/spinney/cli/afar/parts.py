@@ -123,7 +123,8 @@ class Retention(_Part):
 
 
 class Schedules(_Part):
-    def put(self, schedule: Schedule, *, replace: bool = False) -> Schedule:
+    def put(self, schedule: Schedule, *, replace: bool = False, internal: bool = False) -> Schedule:
+        require_not_internal(internal)
         made = self._client.put_schedule(
             schedule.name, schedule.type, cron=schedule.cron, every_s=schedule.every_s, zone=schedule.zone,
             params=schedule.params, options=schedule.options, overlap=str(schedule.overlap),
@@ -249,3 +250,11 @@ class Accounts(_Part):
 
     def revoke_token(self, token_id: str, *, reason: str | None = None) -> Token:
         return self._client.revoke_token(token_id, reason=reason)
+
+
+def require_not_internal(internal: bool) -> None:
+    """Raise UsageError for ``--internal``, which a server does for nobody."""
+    if internal:
+        raise UsageError(
+            "--internal is for a store at hand: through a server nobody submits jobs of internal types; leave it out"
+        )

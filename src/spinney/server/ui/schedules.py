@@ -8,6 +8,7 @@ from fastapi import APIRouter, Path, Query, Request
 from starlette.responses import Response
 
 from spinney.control import Control
+from spinney.control.admitting import may_submit
 from spinney.model import durations
 from spinney.model.access import Role
 from spinney.model.errors import BadParameters, Refused, SpinneyError, UsageError
@@ -207,7 +208,8 @@ async def _form(
 ) -> Response:  # fmt: skip
     def call(control: Control) -> tuple[TypeSpec | None, Sequence[str], Sequence[str]]:
         spec = control.look.type(type_) if type_ else None
-        return spec, sorted(control.look.types()), [queue.queue for queue in control.look.queues()]
+        types = [name for name, known in sorted(control.look.types().items()) if may_submit(control, known)]
+        return spec, types, [queue.queue for queue in control.look.queues()]
 
     spec, types, queues = await hands.run(call)
     found = param_fields.fields(spec.schema) if spec else []

@@ -19,6 +19,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from spinney.control import Control
+from spinney.control.admitting import may_submit, require_type
 from spinney.job.options import Options
 from spinney.model.access import Role
 from spinney.model.errors import Refused, SpinneyError, UnknownType
@@ -67,9 +68,9 @@ async def submit(
     """The types there are; or the form of one."""
     await hands.run(lambda control: control.require(Role.SUBMITTER, "submit jobs"))
     if not type_:
-        types = await hands.run(lambda control: control.look.types())
+        types = await hands.run(_submittable)
         wanted = q.strip().lower()
-        found = [spec for name, spec in sorted(types.items()) if _fits(spec, wanted)]
+        found = [spec for spec in types if _fits(spec, wanted)]
         return page(request, hands.asker, "submit_types.html", types=found[:TYPES_MAX], all=len(types), q=q.strip(),
                     more=len(found) > TYPES_MAX)  # fmt: skip
     known = await hands.run(lambda control: _known(control, type_))
@@ -202,7 +203,14 @@ def _known(control: Control, type_: str) -> Known:
     if not type_:
         raise UnknownType("the form names no job type; choose one, and fill it in anew")
     queues = [queue.queue for queue in control.look.queues()]
-    return Known(spec=control.look.type(type_), queues=queues)
+    spec = control.look.type(type_)
+    require_type(control, spec, [])
+    return Known(spec=spec, queues=queues)
+
+
+def _submittable(control: Control) -> Sequence[TypeSpec]:
+    """The types of which the asker may submit jobs, by name."""
+    return [spec for _, spec in sorted(control.look.types().items()) if may_submit(control, spec)]
 
 
 def _fits(spec: TypeSpec, wanted: str) -> bool:

@@ -52,7 +52,7 @@ def request(
     )  # fmt: skip
     queue = SMALL if chosen.size_bytes <= settings.access.small_bytes else LARGE
     options = Options(queue=queue, submitter=submitter or control.by, key=key(order), forever=True)
-    place = partial(control.submit, TYPE, [{"order": order.model_dump(mode="json")}], options)
+    place = partial(control.submit, TYPE, [{"order": order.model_dump(mode="json")}], options, internal=True)
     for _ in range(_TRIES):
         try:
             job_id = place().ids[0]

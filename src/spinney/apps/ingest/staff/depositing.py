@@ -141,7 +141,7 @@ def _order(bid: str, kind: PayloadKind, given: Deposit, accepted: datetime) -> B
 def _submitted(service: Service, profile: Profile, order: BatchOrder) -> int:
     options = Options(collection=profile.collection, submitter=order.submitter, key=order.bid, forever=True)
     params = {"order": order.model_dump(mode="json", exclude_defaults=True)}
-    return service.control.submit(BATCH, [params], options).ids[0]
+    return service.control.submit(BATCH, [params], options, internal=True).ids[0]
 
 
 def _forget(service: Service, folder: Path) -> None:

@@ -1,0 +1,59 @@
+"""An ingest service behind a server in this process, and people with rights of every kind who ask it."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from starlette.testclient import TestClient
+
+from server.conftest import Askers
+from spinney.model.access import Rights, Role, Within
+from spinney.server.application import Parts, make
+from spinney.server.settings import ServerSettings
+from spinney.stores.sql import open_store
+
+from ..access.given import Service, service
+
+MAPS = Within(collections=("maps",))
+RIGHTS = {
+    "ann": Rights(role=Role.SUBMITTER, within=MAPS),
+    "mia": Rights(role=Role.OPERATOR, within=MAPS),
+    "vic": Rights(role=Role.VIEWER, within=MAPS),
+    "eve": Rights(role=Role.SUBMITTER, within=Within(collections=("photos",))),
+    "operator": Rights(role=Role.OPERATOR),
+    "admin": Rights(role=Role.ADMIN),
+}
+"""The objects and batches of these tests belong to the collection ``maps``; eve is limited to another."""
+
+
+@dataclass(frozen=True)
+class Served:
+    """The service, and a client for each person."""
+
+    service: Service
+    clients: dict[str, TestClient]
+
+    def __getitem__(self, name: str) -> TestClient:
+        return self.clients[name]
+
+
+@pytest.fixture
+def served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Served]:
+    made = service(tmp_path / "service", "test_mode = true")
+    for name, value in made.environment.items():
+        monkeypatch.setenv(name, value)
+    for folder in ("incoming", "held", "profiles"):
+        (made.folder / "home" / folder).mkdir(exist_ok=True)
+    for profile in ("maps", "photos"):
+        (made.folder / "home" / "profiles" / f"{profile}.toml").write_text(f'collection = "{profile}"\n')
+    app = make(Parts(
+        settings=ServerSettings(), open_store=lambda: open_store(made.environment["SPINNEY_STORE"]),
+        folders=made.folder / "spinney.folders", run_dir=None, identity=lambda stores, settings: Askers(RIGHTS),
+    ))  # fmt: skip
+    clients = {
+        name: TestClient(app, "http://localhost", raise_server_exceptions=False, headers={"X-Asker": name})
+        for name in RIGHTS
+    }
+    with TestClient(app, "http://localhost"):
+        yield Served(made, clients)

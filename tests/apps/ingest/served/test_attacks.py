@@ -1,0 +1,63 @@
+"""What a submitter who is limited to one collection sends to a server in order to reach another collection."""
+
+import json
+from typing import Any
+
+import pytest
+
+from spinney.apps.ingest import app
+from spinney.apps.ingest.orders import new_bid
+from spinney.model.jobs import Filter
+
+from ..access.given import SECRET, WHEN
+from .conftest import Served
+
+OBJECT = {
+    "order": {
+        "jid": new_bid().replace("bid", "jid"), "bid": new_bid(), "profile": "maps", "submitter": "librarian",
+        "payload": {"kind": "file", "url": "https://example.org/a", "name": "a"},
+        "about": {"primary_id": "ark:/99999/fk4abc"},
+    }
+}  # fmt: skip
+"""A new version of an object of ``maps``, in the name of somebody else."""
+ACCESS = {
+    "order": {
+        "ark": "ark:/99999/fk4abc", "version": 1, "created": WHEN.isoformat(), "storage": "main", "files": 1,
+        "size_bytes": 1, "format": "zip", "secret": SECRET,
+    }
+}  # fmt: skip
+"""A package of an object of ``maps``, under a token that the attacker knows before it is made."""
+MAIL = {"sender": "librarian@example.org", "to": ["victim@example.org"], "subject": "x", "text": "x"}
+BATCH = {"order": {"bid": new_bid(), "profile": "maps", "kind": "file", "name": "a", "submitter": "librarian"}}
+ATTACKS = [("ingest.object", OBJECT), ("ingest.access", ACCESS), ("reports.mail", MAIL), ("ingest.batch", BATCH)]
+
+
+@pytest.mark.parametrize("name", ["eve", "operator", "admin"])
+@pytest.mark.parametrize(("type_", "params"), ATTACKS)
+def test_no_inner_job_is_submitted_through_a_server(
+    served: Served, type_: str, params: dict[str, Any], name: str
+) -> None:
+    own = {"collection": "photos"} if name == "eve" else {}
+    lines = json.dumps({"type": type_, "params": params, **own})
+    ndjson = {"content-type": "application/x-ndjson"}
+    form = {"job": (None, json.dumps({"type": type_, "params": params, **own}), "application/json")}
+    schedule = {"type": type_, "params": params, "every_s": 60, "options": own}
+
+    # when
+    answers = [
+        served[name].post("/api/v1/jobs", json={"type": type_, "params": params, **own}),
+        served[name].post("/api/v1/jobs/batch", content=lines, headers=ndjson),
+        served[name].post("/api/v1/jobs", files={**form, "file": ("a.txt", b"x")}),
+        served[name].put("/api/v1/schedules/mine", json=schedule),
+    ]
+
+    # then
+    assert [answer.status_code for answer in answers] == [403] * 4
+    assert all(type_ in answer.json()["detail"] for answer in answers[:3])
+    with served.service.store() as store:
+        assert not store.bulk.find(Filter(), limit=1)
+
+
+def test_every_job_type_of_the_application_is_internal() -> None:
+    assert {name for name, kind in app.types.items() if kind.spec.submit != "internal"} == set()
+    assert {"reports.mail", "reports.webhook", "ingest.object"} <= set(app.types)
