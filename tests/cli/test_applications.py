@@ -96,6 +96,13 @@ def test_its_errors_are_told_like_spinneys_own(host: Host, shell: Shell, monkeyp
     assert "ZeroDivisionError: so deep" in shell.refused(1, "sea", "depth", "nothing")
 
 
+def test_it_works_through_a_server_where_its_package_has_routes_for_servers(host: Host, shell: Shell) -> None:
+    host.install("ocean", "sea = ocean:app\n[spinney.routes]\nsea = ocean:router\n[spinney.commands]\nlake = ocean:app")
+
+    assert shell.ok("--server", "unix:/s", "sea", "depth", "here") == "here: deep\n"
+    assert "not through a server" in shell.refused(2, "--server", "unix:/s", "lake", "depth", "here")
+
+
 def test_its_help_is_that_of_a_group(host: Host, shell: Shell) -> None:
     host.install("ocean", "sea = ocean:app")
 

@@ -117,7 +117,8 @@ def _fits(call: Call[Any], method: str, path: str) -> bool:
 
 
 def test_every_operation_has_a_verb(operations: list[Operation]) -> None:
-    assert {(each.method, each.path) for each in operations if not each.verbs} == set(EXCEPT)
+    own = [each for each in operations if not each.path.startswith("/apps/")]  # those are for applications to have
+    assert {(each.method, each.path) for each in own if not each.verbs} == set(EXCEPT)
     assert sum(len(each.verbs) for each in operations) == len(made()) > 90
 
 

@@ -3,6 +3,10 @@
     [project.entry-points."spinney.commands"]
     ingest = "library.commands:app"
 
+Through a server (``spinney --server URL``) a command works where an entry point of the same name in the group
+``spinney.routes`` brings routes to servers; others are refused. ``session.hand`` gives it a twin of ``Control`` then,
+and ``session.client_of`` the client by which its routes are asked.
+
 The name is the command, the value a ``typer.Typer`` whose commands come below it. Packages are looked through only when
 a word is no command of Spinney's own, or when all commands are wanted; what an entry point names is imported only when
 its command is run or completed. So no package can make Spinney's own commands slow, or break them.
@@ -19,6 +23,8 @@ from spinney.cli.catalogue import HOMES
 from spinney.model.errors import UsageError
 
 GROUP = "spinney.commands"
+ROUTES = "spinney.routes"
+"""What servers load (``spinney.server.applications``): a command of the same name works through a server, too."""
 HEADING = "Applications"
 _NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 _SUMMARY_CHARS = 200
@@ -100,6 +106,11 @@ def found() -> Found:
         else:
             ignored.append(f"the command {name!r} of {application.package} is ignored, for it {why}")
     return Found(applications, ignored)
+
+
+def is_served(name: str) -> bool:
+    """Whether the package that brings this command says that it works through a server, too."""
+    return name in found().applications and any(entry.name == name for entry in entry_points(group=ROUTES))
 
 
 @cache

@@ -7,6 +7,7 @@ import os
 from contextvars import ContextVar
 from dataclasses import dataclass
 
+from spinney.cli import applications
 from spinney.cli.catalogue import HOMES
 from spinney.model.errors import UsageError
 
@@ -41,7 +42,7 @@ def choose(url: str | None, token_file: str | None, command: str | None) -> None
     place = Place(
         url=found, token_file=token_file or os.environ.get(FILE_VARIABLE) or None, named=url is not None
     )
-    if command is not None and (command in AT_HAND or command not in HOMES):
+    if command is not None and (command in AT_HAND or not (command in HOMES or applications.is_served(command))):
         raise UsageError(f"'spinney {command}' works on a store at hand, not through a server; {_without(place)}")
     _PLACE.set(place)
 

@@ -88,6 +88,11 @@ def hand(store: str | None, by: str | None = None, *, patient: bool = True) -> I
         )
 
 
+def client_of(control: "Control") -> "Patient":
+    """The client of a hand on the store of a server: for commands of applications, which have routes of their own."""
+    return cast("Afar", control).client
+
+
 @contextmanager
 def _connected(server: place.Place, *, patient: bool = True) -> Iterator["Patient"]:
     try:

@@ -9,7 +9,18 @@ from pathlib import Path
 
 from fastapi import FastAPI
 
-from spinney.server import api, auditing, guarding, heads, health, measuring, metrics, problems, ui
+from spinney.server import (
+    api,
+    applications,
+    auditing,
+    guarding,
+    heads,
+    health,
+    measuring,
+    metrics,
+    problems,
+    ui,
+)
 from spinney.server.asking import LOOKS, RENEW_S, Identity, now_us
 from spinney.server.delivering import Deliverer
 from spinney.server.events import routes as events
@@ -65,6 +76,7 @@ def make(parts: Parts) -> FastAPI:
     events.add_to(app)
     metrics.add_to(app)
     api.add_to(app)
+    applications.add_to(app)
     ui.add_to(app)
     heads.add_to(app)
     guarding.add_to(app, parts.settings, app.state.quotas, long_s=parts.renew_s)

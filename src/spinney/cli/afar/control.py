@@ -34,7 +34,7 @@ class Afar:
     """One person's hand on the store of a server, which knows that person by the token."""
 
     def __init__(self, client: Patient) -> None:
-        self._client = client
+        self.client = client
         self.look = Looks(client)
         self.bulk = AfarBulk(client)
         self.accounts, self.fleet, self.holds, self.locks = (
@@ -52,7 +52,7 @@ class Afar:
     @cached_property
     def by(self) -> str:
         """In whose name the server does what is asked."""
-        return self._client.me().name
+        return self.client.me().name
 
     def clock(self) -> int:
         """Microseconds since 1970 UTC, by the clock here."""
@@ -67,7 +67,7 @@ class Afar:
         ids: list[int] = []
         held = 0
         for row in rows:
-            made = self._client.submit(type_, dict(row), once=uuid4().hex, **_options(options))
+            made = self.client.submit(type_, dict(row), once=uuid4().hex, **_options(options))
             ids.append(made.id)
             held += made.held
         return Submitted(ids=ids, held=held)
@@ -85,7 +85,7 @@ class Afar:
         body = b"\n".join(line.rstrip(b"\r\n") for line in written)
         if not body.strip():
             return Submitted(ids=[])
-        made = self._client.send(lines_call(body, type_, uuid4().hex))
+        made = self.client.send(lines_call(body, type_, uuid4().hex))
         return Submitted(ids=made.ids, held=made.held)
 
 

@@ -110,7 +110,8 @@ def add_to(operation: dict[str, Any], schemas: Mapping[str, Schema]) -> None:
             parameter["example"] = PARAMETERS[parameter["name"]]
     sent = operation.get("requestBody", {}).get("content", {})
     if JSON in sent and "example" not in sent[JSON]:
-        sent[JSON]["example"] = BODIES[_shape(sent[JSON]["schema"])]
+        shape = _shape(sent[JSON]["schema"])
+        sent[JSON]["example"] = BODIES[shape] if shape in BODIES else making.of(schemas[shape])
     for status, answer in operation["responses"].items():
         if status.startswith("2"):
             for kind, told in answer.get("content", {}).items():

@@ -47,13 +47,14 @@ class ApiRoute(APIRoute):
         status = more.get("status_code") or 200
         super().__init__(path, _answering(endpoint, status), **more)
         self._known = _query_names(self.dependant)
-        self._asks = _depends(self.dependant, asked)
+        self.asks = _depends(self.dependant, asked)
+        """Whether it refuses who is not known."""
 
     def get_route_handler(self) -> Callable[[Request], Any]:
         handle = super().get_route_handler()
 
         async def handled(request: Request) -> Response:
-            if self._asks and await perhaps(request) is None:
+            if self.asks and await perhaps(request) is None:
                 raise Unidentified  # before his body is read
             self._require_known(request)
             if self.body_field is not None:

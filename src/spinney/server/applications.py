@@ -1,0 +1,70 @@
+"""Routes that installed packages bring to a server: entry points of the group ``spinney.routes``.
+
+    [project.entry-points."spinney.routes"]
+    library = "library.routes:router"
+
+The value is a router of ``routes("library")``, whose addresses lie below ``/api/v1/apps/library``. Each of its routes
+asks who is there by a parameter ``hands: Asked``, and does what it does by ``hands.run``, in the name and with the
+rights of that person::
+
+    from spinney.server.applications import Asked, routes
+
+    router = routes("library")
+
+    @router.get("/shelves", summary="List the shelves")
+    async def shelves(hands: Asked) -> dict[str, list[str]]:
+        return {"items": await hands.run(lambda control: sorted(control.look.names("collection")))}
+
+A router that keeps to less is left out as a whole, and so is one that cannot be imported; the log says why. So no
+package can open what the server keeps closed, or keep the server from starting.
+"""
+
+import logging
+from importlib.metadata import EntryPoint, entry_points
+
+from fastapi import APIRouter, FastAPI
+
+from spinney.server.api import parsing
+from spinney.server.api.parsing import PREFIX, ApiRoute
+from spinney.server.asking import Asked, Hands
+from spinney.server.bodies import LargeBody
+from spinney.server.problems import documented
+
+__all__ = ["GROUP", "Asked", "Hands", "LargeBody", "add_to", "documented", "routes"]
+
+GROUP = "spinney.routes"
+BELOW = "/apps"
+
+log = logging.getLogger(__name__)
+
+
+def routes(name: str) -> APIRouter:
+    """Return a router for the routes of the application of this name."""
+    return parsing.routes(name, f"{BELOW}/{name}")
+
+
+def add_to(app: FastAPI) -> None:
+    """Add the routes of all packages that bring some."""
+    for entry in sorted(entry_points(group=GROUP), key=lambda entry: (entry.name, entry.value)):
+        try:
+            app.router.routes.extend(_routes(entry))
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - a package may fail in any way
+            log.warning("the routes %r of %s are left out: %s", entry.name, entry.value, error)
+
+
+def _routes(entry: EntryPoint) -> list[ApiRoute]:
+    router = entry.load()
+    if not isinstance(router, APIRouter):
+        raise TypeError(f"it is no fastapi.APIRouter, but a {type(router).__name__}")
+    return [_checked(entry.name, route) for route in router.routes]
+
+
+def _checked(name: str, route: object) -> ApiRoute:
+    if not isinstance(route, ApiRoute):
+        raise TypeError(f"{route!r} is not of a router that spinney.server.applications.routes made")
+    below = f"{PREFIX}{BELOW}/{name}/"
+    if not route.path.startswith(below):
+        raise ValueError(f"{route.path} does not lie below {below}")
+    if not route.asks:
+        raise ValueError(f"{route.path} does not ask who is there; give it a parameter 'hands: Asked'")
+    return route
