@@ -172,7 +172,7 @@ def incoming(archive: Service, bid: str) -> Path:
 
 def batch(control: Control, bid: str) -> int:
     order = orders.BatchOrder(bid=bid, profile="maps", kind=PayloadKind.FILE, name="map.tif", submitter="ann")
-    return control.submit("ingest.batch", [{"order": order.model_dump(mode="json")}]).ids[0]
+    return control.submit("ingest.batch", [{"order": order.model_dump(mode="json")}], internal=True).ids[0]
 
 
 def working(area: Path, job: int | None) -> Path:

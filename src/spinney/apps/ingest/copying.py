@@ -18,7 +18,7 @@ def copy(source: BinaryIO, target: Path, sums: Sums | None = None) -> int:
             if sums is not None:
                 sums.update(chunk)
             size += len(chunk)
-            _write_all(out, chunk)
+            write_all(out, chunk)
         os.fsync(out.fileno())
     return size
 
@@ -43,7 +43,8 @@ def sync_folder(path: Path) -> None:
         os.close(at)
 
 
-def _write_all(out: BinaryIO, chunk: bytes) -> None:
+def write_all(out: BinaryIO, chunk: bytes) -> None:
+    """Write all of it, however little the system takes at a time."""
     left = memoryview(chunk)
     while left:
         left = left[out.write(left) :]

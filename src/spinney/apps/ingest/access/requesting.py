@@ -1,6 +1,7 @@
 """Asking for a package, and looking what became of it."""
 
 import hashlib
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING
@@ -36,22 +37,26 @@ def request(
     format_: Format = Format.ZIP,
     submitter: str | None = None,
 ) -> Ticket:
-    """Ask for a version of an object (None: the newest), and answer at once.
+    """Ask for a version of an object (None: the newest), and answer at once. The request belongs to the collection of
+    the object, so that whoever sees the one sees the other.
 
     The same request again answers the same token, as long as it is open or its package stands. One that failed or was
     cancelled is tried again under its token; when the package has expired, a new one is made under a new token.
 
-    Raises NotAdmitted for what is no ARK, Refused for what the inventory has not, UnknownType before a node has
-    brought the job type into the store.
+    Raises NotAdmitted for what is no ARK, Refused for what the inventory has not (also when its collection is out of
+    sight), Forbidden, UnknownType before a node has brought the job type into the store.
     """
-    found = _recorded(settings, arks.canonical(ark))
+    found = _recorded(settings, arks.canonical(ark), control.rights.within.collections)
     chosen = _version(found, version)
     order = AccessOrder(
         ark=found.ark, version=chosen.version, created=chosen.created, storage=chosen.storage, files=chosen.files,
         size_bytes=chosen.size_bytes, format=format_, secret=tickets.new_secret(),
     )  # fmt: skip
     queue = SMALL if chosen.size_bytes <= settings.access.small_bytes else LARGE
-    options = Options(queue=queue, submitter=submitter or control.by, key=key(order), forever=True)
+    options = Options(
+        queue=queue, submitter=submitter or control.by, collection=found.collection, key=key(order, found.collection),
+        forever=True,
+    )  # fmt: skip
     place = partial(control.submit, TYPE, [{"order": order.model_dump(mode="json")}], options, internal=True)
     for _ in range(_TRIES):
         try:
@@ -73,16 +78,16 @@ def look(store: "Store", settings: Settings, token: str) -> Ticket:
     return _ticket(store, settings, job)
 
 
-def key(order: AccessOrder) -> str:
+def key(order: AccessOrder, collection: str) -> str:
     """The same for the same request."""
-    told = orjson.dumps([order.ark, order.version, order.format])
+    told = orjson.dumps([order.ark, order.version, order.format, collection])
     return f"access-{hashlib.sha256(told).hexdigest()[:32]}"
 
 
-def _recorded(settings: Settings, ark: str) -> Object:
+def _recorded(settings: Settings, ark: str, within: Sequence[str] | None) -> Object:
     with open_inventory(settings.inventory) as inventory:
         found = inventory.object(ark)
-    if found is None:
+    if found is None or (within is not None and found.collection not in within):
         raise Refused(f"{ark} is not in the inventory; look for it with 'spinney ingest find'")
     return found
 
@@ -107,7 +112,9 @@ def _taken_up(control: "Control", settings: Settings, job_id: int) -> Job | None
     folder = settings.packages / tickets.token(job.id, tickets.order_of(job))
     try:
         if job.state is not State.COMPLETED:
-            control.retry(job.id)
+            # Not the person's verb: whoever may have the package may have it made, whoever asked for it first.
+            control.store.retry(job.id, stage=None, by=control.by, now_us=control.clock())
+            control.nudge()
             return control.store.job(job.id)
         if packages.standing(folder, datetime.now(UTC)) is not None:
             return job

@@ -1,22 +1,19 @@
 """``fetch``, ``token``, ``fixity``: what goes out, and whether what is stored is still what it was."""
 
 import time
-from datetime import UTC, datetime, timedelta
-from typing import Annotated
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Annotated, Any
 
 import typer
 
-from spinney.apps.ingest.access import Format, Status, Ticket, look, request
-from spinney.apps.ingest.cli.session import refusing, serving
-from spinney.apps.ingest.inventory import Damaged, open_inventory
-from spinney.apps.ingest.settings import load
-from spinney.apps.ingest.staff.service import introduce
-from spinney.cli import showing
+from spinney.apps.ingest.access import Format, Status
+from spinney.apps.ingest.cli.session import serving
+from spinney.apps.ingest.verbs.archive import COUNTED, Fetch, Fixity, Token
+from spinney.cli import place, showing
 from spinney.cli.arguments import JsonOption, StoreOption
 from spinney.cli.exits import Exit
 
-_COUNTED = 10_000
-_LISTED = 1000
 _OPEN = (Status.QUEUED, Status.HELD, Status.PACKING)
 
 
@@ -44,17 +41,16 @@ def fetch(
     """Ask for a package of a stored object; prints a token, by which 'token' tells what became of it."""
     from spinney.cli.waiting import LOOK_S, wait_for
 
-    with serving(store, submitter) as service:
-        introduce(service.store)
-        ticket = request(service.control, service.settings, ark, version=version, format_=format_)
+    with serving(store, None if place.server(store) else submitter) as service:
+        ticket = service.do(Fetch(ark=ark, version=version, format=format_, submitter=submitter))
         if wait and not json:
-            wait_for(service.control.look, [ticket.job])
-            ticket = look(service.store, service.settings, ticket.token)
-        while wait and ticket.status in _OPEN:
+            wait_for(service.control.look, [ticket["job"]])
+            ticket = service.do(Token(token=ticket["token"]))
+        while wait and ticket["status"] in _OPEN:
             time.sleep(LOOK_S)
-            ticket = look(service.store, service.settings, ticket.token)
+            ticket = service.do(Token(token=ticket["token"]))
     _tell(ticket, json=json)
-    if wait and ticket.status is not Status.READY:
+    if wait and ticket["status"] != Status.READY:
         raise typer.Exit(Exit.REFUSED)
 
 
@@ -65,7 +61,7 @@ def show_token(
 ) -> None:
     """Show what became of a request: its status, when it will be there, or where it is and how long."""
     with serving(store) as service:
-        ticket = look(service.store, service.settings, token)
+        ticket = service.do(Token(token=token))
     _tell(ticket, json=json)
 
 
@@ -74,53 +70,44 @@ def fixity(
         bool, typer.Option("--damaged", help="List the damaged objects; exit code 1 when there are any.")
     ] = False,
     json: JsonOption = False,
+    store: StoreOption = None,
 ) -> None:
     """Show how many stored objects are due to be read again, and how many are damaged."""
-    settings = load()
-    before = datetime.now(UTC) - timedelta(days=settings.fixity.every_days)
-    with refusing(), open_inventory(settings.inventory) as inventory:
-        found = inventory.damaged(_LISTED if damaged else _COUNTED)
-        due = 0 if damaged else len(inventory.due_for_fixity(before, _COUNTED))
+    with serving(store) as service:
+        answer = service.do(Fixity(damaged=damaged))
     if damaged:
-        _list(found, json=json)
+        _list(answer["items"], json=json)
     elif json:
-        showing.as_json({"due": due, "damaged": len(found)})
+        showing.as_json(answer)
     else:
-        showing.console().print(f"due      {_counted(due)}\ndamaged  {_counted(len(found))}")
-    if damaged and found:
+        due, bad = _counted(answer["due"]), _counted(answer["damaged"])
+        showing.console().print(f"due      {due}\ndamaged  {bad}")
+    if damaged and answer["items"]:
         raise typer.Exit(Exit.REFUSED)
 
 
-def _tell(ticket: Ticket, *, json: bool) -> None:
-    told = ticket.model_dump(mode="json", exclude_none=True)
+def _tell(ticket: Mapping[str, Any], *, json: bool) -> None:
     if json:
-        showing.as_json(told)
+        showing.as_json(ticket)
         return
-    for name in ("anticipated", "expires"):
-        moment = getattr(ticket, name)
-        if moment is not None:
-            told[name] = showing.moment(int(moment.timestamp() * 1e6))
-    for name, value in told.items():
+    shown = {name: _moment(value) if name in ("anticipated", "expires") else value for name, value in ticket.items()}
+    for name, value in shown.items():
         showing.console().print(f"{name:<12} {showing.cell(value)}", soft_wrap=True, markup=False, highlight=False)
 
 
-def _list(found: list[Damaged], *, json: bool) -> None:
+def _list(damaged: Sequence[Mapping[str, Any]], *, json: bool) -> None:
     if json:
-        showing.lines(
-            {"ark": d.ark, "collection": d.collection, "since": d.since, "audited": d.audit.when,
-             "faults": list(d.audit.faults)}
-            for d in found
-        )  # fmt: skip
+        showing.lines(damaged)
         return
     showing.table(
         ("ARK", "COLLECTION", "SINCE", "FAULTS", "FIRST"),
-        (
-            (d.ark, d.collection, showing.moment(int(d.since.timestamp() * 1e6)), len(d.audit.faults),
-             d.audit.faults[0])
-            for d in found
-        ),
-    )  # fmt: skip
+        ((d["ark"], d["collection"], _moment(d["since"]), len(d["faults"]), d["faults"][0]) for d in damaged),
+    )
+
+
+def _moment(text: str) -> str:
+    return showing.moment(int(datetime.fromisoformat(text).timestamp() * 1e6))
 
 
 def _counted(number: int) -> str:
-    return f"{number:,} or more" if number == _COUNTED else f"{number:,}"
+    return f"{number:,} or more" if number == COUNTED else f"{number:,}"

@@ -1,26 +1,25 @@
 """``submit`` and ``check``: payloads handed in, and manifests judged."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, BinaryIO
+from typing import Annotated, Any, BinaryIO
 
 import typer
 
-from spinney.apps.ingest import digests, manifests
+from spinney.apps.ingest import manifests
 from spinney.apps.ingest.cli import words
-from spinney.apps.ingest.cli.session import meant, refusing, serving
-from spinney.apps.ingest.digests import Digest
+from spinney.apps.ingest.cli.session import serving
 from spinney.apps.ingest.manifests import Judgement, PayloadKind
-from spinney.apps.ingest.orders import Description
 from spinney.apps.ingest.report.lines import counted
-from spinney.apps.ingest.staff import Accepted, Deposit, batch, submit
+from spinney.apps.ingest.staff import refused
 from spinney.apps.ingest.staff.payloads import opened
 from spinney.apps.ingest.states import BatchState
-from spinney.cli import showing
+from spinney.apps.ingest.verbs.batches import Status
+from spinney.apps.ingest.verbs.deposits import Submit
+from spinney.cli import place, showing
 from spinney.cli.arguments import JsonOption, StoreOption
 from spinney.cli.exits import Exit
-from spinney.cli.session import whoever
 from spinney.model.errors import UsageError
 
 STDIN = "-"
@@ -74,21 +73,19 @@ def submit_payload(
     """Hand a payload in: it becomes a batch. Prints the batch and its job."""
     from spinney.cli.waiting import wait_for
 
-    with serving(store, submitter) as service:
-        with meant():
-            given = Deposit(
-                name=_name(payload, name), profile=profile, kind=kind, submitter=whoever(submitter), update=update,
-                digest=None if digest is None else _digest(digest), response=response, fail_at=fail_at,
-                about=Description(
-                    primary_id=primary_id, local_ids=tuple(local_id or ()), title=title, creator=creator, date=date
-                ),
-            )  # fmt: skip
+    # A server knows who asks; in whose name it is handed in is said of the payload.
+    with serving(store, None if place.server(store) else submitter) as service:
+        asked = Submit(
+            name=_name(payload, name), profile=profile, kind=kind, submitter=submitter, update=update, digest=digest,
+            primary_id=primary_id, local_id=local_id or [], title=title, creator=creator, date=date, response=response,
+            fail_at=fail_at,
+        )  # fmt: skip
         with _opened(payload) as source:
-            accepted = submit(service, source, given)
+            accepted = service.submit(source, asked)
         _tell(accepted, json=json)
         if wait:
-            wait_for(service.control.look, [accepted.job], json=json)
-            completed = batch(service, str(accepted.job)).state is BatchState.COMPLETED
+            wait_for(service.control.look, [accepted["job"]], json=json)
+            completed = service.do(Status(batch=str(accepted["job"])))["state"] == BatchState.COMPLETED
             raise typer.Exit(Exit.DONE if completed else Exit.REFUSED)
 
 
@@ -97,7 +94,7 @@ def check(
     json: JsonOption = False,
 ) -> None:
     """Judge a manifest without depositing it; exit code 1 when anything is wrong with it."""
-    with refusing():
+    with refused():
         found = manifests.judge(manifest)
     if json:
         showing.as_json(_judgement(found))
@@ -117,13 +114,6 @@ def _name(payload: str, name: str | None) -> str:
     return Path(payload).name
 
 
-def _digest(text: str) -> Digest:
-    algorithm, colon, value = text.partition(":")
-    if not colon:
-        raise UsageError("a digest is written as ALGORITHM:VALUE, as in sha256:9f86…; write --digest so")
-    return digests.digest(algorithm, value)
-
-
 @contextmanager
 def _opened(payload: str) -> Iterator[BinaryIO]:
     if payload == STDIN:
@@ -134,15 +124,15 @@ def _opened(payload: str) -> Iterator[BinaryIO]:
         yield file
 
 
-def _tell(accepted: Accepted, *, json: bool) -> None:
+def _tell(accepted: Mapping[str, Any], *, json: bool) -> None:
     if json:
         showing.lines([accepted])
         return
-    typer.echo(f"{accepted.bid} job {accepted.job}")
-    if accepted.held is not None:
+    bid, held = accepted["bid"], accepted["held"]
+    typer.echo(f"{bid} job {accepted['job']}")
+    if held is not None:
         typer.echo(
-            f"spinney: it is held ({showing.safe(accepted.held)}); 'spinney ingest release --batch {accepted.bid}' "
-            f"lets it go on",
+            f"spinney: it is held ({showing.safe(held)}); 'spinney ingest release --batch {bid}' lets it go on",
             err=True,
         )
 

@@ -1,19 +1,15 @@
 """``hold``, ``release``, ``pause``, ``unpause``: stops, and their end. ``spinney holds`` lists them."""
 
-from collections.abc import Sequence
 from typing import Annotated
 
 import typer
 
-from spinney.apps.ingest import staff
 from spinney.apps.ingest.cli import words
 from spinney.apps.ingest.cli.session import serving
-from spinney.apps.ingest.staff import PAUSABLE
+from spinney.apps.ingest.verbs.operations import Hold, Pause, Release, Unpause
 from spinney.cli import completing, showing
 from spinney.cli.arguments import ByOption, StoreOption
 from spinney.model.errors import UsageError
-from spinney.model.holds import Hold
-from spinney.params.hints import did_you_mean, listed
 
 ReasonOption = Annotated[str, typer.Option("--reason", help="Why; shown with what is held.", show_default=False)]
 WhyOption = Annotated[str | None, typer.Option("--reason", help="Why; kept in the audit.", show_default=False)]
@@ -38,10 +34,10 @@ def hold(
 ) -> None:
     """Let nothing of a collection start; what runs finishes its stage, what comes is held."""
     with serving(store, by) as service:
-        laid = staff.hold(service, collection, reason)
-        held = service.store.holds.held(laid.id)
+        laid = service.do(Hold(collection=collection, reason=reason))
+    held = laid["jobs"]
     jobs = "1 job is" if held == 1 else f"{held:,} jobs are"
-    typer.echo(f"hold {laid.id} on collection {collection}: {jobs} held")
+    typer.echo(f"hold {laid['hold']} on collection {collection}: {jobs} held")
 
 
 def release(
@@ -60,20 +56,21 @@ def release(
     if (collection is None) == (batch is None):
         raise UsageError("name a collection, or a batch with --batch: one of the two")
     with serving(store, by) as service:
-        if batch is not None:
-            _release_batch(service, batch)
-            return
-        assert collection is not None
-        _tell_ended(staff.release(service, collection, reason))
+        done = service.do(Release(collection=collection, batch=batch, reason=reason))
+    if batch is not None:
+        under = f", but stays under {showing.safe(done['under'][0])}" if done["under"] else ""
+        typer.echo(f"{done['batch']} is released{under}")
+        return
+    for number in done["ended"]:
+        typer.echo(f"hold {number} on collection {collection} is released")
 
 
 def pause(
     what: WhatArgument = "ingest", *, reason: ReasonOption, by: ByOption = None, store: StoreOption = None
 ) -> None:
     """Let nothing of ingest, or of an access queue, start until it is unpaused."""
-    _require_pausable(what)
     with serving(store, by) as service:
-        laid = staff.pause(service, what, reason)
+        laid = service.do(Pause(what=what, reason=reason))["laid"]
     typer.echo(f"{what} is paused" if laid else f"{what} was paused already; its reason stays")
 
 
@@ -81,24 +78,6 @@ def unpause(
     what: WhatArgument = "ingest", *, reason: WhyOption = None, by: ByOption = None, store: StoreOption = None
 ) -> None:
     """Let it go on."""
-    _require_pausable(what)
     with serving(store, by) as service:
-        lifted = staff.unpause(service, what, reason)
+        lifted = service.do(Unpause(what=what, reason=reason))["lifted"]
     typer.echo(f"{what} goes on" if lifted else f"{what} was not paused")
-
-
-def _release_batch(service: staff.Service, name: str) -> None:
-    found = staff.batch(service, name)
-    over = staff.release_batch(service, found)
-    under = f", but stays under {showing.safe(str(over[0]))}" if over else ""
-    typer.echo(f"{found.bid} is released{under}")
-
-
-def _tell_ended(lifted: Sequence[Hold]) -> None:
-    for each in lifted:
-        typer.echo(f"hold {each.id} on collection {each.name} is released")
-
-
-def _require_pausable(what: str) -> None:
-    if what not in PAUSABLE:
-        raise UsageError(f"{what!r} cannot be paused{did_you_mean(what, PAUSABLE)}; name one of: {listed(PAUSABLE)}")

@@ -1,19 +1,18 @@
 """``requeue``, ``delete``, ``sweep``: failed objects sent back, batches removed."""
 
-from typing import Annotated
+from collections.abc import Mapping
+from typing import Annotated, Any
 
 import typer
 
 from spinney.apps.ingest.cli import words
 from spinney.apps.ingest.cli.session import serving
 from spinney.apps.ingest.report.lines import counted
-from spinney.apps.ingest.staff import Requeue, batch, plan, requeue, sweep
-from spinney.apps.ingest.staff import delete as delete_batch
+from spinney.apps.ingest.verbs.operations import Delete, Requeue, Sweep
 from spinney.cli import showing
 from spinney.cli.arguments import ByOption, JsonOption, StoreOption
 from spinney.cli.exits import Exit
 from spinney.cli.severally import severally
-from spinney.control.bulk import Report
 
 DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")]
 
@@ -43,16 +42,12 @@ def requeue_objects(
 ) -> None:
     """Send failed objects back; of a batch all that failed. When they have settled, the batch reports again."""
     with serving(store, by) as service:
-        planned = plan(service, names, stage=stage, message=message, exact=dry_run)
-        done = [] if dry_run else [(each, requeue(service, each)) for each in planned]
-    if dry_run:
-        _tell_planned(planned, json=json)
-        return
+        done = service.do(Requeue(names=names, stage=stage, message=message, dry_run=dry_run))["items"]
     if json:
-        showing.lines({"what": each.what, "requeued": r.touched, "refused": r.refused} for each, r in done)
-    for each, report in done:
-        _tell_done(each, report, json=json)
-    if any(report.refused for _, report in done):
+        showing.lines(list(done))
+    for each in done:
+        _tell(each, json=json)
+    if any(each.get("refused") for each in done):
         raise typer.Exit(Exit.REFUSED)
 
 
@@ -67,11 +62,11 @@ def delete(
     with serving(store, by) as service:
 
         def one(name: str) -> None:
-            gone = delete_batch(service, batch(service, name), completed=completed)
+            gone = service.do(Delete(batch=name, completed=completed))["deleted"]
             if json:
                 showing.lines([gone])
             else:
-                typer.echo(f"{gone.bid} is deleted, with {counted(gone.jobs - 1, 'object')}")
+                typer.echo(f"{gone['bid']} is deleted, with {counted(gone['jobs'] - 1, 'object')}")
 
         severally(names, one)
 
@@ -87,29 +82,22 @@ def sweep_batches(
 ) -> None:
     """Delete what completed long ago, and what was handed in and never became a batch."""
     with serving(store, by) as service:
-        found = sweep(service, days=days, dry_run=dry_run)
+        swept = service.do(Sweep(days=days, dry_run=dry_run))
     if json:
-        showing.as_json({"batches": found.batches, "leftovers": [str(place) for place in found.leftovers]})
+        showing.as_json(swept)
         return
-    for bid in found.batches:
-        typer.echo(bid)
-    for place in found.leftovers:
-        typer.echo(showing.safe(str(place)))
+    for gone in (*swept["batches"], *swept["leftovers"]):
+        typer.echo(showing.safe(gone))
     would = "would be" if dry_run else "are"
-    typer.echo(f"{len(found.batches):,} batches and {len(found.leftovers):,} leftovers {would} removed")
+    typer.echo(f"{len(swept['batches']):,} batches and {len(swept['leftovers']):,} leftovers {would} removed")
 
 
-def _tell_planned(planned: list[Requeue], *, json: bool) -> None:
-    if json:
-        showing.lines({"what": each.what, "would_requeue": each.objects} for each in planned)
-        return
-    for each in planned:
-        typer.echo(f"{each.what}: {each.objects:,} would be requeued")
-
-
-def _tell_done(each: Requeue, report: Report, *, json: bool) -> None:
+def _tell(each: Mapping[str, Any], *, json: bool) -> None:
+    if "would_requeue" in each:
+        said = f"{each['would_requeue']:,} would be requeued"
+    else:
+        said = f"{each['requeued']:,} requeued" if each["requeued"] else "nothing to requeue"
     if not json:
-        told = f"{report.touched:,} requeued" if report.touched else "nothing to requeue"
-        typer.echo(f"{each.what}: {told}")
-    for sentence in report.refused.values():
+        typer.echo(f"{each['what']}: {said}")
+    for sentence in each.get("refused", {}).values():
         typer.echo(f"spinney: {showing.safe(sentence)}", err=True)

@@ -2,10 +2,9 @@
 
 import typer
 
-from spinney.apps.ingest.cli.session import refusing
 from spinney.apps.ingest.settings import load
-from spinney.apps.ingest.staff import prepare
-from spinney.cli import showing
+from spinney.apps.ingest.staff import prepare, refused
+from spinney.cli import place, showing
 from spinney.cli.arguments import JsonOption
 
 
@@ -18,7 +17,8 @@ def init(json: JsonOption = False) -> None:
 
     Asked for again, it changes nothing. The engine's own store is made by 'spinney init'.
     """
-    with refusing():
+    place.require_at_hand(None)
+    with refused():
         made = list(prepare(load()))
     if json:
         showing.as_json({each.what: each.where for each in made})

@@ -1,18 +1,16 @@
 """``report``: what became of a batch."""
 
 import sys
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from spinney.apps.ingest import report as reports
 from spinney.apps.ingest.cli.session import serving
 from spinney.apps.ingest.cli.words import BatchArgument
-from spinney.apps.ingest.report.files import PAGE_OBJECTS
-from spinney.apps.ingest.staff import as_of_now, batch, path_of
+from spinney.apps.ingest.verbs.batches import Form, Report
 from spinney.cli import showing
 from spinney.cli.arguments import JsonOption, StoreOption
-from spinney.cli.job_files import job_files
+from spinney.cli.job_files import files_of
 from spinney.model.errors import UsageError
 
 
@@ -35,26 +33,16 @@ def report(
         raise UsageError("--now and --number mean different reports; give one of them")
     if html and json:
         raise UsageError("--html and --json are different forms; give one of them")
+    form = Form.HTML if html else Form.JSON if json else Form.TEXT
     with serving(store) as service:
-        found = batch(service, which)
+        answer = service.do(Report(batch=which, number=number, now=now, form=form))
         if not now:
-            form = "html" if html else "json" if json else "txt"
-            path = path_of(found, f"report.{form}", number)
             with showing.reader_may_leave():
-                for piece in job_files(service.store, found.job.id, store).content(path):
+                for piece in files_of(service.control.look, answer["job"], store).content(answer["path"]):
                     sys.stdout.buffer.write(piece)
             return
-        made = as_of_now(service, found)
     if json:
-        showing.as_json(_document(made))
+        showing.as_json(answer["report"])
         return
-    text = reports.html(made, limit=PAGE_OBJECTS, completed=PAGE_OBJECTS) if html else reports.text(
-        made, all_objects=True
-    )  # fmt: skip
     with showing.reader_may_leave():
-        sys.stdout.write(text)
-
-
-def _document(made: reports.Report) -> dict[str, Any]:
-    lists = {name: getattr(made, name) for name in ("completed", "failed", "others")}
-    return made.head() | lists
+        sys.stdout.write(answer["report"])

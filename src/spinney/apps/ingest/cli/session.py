@@ -1,35 +1,79 @@
-"""The service that a command works on, and how its refusals are told."""
+"""The service that a command asks, at hand or behind a server, and how its refusals are told."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, BinaryIO, Protocol
+
+import orjson
 
 from spinney.apps.ingest import settings
-from spinney.apps.ingest.paths import NotAdmitted
-from spinney.apps.ingest.staff import Service
-from spinney.cli.session import hand, where
-from spinney.model.errors import Refused, UsageError
+from spinney.apps.ingest.staff import Service, refused, submit
+from spinney.apps.ingest.verbs import Verb, written
+from spinney.apps.ingest.verbs.deposits import Submit, told
+from spinney.cli import place
+from spinney.cli.session import client_of, hand, where
+from spinney.client.calls import Call, words
+from spinney.control import Control
+
+BELOW = "/apps/ingest"
+
+
+class Asked(Protocol):
+    """A service that is asked: each answer is a value of JSON."""
+
+    @property
+    def control(self) -> Control:
+        """Of the engine; through a server its twin."""
+
+    def do(self, verb: Verb) -> Any:
+        """The answer of a verb."""
+
+    def submit(self, payload: BinaryIO, asked: Submit) -> Any:
+        """Hand a payload in."""
 
 
 @contextmanager
-def serving(store: str | None, by: str | None = None) -> Iterator[Service]:
+def serving(store: str | None, by: str | None = None) -> Iterator[Asked]:
     """The service in force here, in somebody's name; the store is closed at the end."""
-    with refusing(), hand(store, by) as control:
-        yield Service(control=control, settings=settings.load(), folders=where(store).folders)
+    with refused(), hand(store, by) as control:
+        yield _Afar(control) if place.server(store) is not None else _AtHand(control, store)
 
 
-@contextmanager
-def refusing() -> Iterator[None]:
-    """What is not admitted is refused."""
-    try:
-        yield
-    except NotAdmitted as error:
-        raise Refused(str(error)) from error
+@dataclass(frozen=True, slots=True)
+class _AtHand:
+    control: Control
+    _url: str | None
+
+    def do(self, verb: Verb) -> Any:
+        return orjson.loads(written(verb.run(self._service)))
+
+    def submit(self, payload: BinaryIO, asked: Submit) -> Any:
+        return orjson.loads(written(told(submit(self._service, payload, asked.deposit()))))
+
+    @property
+    def _service(self) -> Service:
+        return Service(control=self.control, settings=settings.load(), folders=where(self._url).folders)
 
 
-@contextmanager
-def meant() -> Iterator[None]:
-    """The same for what was written on the command line."""
-    try:
-        yield
-    except NotAdmitted as error:
-        raise UsageError(str(error)) from error
+@dataclass(frozen=True, slots=True)
+class _Afar:
+    control: Control
+
+    def do(self, verb: Verb) -> Any:
+        method, said = "POST" if verb.changes else "GET", verb.model_dump(mode="json", exclude_defaults=True)
+        asked: dict[str, Any] = {"json": said} if verb.changes else {"query": words(**said)}
+        return self._send(Call(method=method, path=f"{BELOW}/{verb.name}", meaning=orjson.loads, **asked))
+
+    def submit(self, payload: BinaryIO, asked: Submit) -> Any:
+        asked.deposit()  # what cannot be meant is refused before the payload is sent
+        said = words(**asked.model_dump(mode="json", exclude_defaults=True))
+        return self._send(
+            Call(
+                method="POST", path=f"{BELOW}/submit", meaning=orjson.loads, query=said, content=payload,
+                headers={"Content-Type": "application/octet-stream"},
+            )
+        )  # fmt: skip
+
+    def _send(self, call: Call[Any]) -> Any:
+        return client_of(self.control).send(call)

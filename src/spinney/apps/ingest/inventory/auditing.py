@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, Row, delete, select, update
+from sqlalchemy import ColumnElement, Connection, Row, delete, select, update
 
 from spinney.apps.ingest.paths import NotAdmitted, shown
 
@@ -28,7 +28,9 @@ _FAULT_MAX = 1000
 _NEWEST_FIRST = audits.c.at_us.desc()
 
 
-def due(database: Database, before: datetime, limit: int) -> list[Due]:
+def due(
+    database: Database, before: datetime, limit: int, within: Sequence[str] | None = None
+) -> list[Due]:
     """Objects not audited since ``before``: those never audited first, then the least recently audited."""
     query = (
         select(objects.c.ark, objects.c.head_version, objects.c.audited_us, versions.c.storage)
@@ -36,7 +38,7 @@ def due(database: Database, before: datetime, limit: int) -> list[Due]:
             versions,
             (versions.c.object_id == objects.c.id) & (versions.c.version == objects.c.head_version),
         )
-        .where(objects.c.audited_us < rows.micros(before))
+        .where(objects.c.audited_us < rows.micros(before), *_within(within))
         .order_by(objects.c.audited_us, objects.c.id)
         .limit(limit)
     )
@@ -86,12 +88,12 @@ def history(database: Database, ark: str) -> list[Audit]:
         return [_audit(row) for row in connection.execute(query)]
 
 
-def damaged(database: Database, limit: int) -> list[Damaged]:
+def damaged(database: Database, limit: int, within: Sequence[str] | None = None) -> list[Damaged]:
     """Objects whose newest audit found faults, in the order in which they were recorded."""
     query = (
         select(objects.c.ark, objects.c.collection, objects.c.damaged_since_us, audits)
         .join(audits, (audits.c.object_id == objects.c.id) & (audits.c.at_us == objects.c.audited_us))
-        .where(objects.c.damaged_since_us.is_not(None))
+        .where(objects.c.damaged_since_us.is_not(None), *_within(within))
         .order_by(objects.c.id)
         .limit(limit)
     )
@@ -102,6 +104,10 @@ def damaged(database: Database, limit: int) -> list[Damaged]:
             )
             for row in connection.execute(query)
         ]
+
+
+def _within(collections: Sequence[str] | None) -> Sequence[ColumnElement[bool]]:
+    return () if collections is None else (objects.c.collection.in_(collections),)
 
 
 def _bounded(faults: Iterable[str]) -> Sequence[str]:

@@ -33,6 +33,7 @@ def find(
     file_name: str | None,
     digest: Digest | str | None,
     collection: str | None,
+    within: Sequence[str] | None,
     limit: int,
     after: str | None,
 ) -> list[Found]:
@@ -43,7 +44,7 @@ def find(
     for what, text in (("ark", ark), ("local id", local_id), ("file name", file_name), ("collection", collection)):
         if text is not None:
             plain(what, text)
-    conditions: list[ColumnElement[bool]] = []
+    conditions: list[ColumnElement[bool]] = [] if within is None else [objects.c.collection.in_(within)]
     if ark is not None:
         conditions.append(objects.c.ark == ark)
     if collection is not None:

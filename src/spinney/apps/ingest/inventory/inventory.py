@@ -91,6 +91,7 @@ class Inventory:
         file_name: str | None = None,
         digest: Digest | str | None = None,
         collection: str | None = None,
+        within: Sequence[str] | None = None,
         limit: int = 100,
         after: str | None = None,
     ) -> list[Found]:
@@ -99,13 +100,13 @@ class Inventory:
 
         ``file_name``: the last part of a path, or more of it (``b/c.txt`` finds ``a/b/c.txt``). ``digest``:
         ``sha256:9f86…``, or hexadecimal alone for any algorithm with values of that length. ``after``: the ``place`` of
-        what was found last.
+        what was found last. ``within``: only objects of these collections.
 
         Raises NotAdmitted for what is no digest or no place, and for a limit outside 1..1000.
         """
         return finding.find(
             self._workable, ark=ark, local_id=local_id, file_name=file_name, digest=digest, collection=collection,
-            limit=limit, after=after,
+            within=within, limit=limit, after=after,
         )  # fmt: skip
 
     def object(self, ark: str) -> Object | None:
@@ -127,17 +128,18 @@ class Inventory:
 
     # --- fixity ---------------------------------------------------------------------------
 
-    def due_for_fixity(self, before: datetime, limit: int = 100) -> list[Due]:
-        """Objects not audited since ``before``: those never audited first, then the least recently audited."""
-        return auditing.due(self._workable, before, limit)
+    def due_for_fixity(self, before: datetime, limit: int = 100, *, within: Sequence[str] | None = None) -> list[Due]:
+        """Objects not audited since ``before``: those never audited first, then the least recently audited.
+        ``within``: only objects of these collections."""
+        return auditing.due(self._workable, before, limit, within)
 
     def audits(self, ark: str) -> Sequence[Audit]:
         """The last audits of an object (at most ``auditing.KEPT``), newest first."""
         return auditing.history(self._workable, ark)
 
-    def damaged(self, limit: int = 1000) -> list[Damaged]:
-        """Objects whose last audit found faults."""
-        return auditing.damaged(self._workable, limit)
+    def damaged(self, limit: int = 1000, *, within: Sequence[str] | None = None) -> list[Damaged]:
+        """Objects whose last audit found faults. ``within``: only objects of these collections."""
+        return auditing.damaged(self._workable, limit, within)
 
     @property
     def _workable(self) -> Database:

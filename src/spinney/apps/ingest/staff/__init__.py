@@ -10,9 +10,10 @@
 
 Who writes what, in this order, and what a crash leaves:
 
-``submit``: the payload is copied to ``incoming/<bid>/<name>`` and synced, then (where the profile holds its batches)
-the reason is written to ``held/<bid>``, then the batch's job is submitted under the key ``<bid>``, for ever. Refused,
-both are removed again; killed before the job is there, they stay, and ``sweep`` removes them after a day.
+``submit`` (``expect`` and ``accept`` where the payload comes piece by piece): the payload is copied to
+``incoming/<bid>/<name>`` and synced, then (where the profile holds its batches) the reason is written to
+``held/<bid>``, then the batch's job is submitted under the key ``<bid>``, for ever. Refused, both are removed again;
+killed before the job is there, they stay, and ``sweep`` removes them after a day.
 
 ``delete``: the batch's job and all below it are deleted in the store, then their folders, then what lies in working
 areas and in ``incoming``. Killed after the first, nodes remove the folders; the rest goes with ``sweep`` and the
@@ -23,10 +24,11 @@ cleaning.
 
 from spinney.apps.ingest.staff.batches import Batch, Listed, batch, batches, object_, objects
 from spinney.apps.ingest.staff.deleting import Deleted, Swept, delete, sweep
-from spinney.apps.ingest.staff.depositing import Accepted, Deposit, submit
+from spinney.apps.ingest.staff.depositing import Accepted, Arrival, Deposit, accept, expect, submit
 from spinney.apps.ingest.staff.holding import PAUSABLE, hold, pause, release, release_batch, unpause
 from spinney.apps.ingest.staff.preparing import Prepared, prepare
-from spinney.apps.ingest.staff.profiling import Readable, readable
+from spinney.apps.ingest.staff.profiling import Readable, readable, visible
+from spinney.apps.ingest.staff.refusals import refused, refused_as_meant
 from spinney.apps.ingest.staff.reporting import as_of_now, path_of
 from spinney.apps.ingest.staff.requeueing import Requeue, plan, requeue
 from spinney.apps.ingest.staff.service import Service
@@ -34,6 +36,7 @@ from spinney.apps.ingest.staff.service import Service
 __all__ = [
     "PAUSABLE",
     "Accepted",
+    "Arrival",
     "Batch",
     "Deleted",
     "Deposit",
@@ -43,10 +46,12 @@ __all__ = [
     "Requeue",
     "Service",
     "Swept",
+    "accept",
     "as_of_now",
     "batch",
     "batches",
     "delete",
+    "expect",
     "hold",
     "object_",
     "objects",
@@ -55,10 +60,13 @@ __all__ = [
     "plan",
     "prepare",
     "readable",
+    "refused",
+    "refused_as_meant",
     "release",
     "release_batch",
     "requeue",
     "submit",
     "sweep",
     "unpause",
+    "visible",
 ]

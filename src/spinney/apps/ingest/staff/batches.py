@@ -73,7 +73,7 @@ def batch(service: Service, name: str) -> Batch:
 
 def by_bid(service: Service, bid: str) -> Job | None:
     """The job of a batch, by the key under which it was submitted for ever; one that was deleted has lost the key."""
-    found = service.store.jobs(Filter(type=BATCH, key=bid), limit=1)
+    found = service.look.jobs(Filter(type=BATCH, key=bid), limit=1)
     if found:
         return found[0]
     deleted = _jobs(service, Filter(type=BATCH, states=(State.DELETED,)))
@@ -140,10 +140,10 @@ def _numbered(service: Service, name: str, right: str) -> Job:
     # Counted first: Python refuses to read a number of thousands of digits.
     if not name.isdecimal() or len(name) > len(str(JOB_ID_MAX)) or not int(name):
         raise UsageError(f"'{shown(name[:80])}' names nothing here; write {right}")
-    return service.store.job(int(name))
+    return service.look.job(int(name))
 
 
 def _jobs(service: Service, which: Filter, *, after: int = 0, newest: bool = False) -> Iterator[Job]:
-    while page := service.store.jobs(which, after=after, limit=_PAGE, newest=newest):
+    while page := service.look.jobs(which, after=after, limit=_PAGE, newest=newest):
         yield from page
         after = page[-1].id

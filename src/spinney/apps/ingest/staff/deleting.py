@@ -11,6 +11,7 @@ from spinney.apps.ingest.orders import jid
 from spinney.apps.ingest.staff.batches import BID, Batch, Listed, batches, by_bid
 from spinney.apps.ingest.staff.service import Service
 from spinney.apps.ingest.states import BatchState
+from spinney.model.access import Role
 from spinney.model.errors import Refused
 from spinney.model.jobs import Filter
 from spinney.model.states import State
@@ -55,7 +56,9 @@ def delete(service: Service, batch: Batch, *, completed: bool = False) -> Delete
 
 
 def sweep(service: Service, *, days: float, dry_run: bool = False) -> Swept:
-    """Delete what completed so many days ago or earlier, and what was handed in and never became a batch."""
+    """Delete what completed so many days ago or earlier, and what was handed in and never became a batch. Raises
+    Forbidden for all but operators without limits: what never became a batch belongs to no collection."""
+    service.control.require_everywhere(Role.OPERATOR, "sweep batches")
     before_us = service.control.clock() - round(days * DAY_S * 1e6)
     old = list(_old(service, before_us))
     left = list(_left(service))

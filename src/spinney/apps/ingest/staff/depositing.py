@@ -2,12 +2,12 @@
 
 import re
 import shutil
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import BinaryIO, Self, cast
 
-from spinney.apps.ingest import copying, manifests, orders, parking, profiles
+from spinney.apps.ingest import copying, manifests, orders, parking
 from spinney.apps.ingest.application import STAGES
 from spinney.apps.ingest.digests import Digest
 from spinney.apps.ingest.identifiers import arks
@@ -15,11 +15,15 @@ from spinney.apps.ingest.manifests import PayloadKind, fields
 from spinney.apps.ingest.orders import BatchOrder, Description, Stage, Sum
 from spinney.apps.ingest.paths import NotAdmitted, component, shown
 from spinney.apps.ingest.profiles import Profile
-from spinney.apps.ingest.staff.payloads import copy
+from spinney.apps.ingest.settings import Settings
+from spinney.apps.ingest.staff import profiling
+from spinney.apps.ingest.staff.payloads import Incoming
 from spinney.apps.ingest.staff.service import BATCH, Service, introduce
+from spinney.control.admitting import admitted
 from spinney.job.options import Options
 from spinney.model import names
-from spinney.model.errors import FateUnknown, SpinneyError, UsageError
+from spinney.model.access import Role
+from spinney.model.errors import FateUnknown, UsageError
 from spinney.params.hints import did_you_mean, listed
 
 _NOTHING = Description()
@@ -33,7 +37,8 @@ class Deposit:
     name: str
     """Its file name."""
     profile: str
-    submitter: str
+    submitter: str | None = None
+    """In whose name; None: of who hands it in."""
     kind: PayloadKind | None = None
     """None: what the manifest says of itself."""
     update: bool = False
@@ -57,39 +62,79 @@ class Accepted:
     """Why it is held as it comes; None: it is not, by its profile."""
 
 
-def submit(service: Service, payload: BinaryIO, given: Deposit) -> Accepted:
-    """Copy the payload to where batches come in, and submit the batch.
+class Arrival:
+    """A payload that may come in: ``with`` makes its place below ``incoming`` and opens its file.
 
-    Raises UsageError for what cannot be meant, NotAdmitted for a manifest or name that is not, Refused for a payload
-    that is not as was said. Nothing is left behind then.
+    Where an error leaves the block, the place is removed again, unless the batch may be there (FateUnknown). It knows
+    no store, so that a payload may take hours to come.
     """
-    profile = profiles.load(service.settings, given.profile)
+
+    def __init__(self, settings: Settings, profile: Profile, given: Deposit) -> None:
+        self.settings, self.profile, self.given, self.bid = settings, profile, given, orders.new_bid()
+        self.file = Incoming(settings.incoming / self.bid / given.name, given.digest)
+
+    def __enter__(self) -> Self:
+        try:
+            self.file.path.parent.mkdir()
+            self.file.__enter__()
+        except BaseException:
+            self._forget()
+            raise
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        self.file.__exit__()
+        if kind is not None and not issubclass(kind, FateUnknown):
+            self._forget()
+
+    def _forget(self) -> None:
+        parking.let_go(self.settings, self.bid)
+        shutil.rmtree(self.settings.incoming / self.bid, ignore_errors=True)
+
+
+def expect(service: Service, given: Deposit) -> Arrival:
+    """Return the place for a payload that may be handed in: asked before it is read.
+
+    Raises UsageError for what cannot be meant, Forbidden.
+    """
+    given = replace(given, submitter=given.submitter or service.control.by)
+    profile = profiling.profile(service, given.profile)
     _require_meant(service, given)
     service.settings.require_home()
     introduce(service.store)
-    bid = orders.new_bid()
-    folder = service.settings.incoming / bid
+    _require_admitted(service, profile, given)
+    return Arrival(service.settings, profile, given)
+
+
+def accept(service: Service, arrival: Arrival) -> Accepted:
+    """Make the payload that has come in durable, and submit its batch.
+
+    Raises NotAdmitted for a manifest or name that is not admitted, Refused for a payload that is not as was said,
+    Forbidden, and FateUnknown, with the batch, when the store did not answer.
+    """
+    given, bid, target = arrival.given, arrival.bid, arrival.file.path
+    size = arrival.file.finish()
+    for made in (target.parent, target.parent.parent):
+        copying.sync_folder(made)
+    kind = _kind(target, given)
+    if arrival.profile.hold is not None:
+        parking.hold(service.settings, bid, arrival.profile.hold)
+    accepted = datetime.fromtimestamp(service.control.clock() // 1_000_000, UTC)
     try:
-        folder.mkdir()
-        target = folder / given.name
-        size = copy(payload, target, given.digest)
-        for made in (folder, folder.parent):
-            copying.sync_folder(made)
-        kind = _kind(target, given)
-        if profile.hold is not None:
-            parking.hold(service.settings, bid, profile.hold)
-    except BaseException:
-        _forget(service, folder)
-        raise
-    try:
-        accepted = datetime.fromtimestamp(service.control.clock() // 1_000_000, UTC)
-        job = _submitted(service, profile, _order(bid, kind, given, accepted))
+        job = _submitted(service, arrival.profile, _order(bid, kind, given, accepted))
     except FateUnknown as error:
         raise FateUnknown(f"{error} 'spinney ingest status {bid}' tells whether the batch is there") from error
-    except SpinneyError:
-        _forget(service, folder)
-        raise
-    return Accepted(bid=bid, job=job, kind=kind, size_bytes=size, held=profile.hold)
+    return Accepted(bid=bid, job=job, kind=kind, size_bytes=size, held=arrival.profile.hold)
+
+
+def submit(service: Service, payload: BinaryIO, given: Deposit) -> Accepted:
+    """Copy the payload to where batches come in, and submit the batch.
+
+    Raises what ``expect`` and ``accept`` raise. Nothing is left behind then, unless it is FateUnknown.
+    """
+    with expect(service, given) as arrival:
+        arrival.file.copy(payload)
+        return accept(service, arrival)
 
 
 def _require_meant(service: Service, given: Deposit) -> None:
@@ -101,7 +146,7 @@ def _require_meant(service: Service, given: Deposit) -> None:
             fields.one_line(getattr(given.about, what) or "", what)
     except NotAdmitted as error:
         raise UsageError(str(error)) from None
-    names.label("submitter", given.submitter)
+    names.label("submitter", given.submitter or "")
     for local_id in given.about.local_ids:
         names.label("local id", local_id)
     if not _RESPONSE.fullmatch(given.response):
@@ -113,6 +158,14 @@ def _require_meant(service: Service, given: Deposit) -> None:
         raise UsageError(f"an object has no stage '{shown(given.fail_at[:40])}'{hint}")
     if not service.settings.test_mode:
         raise UsageError("a failure can be ordered in test mode only; set test_mode = true in the settings of a test")
+
+
+def _require_admitted(service: Service, profile: Profile, given: Deposit) -> None:
+    """Raise Forbidden unless the batch may be submitted: before a long payload is read."""
+    control = service.control
+    control.require(Role.SUBMITTER, "hand payloads in")
+    options = Options(collection=profile.collection, submitter=given.submitter)
+    admitted(control, [options.submission(BATCH, ())], service.store.types(), internal=True)
 
 
 def _kind(target: Path, given: Deposit) -> PayloadKind:
@@ -132,18 +185,13 @@ def _kind(target: Path, given: Deposit) -> PayloadKind:
 
 def _order(bid: str, kind: PayloadKind, given: Deposit, accepted: datetime) -> BatchOrder:
     return BatchOrder(
-        bid=bid, profile=given.profile, kind=kind, name=given.name, submitter=given.submitter, update=given.update,
-        digest=Sum.of(given.digest), about=given.about, response=given.response,
+        bid=bid, profile=given.profile, kind=kind, name=given.name, submitter=given.submitter or "",
+        update=given.update, digest=Sum.of(given.digest), about=given.about, response=given.response,
         fail_at=cast("Stage | None", given.fail_at), accepted=accepted,
     )  # fmt: skip
 
 
 def _submitted(service: Service, profile: Profile, order: BatchOrder) -> int:
-    options = Options(collection=profile.collection, submitter=order.submitter, key=order.bid, forever=True)
     params = {"order": order.model_dump(mode="json", exclude_defaults=True)}
+    options = Options(collection=profile.collection, submitter=order.submitter, key=order.bid, forever=True)
     return service.control.submit(BATCH, [params], options, internal=True).ids[0]
-
-
-def _forget(service: Service, folder: Path) -> None:
-    parking.let_go(service.settings, folder.name)
-    shutil.rmtree(folder, ignore_errors=True)

@@ -11,8 +11,11 @@ from spinney.apps.ingest import parking
 from spinney.apps.ingest.staff.batches import Batch
 from spinney.apps.ingest.staff.profiling import collections
 from spinney.apps.ingest.staff.service import OBJECT, Service, introduce
+from spinney.control.reaching import Reach
+from spinney.model.access import Role
 from spinney.model.errors import Refused, UsageError
 from spinney.model.holds import Hold, Scope
+from spinney.model.operators import Order, Verb
 from spinney.model.states import State
 from spinney.params.hints import did_you_mean, listed
 
@@ -47,8 +50,14 @@ def release(service: Service, collection: str, reason: str | None) -> Sequence[H
 
 
 def release_batch(service: Service, batch: Batch) -> Sequence[Hold]:
-    """Let a batch go on that is held as it came, or by its job; returns the holds that still keep it. Raises Refused
-    when nothing of its own holds it."""
+    """Let a batch go on that is held as it came, or by its job; returns the holds that still keep it.
+
+    Raises Refused when nothing of its own holds it, Forbidden: what a profile holds is for operators to look at first,
+    and not for who handed it in.
+    """
+    Reach(hand=service.control, order=Order(verb=Verb.RELEASE)).require_job(batch.job.id)
+    if parking.reason(service.settings, batch.bid) is not None:
+        service.control.require(Role.OPERATOR, "release a batch that its profile holds")
     was_parked = parking.let_go(service.settings, batch.bid)
     job = service.store.job(batch.job.id)
     by_a_hold = job.waits_for == "hold"
@@ -56,7 +65,7 @@ def release_batch(service: Service, batch: Batch) -> Sequence[Hold]:
         service.control.release(job.id)
     elif not was_parked:
         raise Refused(f"{batch.bid} is not held; 'spinney ingest status {batch.bid}' tells where it stands")
-    return service.store.holds.covering(job.id)
+    return service.look.holds_on(job.id)
 
 
 def pause(service: Service, what: str, reason: str) -> Sequence[Hold]:
@@ -81,7 +90,7 @@ def unpause(service: Service, what: str, reason: str | None) -> Sequence[Hold]:
 
 
 def _require_known(service: Service, collection: str) -> None:
-    known = collections(service.settings)
+    known = {name for name in collections(service.settings) if service.sees(name)}
     if collection not in known:
         raise UsageError(
             f"no profile belongs to a collection {collection!r}{did_you_mean(collection, known)}; there are: "

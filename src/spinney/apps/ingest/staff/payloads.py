@@ -5,7 +5,7 @@ import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, Self
 
 from spinney.apps.ingest import copying
 from spinney.apps.ingest.digests import Digest, Sums
@@ -28,20 +28,50 @@ def opened(path: Path) -> Iterator[BinaryIO]:
         yield file
 
 
-def copy(source: BinaryIO, target: Path, given: Digest | None) -> int:
-    """Copy all that ``source`` has to ``target``, which must not be there; returns its size in bytes. On disk when this
-    returns. Raises Refused when it has not the digest that was given, or changed while it was read."""
-    sums = Sums([given.algorithm] if given else [])
-    size = copying.copy(source, target, sums)
-    name = shown(target.name)
-    found = os.fstat(source.fileno())
-    if stat.S_ISREG(found.st_mode) and found.st_size != size:
-        raise Refused(
-            f"'{name}' has {found.st_size} bytes, and {size} were read: it changes; hand it in when it is whole"
-        )
-    if given is not None and sums.values()[given.algorithm] != given.value:
-        raise Refused(
-            f"'{name}' has the {given.algorithm} {sums.values()[given.algorithm]}, not {given.value} as was given; "
-            f"hand in the file that is meant"
-        )
-    return size
+class Incoming:
+    """A file that is written as it comes, and checked against the digest that was given of it."""
+
+    def __init__(self, path: Path, given: Digest | None) -> None:
+        """``path`` must not be there. Raises NotAdmitted for an algorithm that is not known."""
+        self.path = path
+        self.size_bytes = 0
+        self._given, self._sums = given, Sums([given.algorithm] if given else [])
+        self._file: BinaryIO | None = None
+
+    def __enter__(self) -> Self:
+        self._file = self.path.open("xb", buffering=0)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._file is not None:
+            self._file.close()
+
+    def write(self, piece: bytes) -> None:
+        """Append the next bytes."""
+        assert self._file is not None, "it is written within its 'with'"
+        self._sums.update(piece)
+        self.size_bytes += len(piece)
+        copying.write_all(self._file, piece)
+
+    def copy(self, source: BinaryIO) -> None:
+        """Append all that ``source`` has. Raises Refused when it changed while it was read."""
+        while piece := source.read(copying.CHUNK_BYTES):
+            self.write(piece)
+        found = os.fstat(source.fileno())
+        if stat.S_ISREG(found.st_mode) and found.st_size != self.size_bytes:
+            raise Refused(
+                f"'{shown(self.path.name)}' has {found.st_size} bytes, and {self.size_bytes} were read: it changes; "
+                f"hand it in when it is whole"
+            )
+
+    def finish(self) -> int:
+        """Make it durable, and return its size in bytes. Raises Refused when it has not the digest that was given."""
+        assert self._file is not None, "it is finished within its 'with'"
+        os.fsync(self._file.fileno())
+        given, values = self._given, self._sums.values()
+        if given is not None and values[given.algorithm] != given.value:
+            raise Refused(
+                f"'{shown(self.path.name)}' has the {given.algorithm} {values[given.algorithm]}, not {given.value} as "
+                f"was given; hand in the file that is meant"
+            )
+        return self.size_bytes

@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from spinney.apps.ingest import profiles
 from spinney.apps.ingest.profiles import Profile
 from spinney.apps.ingest.settings import Settings
+from spinney.apps.ingest.staff.service import Service
 from spinney.model.errors import UsageError
+from spinney.params.hints import did_you_mean, listed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,6 +27,25 @@ def readable(settings: Settings) -> Iterator[Readable]:
             yield Readable(name=name, profile=profiles.load(settings, name))
         except UsageError as error:
             yield Readable(name=name, profile=None, problem=str(error))
+
+
+def visible(service: Service) -> Iterator[Readable]:
+    """Those of the collections that the person may see; who is limited learns of no file that cannot be read."""
+    for found in readable(service.settings):
+        if service.collections is None or (found.profile is not None and service.sees(found.profile.collection)):
+            yield found
+
+
+def profile(service: Service, name: str) -> Profile:
+    """The profile of that name, if the person may hand in by it. Raises UsageError."""
+    if service.collections is None:
+        return profiles.load(service.settings, name)
+    known = {found.name: found.profile for found in visible(service) if found.profile is not None}
+    if name not in known:
+        raise UsageError(
+            f"there is no profile {name!r}{did_you_mean(name, known)}; there are: {listed(known) or '(none)'}"
+        )
+    return known[name]
 
 
 def collections(settings: Settings) -> set[str]:

@@ -58,7 +58,7 @@ class _Seen:
 
     def children(self) -> Iterator[Child]:
         after = 0
-        while page := self.service.store.children(self.id, after=after, limit=_PAGE):
+        while page := self.service.look.children(self.id, after=after, limit=_PAGE):
             for job in page:
                 yield Child(job.id, job.type, job.state, job.stage, job.code, job.message, job.warnings, job.params)
             after = page[-1].id

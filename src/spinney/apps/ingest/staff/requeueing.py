@@ -43,7 +43,7 @@ def plan(
     order = Order(verb=Verb.RETRY, stage=stage)
     found, objects = [], list[int]()
     for job in dict.fromkeys(_named(service, name).id for name in names):
-        each = service.store.job(job)
+        each = service.look.job(job)
         if each.type == OBJECT:
             objects.append(job)
         else:
@@ -75,7 +75,7 @@ def _named(service: Service, name: str) -> Job:
     if JID.fullmatch(name):
         return object_(service, name)
     if name.isdecimal() and len(name) <= len(str(JOB_ID_MAX)):
-        job = service.store.job(int(name))
+        job = service.look.job(int(name))
         if job.type in (BATCH, OBJECT):
             return job
     raise UsageError(

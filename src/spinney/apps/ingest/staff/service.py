@@ -1,21 +1,28 @@
 """What every verb has in hand: somebody's hand on the engine, the settings, and where jobs have their folders."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from spinney.apps.ingest.application import batches as BATCHES
 from spinney.apps.ingest.application import objects as OBJECTS
 from spinney.apps.ingest.settings import Settings
 from spinney.control import Control
+from spinney.control.looking import Looking
 from spinney.stores.contract import Store
 
 BATCH, OBJECT = BATCHES.name, OBJECTS.name
 """The job types."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Service:
-    """An ingest service, and who works on it."""
+    """An ingest service, and the person who works on it.
+
+    Jobs are found through ``look``, which knows what the person may see; what else is kept of a job that was found so
+    is read from ``store``. What the service keeps itself (profiles, the inventory) is limited by ``collections``.
+    """
 
     control: Control
     settings: Settings
@@ -25,6 +32,20 @@ class Service:
     @property
     def store(self) -> Store:
         return self.control.store
+
+    @cached_property
+    def look(self) -> Looking:
+        """What the person may see of the jobs."""
+        return self.control.look
+
+    @property
+    def collections(self) -> Sequence[str] | None:
+        """The collections that the person is limited to; None: to none."""
+        return self.control.rights.within.collections
+
+    def sees(self, collection: str) -> bool:
+        """Whether a collection lies within the limits of the person."""
+        return self.collections is None or collection in self.collections
 
 
 def introduce(store: Store) -> None:

@@ -1,0 +1,25 @@
+"""What is not admitted, as a refusal of the engine: so that command line and server tell it alike."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from spinney.apps.ingest.paths import NotAdmitted
+from spinney.model.errors import Refused, UsageError
+
+
+@contextmanager
+def refused() -> Iterator[None]:
+    """Raise Refused instead of NotAdmitted."""
+    try:
+        yield
+    except NotAdmitted as error:
+        raise Refused(str(error)) from error
+
+
+@contextmanager
+def refused_as_meant() -> Iterator[None]:
+    """Raise UsageError instead of NotAdmitted: for what the person wrote."""
+    try:
+        yield
+    except NotAdmitted as error:
+        raise UsageError(str(error)) from error

@@ -1,0 +1,118 @@
+"""What is stored: looked up, checked, asked for."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from pydantic import Field
+
+from spinney.apps.ingest.access import Format, Ticket, request, tickets
+from spinney.apps.ingest.access import look as look_up
+from spinney.apps.ingest.identifiers import arks
+from spinney.apps.ingest.inventory import open_inventory
+from spinney.apps.ingest.staff import Service, readable, refused_as_meant, visible
+from spinney.apps.ingest.staff.service import introduce
+from spinney.apps.ingest.verbs.base import Text, Verb
+from spinney.model.errors import NoSuchJob, Refused
+
+COUNTED = 10_000
+"""So many objects are counted at most."""
+LISTED = 1_000
+
+
+class Find(Verb):
+    """Find stored objects, or files of theirs, in the inventory."""
+
+    name = "find"
+    ark: Text | None = Field(default=None, description="This object.")
+    local_id: Text | None = Field(default=None, description="Objects of this local id.")
+    file_name: Text | None = Field(
+        default=None, description="Files of this name, or with this end of their path."
+    )
+    digest: Text | None = Field(default=None, description="Files of this digest: `sha256:…`.")
+    collection: Text | None = Field(default=None, description="Only of this collection.")
+    after: Text | None = Field(default=None, description="`next` of the page before.")
+    limit: int = Field(default=50, ge=1, le=1000, description="How many at most.")
+
+    def run(self, service: Service) -> Mapping[str, Any]:
+        with refused_as_meant(), open_inventory(service.settings.inventory) as inventory:
+            found = inventory.find(
+                ark=None if self.ark is None else arks.canonical(self.ark), local_id=self.local_id,
+                file_name=self.file_name, digest=self.digest, collection=self.collection, within=service.collections,
+                limit=self.limit, after=self.after,
+            )  # fmt: skip
+        return {"items": found, "next": found[-1].place if len(found) == self.limit else None}
+
+
+class Fixity(Verb):
+    """Show how many stored objects are due to be read again, and how many are damaged; or list the damaged ones."""
+
+    name = "fixity"
+    damaged: bool = Field(default=False, description="List the damaged objects.")
+
+    def run(self, service: Service) -> Mapping[str, Any]:
+        settings = service.settings
+        before = datetime.now(UTC) - timedelta(days=settings.fixity.every_days)
+        with open_inventory(settings.inventory) as inventory:
+            damaged = inventory.damaged(LISTED if self.damaged else COUNTED, within=service.collections)
+            if self.damaged:
+                return {
+                    "items": [
+                        {"ark": d.ark, "collection": d.collection, "since": d.since, "audited": d.audit.when,
+                         "faults": list(d.audit.faults)}
+                        for d in damaged
+                    ]
+                }  # fmt: skip
+            due = inventory.due_for_fixity(before, COUNTED, within=service.collections)
+        return {"due": len(due), "damaged": len(damaged)}
+
+
+class Profiles(Verb):
+    """List the profiles; those that cannot be read have a `problem`."""
+
+    name = "profiles"
+
+    def run(self, service: Service) -> Mapping[str, Any]:
+        found = readable(service.settings) if service.collections is None else visible(service)
+        return {"items": [each.profile or {"name": each.name, "problem": each.problem} for each in found]}
+
+
+class Fetch(Verb):
+    """Ask for a package of a stored object; the answer bears a token, by which its whereabouts are told."""
+
+    name = "fetch"
+    changes = True
+    ark: Text = Field(description="The object.")
+    version: int | None = Field(default=None, ge=1, le=10**9, description="Which version; the newest unless given.")
+    format: Format = Field(default=Format.ZIP, description="How it is to be packed.")
+    submitter: Text | None = Field(default=None, description="In whose name, if not in yours.")
+
+    def run(self, service: Service) -> Mapping[str, Any]:
+        introduce(service.store)
+        return _told(
+            request(
+                service.control, service.settings, self.ark, version=self.version, format_=self.format,
+                submitter=self.submitter,
+            )
+        )  # fmt: skip
+
+
+class Token(Verb):
+    """Show what became of a request for a package: its status, when it will be there, or where it is and how long."""
+
+    name = "token"
+    token: Text = Field(description="As the request was answered.", examples=["17-9f86d0"])
+
+    def run(self, service: Service) -> Mapping[str, Any]:
+        number = tickets.job_of(self.token)
+        if number is not None:
+            try:
+                service.look.job(number)
+            except NoSuchJob:
+                raise Refused("there is no request with this token (any more); ask for the package again") from None
+        return _told(look_up(service.store, service.settings, self.token))
+
+
+def _told(ticket: Ticket) -> Mapping[str, Any]:
+    told: Mapping[str, Any] = ticket.model_dump(mode="json", exclude_none=True)
+    return told

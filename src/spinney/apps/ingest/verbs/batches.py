@@ -1,0 +1,143 @@
+"""Looking at batches and objects, and their reports."""
+
+from collections.abc import Mapping
+from enum import StrEnum
+from itertools import islice
+from typing import Any
+
+from pydantic import Field
+
+from spinney.apps.ingest import report as reports
+from spinney.apps.ingest import staff
+from spinney.apps.ingest.elements import elements, mode, passed
+from spinney.apps.ingest.orders import ObjectOrder
+from spinney.apps.ingest.report.files import PAGE_OBJECTS
+from spinney.apps.ingest.staff import Batch, Listed, Service
+from spinney.apps.ingest.states import BatchState
+from spinney.apps.ingest.verbs.base import Text, Verb
+from spinney.cli import showing
+from spinney.model.errors import UsageError
+from spinney.model.jobs import JOB_ID_MAX, Filter, Job
+from spinney.model.states import State
+
+LIMIT_MAX = 10_000
+BATCH = Field(description="`bid-…`, or the number of its job.", examples=["4711"])
+AFTER = Field(default=0, ge=0, le=JOB_ID_MAX, description="`next` of the page before: a job's number.")
+LIMIT = Field(default=50, ge=1, le=LIMIT_MAX, description="How many at most.")
+
+
+class Form(StrEnum):
+    """In which form a report is wanted."""
+
+    TEXT = "txt"
+    HTML = "html"
+    JSON = "json"
+
+
+class Status(Verb):
+    """Show where a batch stands, and how many of its objects stand where."""
+
+    name = "status"
+    batch: Text = BATCH
+
+    def run(self, service: Service) -> Mapping[str, Any]:
+        batch = staff.batch(service, self.batch)
+        counts = service.look.counts(Filter(parent_id=batch.job.id))
+        holds = service.look.holds_on(batch.job.id) if batch.job.settled_us is None else ()
+        objects = {str(state): number for state, number in counts.items() if number}
+        return _facts(batch) | {"objects": objects, "holds": list(holds), "under": [str(hold) for hold in holds]}
+
+
+class Batches(Verb):
+    """List batches, the newest first."""
+
+    name = "batches"
+    profile: Text | None = Field(default=None, description="Only of this profile.")
+    state: BatchState | None = Field(default=None, description="Only of this state.")
+    submitter: Text | None = Field(default=None, description="Only of this submitter.")
+    collection: Text | None = Field(default=None, description="Only of this collection.")
+    after: int = AFTER
+    limit: int = LIMIT
+
+    def run(self, service: Service) -> Mapping[str, Any]:
+        which = Listed(profile=self.profile, state=self.state, submitter=self.submitter, collection=self.collection)
+        items = [_facts(batch) for batch in islice(staff.batches(service, which, after=self.after), self.limit)]
+        return {"items": items, "next": items[-1]["job"] if len(items) == self.limit else None}
+
+
+class Objects(Verb):
+    """List the objects of a batch, in their order."""
+
+    name = "objects"
+    batch: Text = BATCH
+    state: list[State] = Field(default=[], description="Only of these states; may be repeated.")
+    stage: Text | None = Field(default=None, description="Only at this stage.")
+    message: Text | None = Field(default=None, description="Only those whose message holds this.")
+    whole: bool = Field(default=False, description="All that is kept of each.")
+    after: int = AFTER
+    limit: int = LIMIT
+
+    def run(self, service: Service) -> Mapping[str, Any]:
+        found = staff.objects(
+            service, staff.batch(service, self.batch), states=self.state, stage=self.stage, message=self.message,
+            after=self.after,
+        )  # fmt: skip
+        jobs = list(islice(found, self.limit))
+        items = [_elements(service, job) if self.whole else _object(job) for job in jobs]
+        return {"items": items, "next": jobs[-1].id if len(jobs) == self.limit else None}
+
+
+class Object(Verb):
+    """Show all that is kept of an object."""
+
+    name = "object"
+    object: Text = Field(description="`jid-…`, or the number of its job.", examples=["4712"])
+
+    def run(self, service: Service) -> Mapping[str, Any]:
+        return {"object": _elements(service, staff.object_(service, self.object))}
+
+
+class Report(Verb):
+    """Make a report of a batch as it would be now, or tell where one is that was told: `path` in the files of `job`."""
+
+    name = "report"
+    batch: Text = BATCH
+    number: int | None = Field(default=None, ge=1, le=10**9, description="This one; else the last.")
+    now: bool = Field(default=False, description="As of now, whatever has been told; told to nobody.")
+    form: Form = Field(default=Form.TEXT, description="`txt`, `html` or `json`.")
+
+    def run(self, service: Service) -> Mapping[str, Any]:
+        if self.now and self.number is not None:
+            raise UsageError("--now and --number mean different reports; give one of them")
+        batch = staff.batch(service, self.batch)
+        if not self.now:
+            return {"job": batch.job.id, "path": staff.path_of(batch, f"report.{self.form}", self.number)}
+        made = staff.as_of_now(service, batch)
+        if self.form is Form.JSON:
+            return {"report": made.head() | {each: getattr(made, each) for each in ("completed", "failed", "others")}}
+        if self.form is Form.HTML:
+            return {"report": reports.html(made, limit=PAGE_OBJECTS, completed=PAGE_OBJECTS)}
+        return {"report": reports.text(made, all_objects=True)}
+
+
+def _facts(batch: Batch) -> dict[str, Any]:
+    job, order = batch.job, batch.order
+    return {
+        "batch": batch.bid, "job": job.id, "state": batch.state, "stage": job.stage, "message": showing.saying(job),
+        "profile": order.profile, "collection": job.collection, "submitter": order.submitter, "payload": order.name,
+        "kind": order.kind, "mode": mode(update=order.update), "reports": batch.told, "failed_objects": batch.failed,
+        "accepted_us": job.created_us, "settled_us": job.settled_us,
+    }  # fmt: skip
+
+
+def _object(job: Job) -> dict[str, Any]:
+    order = ObjectOrder.model_validate(job.params["order"])
+    name = next(iter(order.about.local_ids), None) or order.about.title or order.payload.name
+    return {
+        "job": job.id, "jid": order.jid, "state": showing.standing(job), "stage": job.stage, "passed": passed(job),
+        "name": name, "message": showing.saying(job),
+    }  # fmt: skip
+
+
+def _elements(service: Service, job: Job) -> Any:
+    return elements(service.store, service.settings, service.folders, job)

@@ -1,0 +1,62 @@
+"""What is said of a payload that is handed in."""
+
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from spinney.apps.ingest import digests
+from spinney.apps.ingest.digests import Digest
+from spinney.apps.ingest.manifests import PayloadKind
+from spinney.apps.ingest.orders import Description
+from spinney.apps.ingest.staff import Accepted, Deposit, refused_as_meant
+from spinney.apps.ingest.verbs.base import Text
+from spinney.model.errors import UsageError
+
+
+class Submit(BaseModel):
+    """A payload, as the words of a command line or of an address describe it."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    name: Text = Field(description="Its file name.", examples=["map.tif"])
+    profile: Text = Field(description="How it is to be treated.", examples=["maps"])
+    kind: PayloadKind | None = Field(default=None, description="What it is; a manifest says so itself.")
+    submitter: Text | None = Field(default=None, description="In whose name, if not in yours.")
+    update: bool = Field(
+        default=False, description="Lay its files over those that the objects have; else they replace them."
+    )
+    digest: Text | None = Field(default=None, description="`ALGORITHM:VALUE` of the payload; checked.")
+    primary_id: Text | None = Field(default=None, description="ARK of the object, if it has one.")
+    local_id: list[Text] = Field(default=[], description="Of the object; may be repeated.")
+    title: Text | None = Field(default=None, description="Of the object.")
+    creator: Text | None = Field(default=None, description="Of the object.")
+    date: Text | None = Field(default=None, description="Of the object.")
+    response: Text = Field(default="json", description="The form kept with each object.")
+    fail_at: Text | None = Field(
+        default=None, description="A drill, in test mode: each object fails once at this stage."
+    )
+
+    def deposit(self) -> Deposit:
+        """As the service takes it. Raises UsageError for what cannot be meant."""
+        with refused_as_meant():
+            return Deposit(
+                name=self.name, profile=self.profile, kind=self.kind, submitter=self.submitter, update=self.update,
+                digest=None if self.digest is None else _digest(self.digest), response=self.response,
+                fail_at=self.fail_at,
+                about=Description(
+                    primary_id=self.primary_id, local_ids=tuple(self.local_id), title=self.title,
+                    creator=self.creator, date=self.date,
+                ),
+            )  # fmt: skip
+
+
+def told(accepted: Accepted) -> dict[str, Any]:
+    """The answer to a payload that was handed in."""
+    return {name: getattr(accepted, name) for name in Accepted.__dataclass_fields__}
+
+
+def _digest(text: str) -> Digest:
+    algorithm, colon, value = text.partition(":")
+    if not colon:
+        raise UsageError("a digest is written as ALGORITHM:VALUE, as in sha256:9f86…; write --digest so")
+    return digests.digest(algorithm, value)

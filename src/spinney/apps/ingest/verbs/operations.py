@@ -1,0 +1,138 @@
+"""Failed objects sent back, batches removed, stops and their end."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import Field
+
+from spinney.apps.ingest import staff
+from spinney.apps.ingest.staff import PAUSABLE, Service
+from spinney.apps.ingest.verbs.base import Text, Verb
+from spinney.apps.ingest.verbs.batches import BATCH
+from spinney.model.errors import UsageError
+from spinney.params.hints import did_you_mean, listed
+
+COLLECTION = Field(description="All of its batches and objects.")
+WHAT = Field(default="ingest", description="`ingest`, `access-small` or `access-large`.")
+REASON = Field(description="Why; shown with what is held.")
+WHY = Field(default=None, description="Why; kept in the audit.")
+DRY_RUN = Field(default=False, description="Only say what would be done.")
+
+
+class Requeue(Verb):
+    """Send failed objects back; of a batch all that failed. When they have settled, the batch reports again."""
+
+    name = "requeue"
+    changes = True
+    is_long = True
+    names: list[Text] = Field(description="Batches and objects, or the numbers of their jobs.")
+    stage: Text | None = Field(
+        default=None, description="From this stage on; else behind the last that was successful."
+    )
+    message: Text | None = Field(default=None, description="Only those whose message holds this.")
+    dry_run: bool = DRY_RUN
+
+    def run(self, service: Service) -> Mapping[str, Any]:
+        planned = staff.plan(
+            service, self.names, stage=self.stage, message=self.message, exact=self.dry_run
+        )
+        if self.dry_run:
+            return {"items": [{"what": each.what, "would_requeue": each.objects} for each in planned]}
+        done = [(each, staff.requeue(service, each)) for each in planned]
+        return {
+            "items": [{"what": each.what, "requeued": r.touched, "refused": r.refused} for each, r in done]
+        }
+
+
+class Delete(Verb):
+    """Delete a failed or held batch with all that belongs to it; what is archived stays."""
+
+    name = "delete"
+    changes = True
+    is_long = True
+    batch: Text = BATCH
+    completed: bool = Field(default=False, description="Also when it completed.")
+
+    def run(self, service: Service) -> Mapping[str, Any]:
+        return {"deleted": staff.delete(service, staff.batch(service, self.batch), completed=self.completed)}
+
+
+class Sweep(Verb):
+    """Delete what completed long ago, and what was handed in and never became a batch."""
+
+    name = "sweep"
+    changes = True
+    is_long = True
+    days: int = Field(ge=0, le=36_500, description="Batches that completed so many days ago.")
+    dry_run: bool = DRY_RUN
+
+    def run(self, service: Service) -> Mapping[str, Any]:
+        swept = staff.sweep(service, days=self.days, dry_run=self.dry_run)
+        return {"batches": swept.batches, "leftovers": [str(place) for place in swept.leftovers]}
+
+
+class Hold(Verb):
+    """Let nothing of a collection start; what runs finishes its stage, what comes is held."""
+
+    name = "hold"
+    changes = True
+    is_long = True
+    collection: Text = COLLECTION
+    reason: Text = REASON
+
+    def run(self, service: Service) -> Mapping[str, Any]:
+        laid = staff.hold(service, self.collection, self.reason)
+        return {"hold": laid.id, "jobs": service.store.holds.held(laid.id)}
+
+
+class Release(Verb):
+    """Let a held collection go on, or a batch that its profile holds."""
+
+    name = "release"
+    changes = True
+    is_long = True
+    collection: Text | None = Field(default=None, description="That is held.")
+    batch: Text | None = Field(default=None, description="One that is held as it came.")
+    reason: Text | None = WHY
+
+    def run(self, service: Service) -> Mapping[str, Any]:
+        if self.batch is not None and self.collection is None:
+            batch = staff.batch(service, self.batch)
+            over = staff.release_batch(service, batch)
+            return {"batch": batch.bid, "under": [str(hold) for hold in over]}
+        if self.collection is None or self.batch is not None:
+            raise UsageError("name a collection, or a batch with --batch: one of the two")
+        return {"ended": [hold.id for hold in staff.release(service, self.collection, self.reason)]}
+
+
+class Pause(Verb):
+    """Let nothing of ingest, or of an access queue, start until it is unpaused."""
+
+    name = "pause"
+    changes = True
+    is_long = True
+    what: Text = WHAT
+    reason: Text = REASON
+
+    def run(self, service: Service) -> Mapping[str, Any]:
+        _require_pausable(self.what)
+        return {"laid": [hold.id for hold in staff.pause(service, self.what, self.reason)]}
+
+
+class Unpause(Verb):
+    """Let it go on."""
+
+    name = "unpause"
+    changes = True
+    is_long = True
+    what: Text = WHAT
+    reason: Text | None = WHY
+
+    def run(self, service: Service) -> Mapping[str, Any]:
+        _require_pausable(self.what)
+        return {"lifted": [hold.id for hold in staff.unpause(service, self.what, self.reason)]}
+
+
+def _require_pausable(what: str) -> None:
+    if what not in PAUSABLE:
+        raise UsageError(f"{what!r} cannot be paused{did_you_mean(what, PAUSABLE)}; name one of: {listed(PAUSABLE)}")

@@ -1,0 +1,120 @@
+"""``spinney --server URL ingest …``: the same commands, with a server and a node at work."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pytest
+
+from cli.afar.conftest import Both, end
+
+from .house import House
+
+FILES = {"page-1.txt": b"page 1\n", "page-2.txt": b"page 2\n"}
+SAME = (
+    "batches", "batches --json", "batches --state completed --limit 1", "status {bid}", "status {bid} --json",
+    "objects {bid}", "objects {bid} --json", "objects {bid} --state failed", "object {job} --json", "object {job}",
+    "find", "find --json", "find --file-name page-1.txt", "profiles", "profiles --json", "fixity", "fixity --json",
+    "fixity --damaged", "report {bid}", "report {bid} --json", "report {bid} --html", "report {bid} --number 1",
+    "requeue {bid} --dry-run", "requeue {bid} --dry-run --json", "sweep --days 0 --dry-run",
+    "sweep --days 0 --dry-run --json", "check {payload}",
+)  # fmt: skip
+WRONG = (
+    "status 999", "status nothing", "object 999", "find --digest nothing", "report {bid} --number 9", "fetch nothing",
+    "fetch ark:/99999/nothing", "token nothing", "release maps", "hold mapps --reason x", "pause nothing --reason x",
+    "requeue nobody", "delete {bid}", "submit {payload} --profile mapps", "submit {payload} --profile maps --digest x",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Deposited:
+    """A batch that somebody limited to its collection has handed in through the server."""
+
+    house: House
+    both: Both
+    token: str
+    bid: str
+    job: str
+    payload: str
+
+    def said(self, words: str) -> list[str]:
+        return ["ingest", *words.format(bid=self.bid, job=self.job, payload=self.payload).split()]
+
+
+@pytest.fixture(scope="module")
+def deposited(working: House) -> Iterator[Deposited]:
+    both = Both(working.shell)
+    server = both.serve()
+    working.shell.ok("user", "add", "ann", "--role", "submitter", "--collection", "maps", "--no-password")
+    token = working.shell.ok("token", "make", "ann", "--user", "ann").split()[-1]
+    payload = working.manifest("atlas.checkm", FILES)
+    told = working.shell.ok(
+        "--server", both.url, "ingest", "submit", payload, "--profile", "maps", "--json", SPINNEY_TOKEN=token
+    )
+    bid = json.loads(told)["bid"]
+    working.until(bid, "completed", reports=1)
+    yield Deposited(working, both, token, bid, str(working.lines("objects", bid)[0]["job"]), payload)
+    end(server)
+
+
+@pytest.mark.parametrize("words", SAME)
+def test_the_same_is_told_through_a_server(deposited: Deposited, words: str) -> None:
+    here, afar = deposited.both.here(*deposited.said(words)), deposited.both.afar(*deposited.said(words))
+
+    assert (afar.returncode, afar.stdout, afar.stderr) == (here.returncode, here.stdout, here.stderr)
+    assert here.returncode == 0, here.stderr
+
+
+@pytest.mark.parametrize("words", WRONG)
+def test_the_same_is_refused_through_a_server(deposited: Deposited, words: str) -> None:
+    here, afar = deposited.both.here(*deposited.said(words)), deposited.both.afar(*deposited.said(words))
+
+    assert (afar.returncode, afar.stdout, afar.stderr) == (here.returncode, here.stdout, here.stderr)
+    assert here.returncode != 0
+
+
+def test_who_is_limited_hands_in_and_fetches_in_the_own_name(deposited: Deposited) -> None:
+    def asked(*words: str) -> str:
+        return deposited.house.shell.ok(
+            "--server", deposited.both.url, "ingest", *words, SPINNEY_TOKEN=deposited.token
+        )
+
+    assert json.loads(asked("status", deposited.bid, "--json"))["submitter"] == "ann"
+    (found,) = map(json.loads, asked("find", "--file-name", "page-1.txt", "--json").splitlines())
+    ticket = json.loads(asked("fetch", found["ark"], "--wait", "--json"))
+    assert ticket["status"] == "ready"
+    assert json.loads(asked("token", ticket["token"], "--json")) == ticket
+    assert "ready" in asked("fetch", found["ark"], "--wait")
+    assert "completed" in asked("submit", deposited.payload, "--profile", "maps", "--wait")
+    assert "page-1.txt" in asked("report", deposited.bid, "--now")
+
+
+def test_staff_stop_mend_and_delete_through_a_server(deposited: Deposited) -> None:
+    def done(*words: str) -> str:
+        return deposited.both.done("ingest", *words)
+
+    assert "are held" in done("hold", "swift", "--reason", "counting")
+    assert "is released" in done("release", "swift")
+    assert done("pause", "--reason", "moving house") == "ingest is paused\n"
+    assert done("unpause") == "ingest goes on\n"
+    held = deposited.house.file("b.txt")
+    bid = json.loads(done("submit", held, "--kind", "file", "--profile", "slow", "--json"))["bid"]
+    deposited.house.until(bid, "held")
+    assert done("release", "--batch", bid) == f"{bid} is released\n"
+    deposited.house.until(bid, "completed")
+    assert "with 1 object" in done("delete", bid, "--completed")
+
+
+def test_what_takes_the_hosts_own_folders_is_refused(deposited: Deposited) -> None:
+    assert "not through a server" in deposited.both.refused(2, "ingest", "init")
+    assert "--internal" in deposited.both.refused(2, "submit", "reports.mail", "--internal")
+
+
+def test_an_inner_job_is_submitted_at_hand_only_when_it_is_meant(deposited: Deposited) -> None:
+    mail = ["-p", "sender=a@example.org", "-p", 'to=["b@example.org"]', "-p", "subject=x", "-p", "text=x"]
+    shell = deposited.house.shell
+    assert "give --internal" in shell.refused(1, "submit", "reports.mail", *mail)
+    shell.ok("hold", "--type", "reports.mail", "--reason", "sent by nobody")
+    shell.ok("submit", "reports.mail", *mail, "--internal")
+    shell.ok("schedule", "add", "mails", "reports.mail", "--every", "1d", *mail, "--internal")
+    assert "may not submit it" in deposited.both.refused(1, "submit", "reports.mail", *mail)
