@@ -17,6 +17,7 @@ from spinney.model.errors import Forbidden, Refused
 from spinney.model.holds import Scope
 from spinney.model.jobs import Job
 from spinney.model.states import LEASED, State
+from spinney.model.types import INTERNAL
 from spinney.stores.contract import Once
 
 REASON = "its files are not all here; send the same request again with its Idempotency-Key, or cancel it"
@@ -54,13 +55,17 @@ class Uploads(Hand):
         self.nudge()
 
     def require_may_put(self, job_id: int) -> Job:
-        """The job, if who asks may put files into its folder now: an operator, or who submitted it.
+        """The job, if who asks may put files into its folder now: an operator, or who submitted it unless its type is
+        internal, whose stages trust what they find there.
 
         Raises NoSuchJob, Forbidden, Refused (it is at work, or deleted)."""
         job = self.store.job(job_id)
         self.require_within(job)
         if not self.rights.permits(Role.OPERATOR):
             self.require(Role.SUBMITTER, "upload files")
+            spec = self.store.types().get(job.type)
+            if spec is not None and spec.submit == INTERNAL:
+                self.require(Role.OPERATOR, f"put files into the folder of {job.type!r} jobs")
             if job.submitter != self.by:
                 raise Forbidden(
                     f"job {job_id} was not submitted by {self.by}, who is a submitter and may put files into no "

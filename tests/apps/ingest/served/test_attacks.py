@@ -7,7 +7,7 @@ import pytest
 
 from spinney.apps.ingest import app
 from spinney.apps.ingest.orders import new_bid
-from spinney.model.jobs import Filter
+from spinney.model.jobs import Filter, Submission
 
 from ..access.given import SECRET, WHEN
 from .conftest import Served
@@ -56,6 +56,17 @@ def test_no_inner_job_is_submitted_through_a_server(
     assert all(type_ in answer.json()["detail"] for answer in answers[:3])
     with served.service.store() as store:
         assert not store.bulk.find(Filter(), limit=1)
+
+
+def test_nobody_changes_what_an_inner_job_finds_in_its_folder(served: Served) -> None:
+    with served.service.store() as store:
+        wanted = Submission(type="ingest.object", params=[json.dumps(OBJECT)], collection="maps", submitter="ann")
+        (job,) = store.submit([wanted], now_us=1).ids
+    answers = {
+        name: served[name].put(f"/api/v1/jobs/{job}/files/payload", content=b"x").status_code
+        for name in ("eve", "vic", "ann", "mia")
+    }
+    assert answers == {"eve": 404, "vic": 403, "ann": 403, "mia": 201}
 
 
 def test_every_job_type_of_the_application_is_internal() -> None:
