@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from fastapi import FastAPI
 from starlette.testclient import TestClient
 
 from server.conftest import Askers
@@ -38,19 +39,24 @@ class Served:
         return self.clients[name]
 
 
-@pytest.fixture
-def served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Served]:
-    made = service(tmp_path / "service", "test_mode = true")
+def build(folder: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Service, FastAPI]:
+    """A service in this folder, in the environment, and a server before it."""
+    made = service(folder / "service", "test_mode = true")
     for name, value in made.environment.items():
         monkeypatch.setenv(name, value)
-    for folder in ("incoming", "held", "profiles"):
-        (made.folder / "home" / folder).mkdir(exist_ok=True)
+    for name in ("incoming", "held", "profiles"):
+        (made.folder / "home" / name).mkdir(exist_ok=True)
     for profile in ("maps", "photos"):
         (made.folder / "home" / "profiles" / f"{profile}.toml").write_text(f'collection = "{profile}"\n')
-    app = make(Parts(
+    return made, make(Parts(
         settings=ServerSettings(), open_store=lambda: open_store(made.environment["SPINNEY_STORE"]),
         folders=made.folder / "spinney.folders", run_dir=None, identity=lambda stores, settings: Askers(RIGHTS),
     ))  # fmt: skip
+
+
+@pytest.fixture
+def served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Served]:
+    made, app = build(tmp_path, monkeypatch)
     clients = {
         name: TestClient(app, "http://localhost", raise_server_exceptions=False, headers={"X-Asker": name})
         for name in RIGHTS

@@ -24,14 +24,16 @@ class Find(Verb):
     """Find stored objects, or files of theirs, in the inventory."""
 
     name = "find"
-    ark: Text | None = Field(default=None, description="This object.")
-    local_id: Text | None = Field(default=None, description="Objects of this local id.")
+    ark: Text | None = Field(default=None, description="This object.", examples=["ark:/99999/fk4abc"])
+    local_id: Text | None = Field(default=None, description="Objects of this local id.", examples=["L-1"])
     file_name: Text | None = Field(
-        default=None, description="Files of this name, or with this end of their path."
+        default=None, description="Files of this name, or with this end of their path.", examples=["map.tif"]
     )
-    digest: Text | None = Field(default=None, description="Files of this digest: `sha256:…`.")
-    collection: Text | None = Field(default=None, description="Only of this collection.")
-    after: Text | None = Field(default=None, description="`next` of the page before.")
+    digest: Text | None = Field(
+        default=None, description="Files of this digest: `sha256:…`.", examples=["sha256:9f86d081"]
+    )
+    collection: Text | None = Field(default=None, description="Only of this collection.", examples=["maps"])
+    after: Text | None = Field(default=None, description="`next` of the page before.", examples=["17"])
     limit: int = Field(default=50, ge=1, le=1000, description="How many at most.")
 
     def run(self, service: Service) -> Mapping[str, Any]:
@@ -82,10 +84,12 @@ class Fetch(Verb):
 
     name = "fetch"
     changes = True
-    ark: Text = Field(description="The object.")
-    version: int | None = Field(default=None, ge=1, le=10**9, description="Which version; the newest unless given.")
+    ark: Text = Field(description="The object.", examples=["ark:/99999/fk4abc"])
+    version: int | None = Field(
+        default=None, ge=1, le=10**9, description="Which version; the newest unless given.", examples=[1]
+    )
     format: Format = Field(default=Format.ZIP, description="How it is to be packed.")
-    submitter: Text | None = Field(default=None, description="In whose name, if not in yours.")
+    submitter: Text | None = Field(default=None, description="In whose name, if not in yours.", examples=["ann"])
 
     def run(self, service: Service) -> Mapping[str, Any]:
         introduce(service.store)

@@ -52,10 +52,11 @@ class Batches(Verb):
     """List batches, the newest first."""
 
     name = "batches"
-    profile: Text | None = Field(default=None, description="Only of this profile.")
-    state: BatchState | None = Field(default=None, description="Only of this state.")
-    submitter: Text | None = Field(default=None, description="Only of this submitter.")
-    collection: Text | None = Field(default=None, description="Only of this collection.")
+    is_long = True
+    profile: Text | None = Field(default=None, description="Only of this profile.", examples=["maps"])
+    state: BatchState | None = Field(default=None, description="Only of this state.", examples=["failed"])
+    submitter: Text | None = Field(default=None, description="Only of this submitter.", examples=["ann"])
+    collection: Text | None = Field(default=None, description="Only of this collection.", examples=["maps"])
     after: int = AFTER
     limit: int = LIMIT
 
@@ -69,10 +70,13 @@ class Objects(Verb):
     """List the objects of a batch, in their order."""
 
     name = "objects"
+    is_long = True
     batch: Text = BATCH
     state: list[State] = Field(default=[], description="Only of these states; may be repeated.")
-    stage: Text | None = Field(default=None, description="Only at this stage.")
-    message: Text | None = Field(default=None, description="Only those whose message holds this.")
+    stage: Text | None = Field(default=None, description="Only at this stage.", examples=["downloading"])
+    message: Text | None = Field(
+        default=None, description="Only those whose message holds this.", examples=["answers 503"]
+    )
     whole: bool = Field(default=False, description="All that is kept of each.")
     after: int = AFTER
     limit: int = LIMIT
@@ -91,6 +95,7 @@ class Object(Verb):
     """Show all that is kept of an object."""
 
     name = "object"
+    is_long = True
     object: Text = Field(description="`jid-…`, or the number of its job.", examples=["4712"])
 
     def run(self, service: Service) -> Mapping[str, Any]:
@@ -101,8 +106,9 @@ class Report(Verb):
     """Make a report of a batch as it would be now, or tell where one is that was told: `path` in the files of `job`."""
 
     name = "report"
+    is_long = True
     batch: Text = BATCH
-    number: int | None = Field(default=None, ge=1, le=10**9, description="This one; else the last.")
+    number: int | None = Field(default=None, ge=1, le=10**9, description="This one; else the last.", examples=[1])
     now: bool = Field(default=False, description="As of now, whatever has been told; told to nobody.")
     form: Form = Field(default=Form.TEXT, description="`txt`, `html` or `json`.")
 

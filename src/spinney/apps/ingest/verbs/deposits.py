@@ -20,20 +20,27 @@ class Submit(BaseModel):
 
     name: Text = Field(description="Its file name.", examples=["map.tif"])
     profile: Text = Field(description="How it is to be treated.", examples=["maps"])
-    kind: PayloadKind | None = Field(default=None, description="What it is; a manifest says so itself.")
-    submitter: Text | None = Field(default=None, description="In whose name, if not in yours.")
+    kind: PayloadKind | None = Field(
+        default=None, description="What it is; a manifest says so itself.", examples=["file"]
+    )
+    submitter: Text | None = Field(default=None, description="In whose name, if not in yours.", examples=["ann"])
     update: bool = Field(
         default=False, description="Lay its files over those that the objects have; else they replace them."
     )
-    digest: Text | None = Field(default=None, description="`ALGORITHM:VALUE` of the payload; checked.")
-    primary_id: Text | None = Field(default=None, description="ARK of the object, if it has one.")
+    digest: Text | None = Field(
+        default=None, description="`ALGORITHM:VALUE` of the payload; checked.", examples=["sha256:9f86d081"]
+    )
+    primary_id: Text | None = Field(
+        default=None, description="ARK of the object, if it has one.", examples=["ark:/99999/fk4abc"]
+    )
     local_id: list[Text] = Field(default=[], description="Of the object; may be repeated.")
-    title: Text | None = Field(default=None, description="Of the object.")
-    creator: Text | None = Field(default=None, description="Of the object.")
-    date: Text | None = Field(default=None, description="Of the object.")
+    title: Text | None = Field(default=None, description="Of the object.", examples=["A map"])
+    creator: Text | None = Field(default=None, description="Of the object.", examples=["Ann"])
+    date: Text | None = Field(default=None, description="Of the object.", examples=["1912"])
     response: Text = Field(default="json", description="The form kept with each object.")
     fail_at: Text | None = Field(
-        default=None, description="A drill, in test mode: each object fails once at this stage."
+        default=None, description="A drill, in test mode: each object fails once at this stage.",
+        examples=["downloading"],
     )
 
     def deposit(self) -> Deposit:

@@ -15,7 +15,7 @@ from spinney.params.hints import did_you_mean, listed
 COLLECTION = Field(description="All of its batches and objects.")
 WHAT = Field(default="ingest", description="`ingest`, `access-small` or `access-large`.")
 REASON = Field(description="Why; shown with what is held.")
-WHY = Field(default=None, description="Why; kept in the audit.")
+WHY = Field(default=None, description="Why; kept in the audit.", examples=["counted"])
 DRY_RUN = Field(default=False, description="Only say what would be done.")
 
 
@@ -27,9 +27,12 @@ class Requeue(Verb):
     is_long = True
     names: list[Text] = Field(description="Batches and objects, or the numbers of their jobs.")
     stage: Text | None = Field(
-        default=None, description="From this stage on; else behind the last that was successful."
+        default=None, description="From this stage on; else behind the last that was successful.",
+        examples=["downloading"],
     )
-    message: Text | None = Field(default=None, description="Only those whose message holds this.")
+    message: Text | None = Field(
+        default=None, description="Only those whose message holds this.", examples=["answers 503"]
+    )
     dry_run: bool = DRY_RUN
 
     def run(self, service: Service) -> Mapping[str, Any]:
@@ -91,8 +94,8 @@ class Release(Verb):
     name = "release"
     changes = True
     is_long = True
-    collection: Text | None = Field(default=None, description="That is held.")
-    batch: Text | None = Field(default=None, description="One that is held as it came.")
+    collection: Text | None = Field(default=None, description="That is held.", examples=["maps"])
+    batch: Text | None = Field(default=None, description="One that is held as it came.", examples=["4711"])
     reason: Text | None = WHY
 
     def run(self, service: Service) -> Mapping[str, Any]:

@@ -1,0 +1,68 @@
+"""The addresses of the service against a server that listens: whatever is asked, nothing is answered but what is
+documented. Requests are made up by schemathesis."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import requests
+from fastapi import FastAPI
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis.errors import Unsatisfiable
+from schemathesis import Case, GenerationMode, openapi
+from schemathesis.checks import not_a_server_error
+from schemathesis.schemas import APIOperation
+from schemathesis.specs.openapi.checks import content_type_conformance, status_code_conformance
+
+from listening import Listening
+from longer import LONG
+from spinney.server import applications
+from spinney.server.api import PREFIX
+from spinney.server.api.openapi import document
+from spinney.server.settings import ServerSettings
+
+from .conftest import build
+
+CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance]
+ROLES = ("ann", "admin")
+PATIENCE_S = 30.0
+
+
+def operations() -> Iterator[APIOperation]:
+    app = FastAPI(title="Spinney", version="0")
+    applications.add_to(app)
+    for found in openapi.from_dict(document(app, PREFIX)).get_all_operations():
+        yield found.ok()
+
+
+OPERATIONS = list(operations())
+
+
+@pytest.fixture(scope="module")
+def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with pytest.MonkeyPatch.context() as patch:
+        _, app = build(tmp_path_factory.mktemp("documented"), patch)
+        listening = Listening(app, ServerSettings())
+        yield listening.url
+        listening.end()
+
+
+@pytest.mark.parametrize("mode", [GenerationMode.POSITIVE, GenerationMode.NEGATIVE], ids=["fits", "fits not"])
+@pytest.mark.parametrize("operation", OPERATIONS, ids=[o.label for o in OPERATIONS])
+def test_nothing_but_documented_answers(url: str, operation: APIOperation, mode: GenerationMode) -> None:
+    @settings(
+        max_examples=100 if LONG else 1, deadline=None, database=None, derandomize=not LONG, phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(case=operation.as_strategy(generation_mode=mode))
+    def ask(case: Case) -> None:
+        for role in ROLES:
+            sent: dict[str, Any] = case.as_transport_kwargs(base_url=url)
+            sent["headers"] = {**(sent.get("headers") or {}), "X-Asker": role}
+            answer = requests.request(**sent, timeout=PATIENCE_S, allow_redirects=False)
+            case.validate_response(answer, checks=CHECKS)
+
+    try:
+        ask()
+    except Unsatisfiable:
+        assert mode is GenerationMode.NEGATIVE, operation.label  # whatever is sent there fits
