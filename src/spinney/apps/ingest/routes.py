@@ -41,9 +41,8 @@ async def submit(hands: Asked, request: Request, asked: Annotated[Submit, Query(
     with await hands.run(lambda control: _refusing(lambda: expect(_service(control, root), given))) as arrival:
         async for piece in request.stream():
             await asyncio.to_thread(arrival.file.write, piece)
-        accepted = await hands.run(
-            lambda control: _refusing(lambda: accept(_service(control, root), arrival)), long=True
-        )
+        await asyncio.to_thread(arrival.file.finish)
+    accepted = await hands.run(lambda control: _refusing(lambda: accept(_service(control, root), arrival)), long=True)
     return _sent(written(told(accepted)), 201)
 
 

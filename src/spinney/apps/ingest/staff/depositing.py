@@ -23,7 +23,7 @@ from spinney.control.admitting import admitted
 from spinney.job.options import Options
 from spinney.model import names
 from spinney.model.access import Role
-from spinney.model.errors import FateUnknown, UsageError
+from spinney.model.errors import FateUnknown, SpinneyError, UsageError
 from spinney.params.hints import did_you_mean, listed
 
 _NOTHING = Description()
@@ -63,10 +63,10 @@ class Accepted:
 
 
 class Arrival:
-    """A payload that may come in: ``with`` makes its place below ``incoming`` and opens its file.
+    """A payload that may come in: ``with`` makes its place below ``incoming`` and keeps its file open.
 
-    Where an error leaves the block, the place is removed again, unless the batch may be there (FateUnknown). It knows
-    no store, so that a payload may take hours to come.
+    Where an error leaves the block, the place is removed again. It knows no store, so that a payload may take hours to
+    come. What has come whole, and is finished, is handed over with ``accept``.
     """
 
     def __init__(self, settings: Settings, profile: Profile, given: Deposit) -> None:
@@ -78,16 +78,17 @@ class Arrival:
             self.file.path.parent.mkdir()
             self.file.__enter__()
         except BaseException:
-            self._forget()
+            self.forget()
             raise
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         self.file.__exit__()
-        if kind is not None and not issubclass(kind, FateUnknown):
-            self._forget()
+        if kind is not None:
+            self.forget()
 
-    def _forget(self) -> None:
+    def forget(self) -> None:
+        """Remove it with all that was written for it."""
         parking.let_go(self.settings, self.bid)
         shutil.rmtree(self.settings.incoming / self.bid, ignore_errors=True)
 
@@ -107,34 +108,53 @@ def expect(service: Service, given: Deposit) -> Arrival:
 
 
 def accept(service: Service, arrival: Arrival) -> Accepted:
-    """Make the payload that has come in durable, and submit its batch.
+    """Submit the batch of a payload that has come in.
 
-    Raises NotAdmitted for a manifest or name that is not admitted, Refused for a payload that is not as was said,
-    Forbidden, and FateUnknown, with the batch, when the store did not answer.
+    Its place is removed here where it is refused, and by nobody else: whoever waits for this may have gone meanwhile,
+    and the batch is there nevertheless.
+
+    Raises NotAdmitted for a manifest or name that is not admitted, Refused, Forbidden, and FateUnknown, with the batch,
+    when the store did not answer; then the payload stays.
     """
-    given, bid, target = arrival.given, arrival.bid, arrival.file.path
-    size = arrival.file.finish()
-    for made in (target.parent, target.parent.parent):
-        copying.sync_folder(made)
-    kind = _kind(target, given)
-    if arrival.profile.hold is not None:
-        parking.hold(service.settings, bid, arrival.profile.hold)
-    accepted = datetime.fromtimestamp(service.control.clock() // 1_000_000, UTC)
+    bid = arrival.bid
     try:
-        job = _submitted(service, arrival.profile, _order(bid, kind, given, accepted))
+        order = _prepared(service, arrival)
+    except BaseException:
+        arrival.forget()
+        raise
+    try:
+        job = _submitted(service, arrival.profile, order)
     except FateUnknown as error:
         raise FateUnknown(f"{error} 'spinney ingest status {bid}' tells whether the batch is there") from error
-    return Accepted(bid=bid, job=job, kind=kind, size_bytes=size, held=arrival.profile.hold)
+    except SpinneyError:
+        arrival.forget()
+        raise
+    size, held = arrival.file.size_bytes, arrival.profile.hold
+    return Accepted(bid=bid, job=job, kind=order.kind, size_bytes=size, held=held)
 
 
 def submit(service: Service, payload: BinaryIO, given: Deposit) -> Accepted:
     """Copy the payload to where batches come in, and submit the batch.
 
-    Raises what ``expect`` and ``accept`` raise. Nothing is left behind then, unless it is FateUnknown.
+    Raises what ``expect`` and ``accept`` raise, and Refused for a payload that is not as was said. Nothing is left
+    behind then, unless it is FateUnknown.
     """
     with expect(service, given) as arrival:
         arrival.file.copy(payload)
-        return accept(service, arrival)
+        arrival.file.finish()
+    return accept(service, arrival)
+
+
+def _prepared(service: Service, arrival: Arrival) -> BatchOrder:
+    """What the batch is submitted with, once all that it needs is durable."""
+    given, target = arrival.given, arrival.file.path
+    for made in (target.parent, target.parent.parent):
+        copying.sync_folder(made)
+    kind = _kind(target, given)
+    if arrival.profile.hold is not None:
+        parking.hold(service.settings, arrival.bid, arrival.profile.hold)
+    accepted = datetime.fromtimestamp(service.control.clock() // 1_000_000, UTC)
+    return _order(arrival.bid, kind, given, accepted)
 
 
 def _require_meant(service: Service, given: Deposit) -> None:

@@ -64,8 +64,8 @@ class Incoming:
                 f"hand it in when it is whole"
             )
 
-    def finish(self) -> int:
-        """Make it durable, and return its size in bytes. Raises Refused when it has not the digest that was given."""
+    def finish(self) -> None:
+        """Make it durable. Raises Refused when it has not the digest that was given."""
         assert self._file is not None, "it is finished within its 'with'"
         os.fsync(self._file.fileno())
         given, values = self._given, self._sums.values()
@@ -74,4 +74,3 @@ class Incoming:
                 f"'{shown(self.path.name)}' has the {given.algorithm} {values[given.algorithm]}, not {given.value} as "
                 f"was given; hand in the file that is meant"
             )
-        return self.size_bytes
