@@ -223,6 +223,8 @@ def test_a_package_is_asked_for_within_the_collection(house: House) -> None:
     assert "is not in the inventory" in house.ask("eve", "fetch", ark=ARK).json()["detail"]
     assert house.ask("ann", "fetch", ark=ARK, format="tar", submitter="librarian").status_code == 403
     assert house.allowed("token", token=ticket["token"]) == set(SEEING)
+    secret = ticket["token"].partition("-")[2]
+    assert secret not in house.served["vic"].get(f"/api/v1/jobs/{ticket['job']}").text
     hidden = house.ask("eve", "token", token=ticket["token"]).json()["detail"]
     assert hidden == house.ask("eve", "token", token="1-" + "0" * 32).json()["detail"]
     with house.served.service.store() as store:
