@@ -4,6 +4,7 @@ import json
 import threading
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -20,7 +21,7 @@ from spinney.model.states import State
 from spinney.scheduling import cron
 from spinney.stores.contract import Store
 
-from .words import SECOND_US, Site
+from .words import SECOND_US, Site, kind
 
 ANN = Author(by="ann", call="c1")
 CODE = Author(by="code", call="c2")
@@ -423,6 +424,28 @@ def test_whose_maker_may_not_submit_any_more_makes_no_jobs_until_somebody_answer
     later(site, HOUR)
     assert outcomes(site) == ["submitted", "refused", "submitted"]
     assert site.store.schedules.all()[0].by == "root"
+
+
+@pytest.mark.parametrize(
+    ("submit", "submit_limits", "why"),
+    [("internal", {}, "may not submit 'one' jobs"), ("admin", {}, "may not submit 'one' jobs"),
+     ("submitter", {"collection": "dataset"}, "the collection that parameter 'dataset' names")],
+)  # fmt: skip
+def test_a_schedule_makes_no_jobs_of_a_type_that_its_maker_may_not_submit(
+    site: Site, submit: str, submit_limits: dict[str, str], why: str
+) -> None:
+    ben, within = Author(by="ben", call="c", account="ben"), Within(collections=("birds",))
+    site.store.accounts.add("root", ALL_RIGHTS, None, ANN, now_us=site.now)
+    site.store.accounts.add("ben", Rights(role=Role.OPERATOR, within=within), None, ANN, now_us=site.now)
+    site.store.schedules.put(hourly(params={"dataset": "bats"}, options={"collection": "birds"}), ben, now_us=site.now)
+    later(site, HOUR)
+    site.drain()
+
+    site.knows(replace(kind("one", "one"), submit=submit, submit_limits=submit_limits))
+    later(site, HOUR)
+
+    assert outcomes(site) == ["submitted", "refused"]
+    assert why in str(runs(site)[-1].message)
 
 
 def test_a_schedule_that_was_made_where_the_store_is_at_hand_goes_by_no_user(site: Site) -> None:

@@ -6,7 +6,6 @@ where only one thing can be meant: the one collection that he is limited to, and
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 import orjson
 
@@ -15,6 +14,7 @@ from spinney.control.reaching import require_priority, require_queue_within
 from spinney.model.access import Role
 from spinney.model.errors import Forbidden, NoSuchJob, Refused
 from spinney.model.jobs import Filter, Submission
+from spinney.model.submit_rights import BeyondLimit, beyond_limit
 from spinney.model.types import INTERNAL, TypeSpec, passed_queues
 
 _PAGE = 1_000
@@ -50,14 +50,9 @@ def require_type(hand: Hand, spec: TypeSpec, params: Sequence[str], *, internal:
     if not spec.submit_limits or hand.at_hand:
         return
     for text in params:
-        values = orjson.loads(text)
-        for limit, path in spec.submit_limits.items():
-            _require_limit(hand, spec, limit, path, _value_at(values, path))
-
-
-def may_submit(hand: Hand, spec: TypeSpec) -> bool:
-    """Whether the person may submit some job of this type, as far as the type says: for forms and lists."""
-    return spec.submit != INTERNAL and hand.rights.permits(Role(spec.submit))
+        beyond = beyond_limit(spec, orjson.loads(text), hand.rights, hand.by)
+        if beyond is not None:
+            raise Forbidden(_words(hand, spec, beyond))
 
 
 def _require_internal(hand: Hand, spec: TypeSpec, *, internal: bool) -> None:
@@ -69,40 +64,15 @@ def _require_internal(hand: Hand, spec: TypeSpec, *, internal: bool) -> None:
     raise Forbidden(f"{hand.by} may not submit it: {why}; use the commands of the application")
 
 
-def _require_limit(hand: Hand, spec: TypeSpec, limit: str, path: str, value: Any) -> None:
-    rights = hand.rights
-    if limit == "submitter":
-        if rights.permits(Role.OPERATOR) or value == hand.by:
-            return
-        raise Forbidden(
-            f"job type {spec.name!r}: parameter {path!r} says in whose name the job is, and {hand.by} is a submitter: "
-            f"give {hand.by!r}, or {ASK}"
-        )
-    allowed, what = {
-        "collection": (rights.within.collections, limits(rights)),
-        "queue": (rights.within.queues, limits(rights)),
-        "share": (rights.shares, f"shares {_listed(rights.shares)}"),
-    }[limit]
-    if allowed is None:
-        return
-    # A list has to lie within as a whole. What is left out does not: the code might take anything for it.
-    named = value if isinstance(value, list) and value else [value]
-    if not all(isinstance(name, str) and _is_among(hand, limit, allowed, name) for name in named):
-        raise Forbidden(
-            f"job type {spec.name!r}: parameter {path!r} names the {limit}, and {hand.by} is limited to {what}; give "
-            f"{_listed(allowed)}, or {ASK}"
-        )
-
-
-def _is_among(hand: Hand, limit: str, allowed: Sequence[str], name: str) -> bool:
-    return hand.rights.names_share(name) if limit == "share" else name in allowed
-
-
-def _value_at(params: Any, path: str) -> Any:
-    """The value of a parameter, or of one within it (``order.profile``); None when there is none."""
-    for step in path.split("."):
-        params = params.get(step) if isinstance(params, Mapping) else None
-    return params
+def _words(hand: Hand, spec: TypeSpec, beyond: BeyondLimit) -> str:
+    what = f"job type {spec.name!r}: parameter {beyond.parameter!r}"
+    if beyond.limit == "submitter":
+        return f"{what} says in whose name the job is, and {hand.by} is a submitter: give {hand.by!r}, or {ASK}"
+    limited = f"shares {_listed(beyond.allowed)}" if beyond.limit == "share" else limits(hand.rights)
+    return (
+        f"{what} names the {beyond.limit}, and {hand.by} is limited to {limited}; give {_listed(beyond.allowed)}, or "
+        f"{ASK}"
+    )
 
 
 def _admitted(hand: Hand, submission: Submission, types: Mapping[str, TypeSpec]) -> Submission:

@@ -8,12 +8,12 @@ from fastapi import APIRouter, Path, Query, Request
 from starlette.responses import Response
 
 from spinney.control import Control
-from spinney.control.admitting import may_submit
 from spinney.model import durations
 from spinney.model.access import Role
 from spinney.model.errors import BadParameters, Refused, SpinneyError, UsageError
 from spinney.model.jobs import Filter, Job
 from spinney.model.schedules import OPTIONS, CatchUp, Overlap, Schedule, ScheduleRun
+from spinney.model.submit_rights import may_submit
 from spinney.model.types import TypeSpec
 from spinney.server.asking import Asked, Hands, now_us
 from spinney.server.problems import kind
@@ -208,7 +208,7 @@ async def _form(
 ) -> Response:  # fmt: skip
     def call(control: Control) -> tuple[TypeSpec | None, Sequence[str], Sequence[str]]:
         spec = control.look.type(type_) if type_ else None
-        types = [name for name, known in sorted(control.look.types().items()) if may_submit(control, known)]
+        types = [name for name, known in sorted(control.look.types().items()) if may_submit(known, control.rights)]
         return spec, types, [queue.queue for queue in control.look.queues()]
 
     spec, types, queues = await hands.run(call)

@@ -19,10 +19,11 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from spinney.control import Control
-from spinney.control.admitting import may_submit, require_type
+from spinney.control.admitting import require_type
 from spinney.job.options import Options
 from spinney.model.access import Role
 from spinney.model.errors import Refused, SpinneyError, UnknownType
+from spinney.model.submit_rights import may_submit
 from spinney.model.types import TypeSpec
 from spinney.server.asking import Asked, Hands, now_us
 from spinney.server.bodies import raise_bound
@@ -210,7 +211,7 @@ def _known(control: Control, type_: str) -> Known:
 
 def _submittable(control: Control) -> Sequence[TypeSpec]:
     """The types of which the asker may submit jobs, by name."""
-    return [spec for _, spec in sorted(control.look.types().items()) if may_submit(control, spec)]
+    return [spec for _, spec in sorted(control.look.types().items()) if may_submit(spec, control.rights)]
 
 
 def _fits(spec: TypeSpec, wanted: str) -> bool:

@@ -231,15 +231,16 @@ def _listed(ids: Iterable[int]) -> str:
     return orjson.dumps(list(ids)).decode()
 
 
-_WAITS = "join parked p on p.job_id = {} and p.state = 'waiting'"
+# The list leads: SQLite joins a "cross join" in the order in which it is written.
+_WAITS = "p.job_id = {} and p.state = 'waiting'"
 _WAITERS = (
     "select p.job_id, p.waits_for, coalesce(p.wants_amount, 1), p.wants_capacity, p.priority, jobs.lineage "
-    "from json_each(?) j join parked p on p.job_id = j.value join jobs on jobs.id = p.job_id "
-    "where p.state = 'waiting' and p.waits_for is not null"
+    "from json_each(?) j cross join parked p cross join jobs "
+    f"where {_WAITS.format('j.value')} and p.waits_for is not null and jobs.id = p.job_id"
 )
 _KEEPERS = (
-    "select l.name, l.job_id, l.amount from json_each(?) /* text */ j join locks l on l.name = j.value "
-    f"{_WAITS.format('l.job_id')} where l.fence is null limit ?"
+    "select l.name, l.job_id, l.amount from json_each(?) /* text */ j cross join locks l cross join parked p "
+    f"where l.name = j.value and l.fence is null and {_WAITS.format('l.job_id')} limit ?"
 )
 _SHARED = (
     "select 1 from locks where name = ? and job_id in (select j.value from json_each(?) j) "
@@ -250,17 +251,17 @@ _BEFORE = (
     "and (p.priority, p.job_id) < (?, ?) order by p.priority, p.job_id limit ?"
 )
 _CHILDREN = (
-    "select c.parent_id, c.child_id from json_each(?) j join children_left c on c.parent_id = j.value and c.bad = 0 "
-    f"{_WAITS.format('c.child_id')} limit ?"
+    "select c.parent_id, c.child_id from json_each(?) j cross join children_left c cross join parked p "
+    f"where c.parent_id = j.value and c.bad = 0 and {_WAITS.format('c.child_id')} limit ?"
 )
 _NEEDS = (
-    "select n.job_id, n.need_id from json_each(?) j join needs n on n.job_id = j.value "
-    f"{_WAITS.format('n.need_id')} limit ?"
+    "select n.job_id, n.need_id from json_each(?) j cross join needs n cross join parked p "
+    f"where n.job_id = j.value and {_WAITS.format('n.need_id')} limit ?"
 )
 _FIRST_IN_LINE = (
-    "select jobs.id, s.job_id from json_each(?) j join jobs on jobs.id = j.value "
-    "join serial_line s on s.root_id = jobs.root_id and s.lineage < jobs.lineage "
-    f"{_WAITS.format('s.job_id')} where not exists (select 1 from serial_line e where e.root_id = s.root_id "
+    "select jobs.id, s.job_id from json_each(?) j cross join jobs cross join serial_line s cross join parked p "
+    "where jobs.id = j.value and s.root_id = jobs.root_id and s.lineage < jobs.lineage "
+    f"and {_WAITS.format('s.job_id')} and not exists (select 1 from serial_line e where e.root_id = s.root_id "
     "and e.lineage < s.lineage) limit ?"
 )
 

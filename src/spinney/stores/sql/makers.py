@@ -16,6 +16,7 @@ from spinney.model.accounts import TOKEN_NAME, rights_in
 from spinney.model.errors import Forbidden
 from spinney.model.operators import Author
 from spinney.model.schedules import Schedule
+from spinney.model.submit_rights import beyond_limit, may_submit
 from spinney.model.types import TypeSpec, passed_queues
 from spinney.model.unreadable import json_value
 from spinney.stores.sql.database import Tx
@@ -59,13 +60,18 @@ def require(tx: Tx, spec: str, by: str, what: str, now_us: int) -> Rights:
 
 def require_schedule(tx: Tx, schedule: Schedule, spec: str, types: Mapping[str, TypeSpec], now_us: int) -> None:
     """Raise Forbidden unless the maker of a schedule may submit its jobs now."""
-    rights = ALL_RIGHTS if schedule.declared else require(tx, spec, schedule.by, "make schedules", now_us)
+    if schedule.declared:
+        return
+    rights = require(tx, spec, schedule.by, "make schedules", now_us)
+    type_ = types.get(schedule.type)
+    if type_ is not None and rights is not ALL_RIGHTS:  # of an account
+        _require_type(type_, schedule, rights)
     within, options = rights.within, schedule.options
     out_of_reach = []
     if within.collections is not None and options.get("collection") not in within.collections:
         out_of_reach.append(f"collection {options['collection']!r}" if options.get("collection") else "no collection")
-    if within.queues is not None and schedule.type in types:
-        queues = passed_queues(types[schedule.type], options.get("queue")) - set(within.queues)
+    if within.queues is not None and type_ is not None:
+        queues = passed_queues(type_, options.get("queue")) - set(within.queues)
         out_of_reach += [f"queue {queue!r}" for queue in sorted(queues)]
     if options.get("priority") is not None and not rights.gives_priority(options["priority"]):
         out_of_reach.append(f"priority {options['priority']}")
@@ -74,6 +80,19 @@ def require_schedule(tx: Tx, schedule: Schedule, spec: str, types: Mapping[str, 
     if out_of_reach:
         raise Forbidden(
             f"its maker {schedule.by} may no longer submit to {', '.join(out_of_reach)}; {_WAY_OUT}"
+        )
+
+
+def _require_type(type_: TypeSpec, schedule: Schedule, rights: Rights) -> None:
+    """Raise Forbidden unless a schedule of an account may make jobs of this type with its parameters. (One that was
+    made where the store is at hand may; so may what an application declares.)"""
+    if not may_submit(type_, rights):
+        raise Forbidden(f"its maker {schedule.by} may not submit {type_.name!r} jobs; {_WAY_OUT}")
+    beyond = beyond_limit(type_, schedule.params, rights, schedule.by)
+    if beyond is not None:
+        raise Forbidden(
+            f"its maker {schedule.by} may no longer name the {beyond.limit} that parameter {beyond.parameter!r} names; "
+            f"{_WAY_OUT}"
         )
 
 
