@@ -28,10 +28,10 @@ demo: $(VENV)/.runtime
 	@$(BIN)/python -m spinney.apps.ingest.demo
 
 test: lint types $(VENV)/.servers
-	@$(BIN)/python -m pytest -n 3 --dist loadgroup
+	@$(BIN)/python -m pytest -n 4 --dist loadgroup
 
 long: $(VENV)/.tools $(VENV)/.servers
-	@SPINNEY_LONG=1 $(BIN)/python -m pytest -n 3 --dist loadgroup --timeout 3600
+	@SPINNEY_LONG=1 $(BIN)/python -m pytest -n 4 --dist loadgroup --timeout 3600
 
 lint: $(VENV)/.tools
 	@$(BIN)/ruff check .
