@@ -97,10 +97,11 @@ def _empty(url: str) -> None:
 
 
 WITHOUT_BEING_ASKED = {
-    "test_accounts", "test_cancelling", "test_children", "test_claiming", "test_data", "test_deadlocks", "test_hand_over",
-    "test_jobs_from_stages", "test_keys", "test_late_records", "test_left_for_others", "test_lock_amounts", "test_locks",
-    "test_look_ahead", "test_machine", "test_needs", "test_nodes", "test_outcomes", "test_recovering", "test_regrowing",
-    "test_serial", "test_sharing", "test_submitting", "test_sweeping",
+    "test_accounts", "test_cancelling", "test_children", "test_claiming", "test_data", "test_deadlocks",
+    "test_hand_over", "test_jobs_from_stages", "test_keys", "test_late_records", "test_left_for_others",
+    "test_lock_amounts", "test_locks", "test_look_ahead", "test_machine", "test_needs", "test_nodes",
+    "test_outcomes", "test_recovering", "test_regrowing", "test_serial", "test_sharing", "test_submitting",
+    "test_sweeping",
 }  # fmt: skip
 """The kernel: what nodes ask of a store. ``make test`` runs it on PostgreSQL, too; ``make postgres`` runs all there."""
 WITHOUT_BEING_ASKED_POOLED = {"test_submitting"}
