@@ -8,6 +8,8 @@ then its local ids by name), and so nothing can deadlock.
 SQLite keeps a write-ahead log and syncs it at every commit (synchronous = FULL).
 """
 
+import fcntl
+import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -151,7 +153,8 @@ def _connected(path: Path) -> sqlite3.Connection:
         f"{path.absolute().as_uri()}?mode=rw", uri=True, timeout=_BUSY_S, isolation_level=None, check_same_thread=False
     )
     try:
-        connection.execute("pragma journal_mode = wal")
+        with _alone_in(path.parent):
+            connection.execute("pragma journal_mode = wal")
         connection.execute("pragma synchronous = full")
         connection.execute("pragma foreign_keys = on")
         connection.execute(f"pragma cache_size = -{_CACHE_KIB}")
@@ -159,3 +162,18 @@ def _connected(path: Path) -> sqlite3.Connection:
         connection.close()
         raise
     return connection
+
+
+@contextmanager
+def _alone_in(folder: Path) -> Iterator[None]:
+    """Keep other new connections waiting. SQLite does not wait for a database that several switch to WAL at once, or
+    that one switches while another looks at its mode: each but one is told that it is locked, whatever the timeout.
+
+    The folder is locked and not the file, because a process that closes a descriptor of its own of a SQLite file gives
+    up all locks that SQLite has on it in that process."""
+    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(fd)
