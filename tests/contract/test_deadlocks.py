@@ -2,6 +2,7 @@
 
 import json
 import random
+import time
 
 import pytest
 
@@ -243,6 +244,28 @@ def test_explain_names_a_ring_that_stands(site: Site) -> None:
     assert found.cause == "deadlock"
     assert f"job {younger.job_id} waits for the lock 'disk'" in found.sentence
     assert found.facts["ring"] == sorted(found.facts["ring"])
+
+
+@pytest.mark.parametrize("kept", [False, True])
+def test_that_many_wait_for_a_lock_of_several_costs_no_time(site: Site, kept: bool) -> None:
+    """Each of them waits behind all that came before it."""
+    site.store.locks.set_capacity("api", 2, ANN, now_us=site.now)
+    site.knows(kind("caller", stage("call", locks=locked("api"))))
+    owners = running(site, "parent", 2)
+    assert all(asks(site, owner, "api") for owner in owners)
+    if kept:  # by one that waits itself
+        site.spawn(owners[0])
+        site.pass_(owners[0])
+    ids = site.submit("caller", n=300)
+    began_s = time.process_time()
+
+    while site.state(ids[-1]) is State.PENDING:
+        site.claim(slots=8)
+
+    assert time.process_time() - began_s < 5.0  # followed link by link, they took a minute
+    site.pass_(owners[1])
+    site.drain()
+    assert set(site.states(ids)) == {State.COMPLETED}
 
 
 @pytest.mark.parametrize("policy", ["fail", "restart"])

@@ -2,8 +2,9 @@
 
 A job closes a ring when it begins to wait. So whoever parks a job that waits for a lock (a claim, the record of an
 attempt), or a job that begins to wait for its subjobs, says so to ``Consequences.began_to_wait``, and the same
-transaction looks for a ring and breaks it. One statement tells the usual case apart: nobody who keeps the lock waits
-itself. Only beyond that the waits are followed, a statement a kind of wait for all jobs that are equally far away.
+transaction looks for a ring and breaks it, once for all that began to wait in it. One statement tells the usual case
+apart: nobody who keeps the lock waits itself. Only beyond that the waits are followed, a statement a kind of wait for
+all jobs that are equally far away.
 
 **Who is told.** The youngest (highest number) of those whose locks the others want, or where that one waits for
 subjobs, for jobs that it needs or for its turn in a serial tree: the job at which this path meets a lock. The older
@@ -20,8 +21,9 @@ somebody acts; ``explain`` names it.
 import logging
 import uuid
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from enum import StrEnum
+from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 import orjson
@@ -51,8 +53,8 @@ VERB = "deadlock"
 """Of the audit's entry."""
 FOLLOWED = 1_000
 """So many waiting jobs are followed; in a thicket beyond that no ring is looked for."""
-BROKEN_AT_ONCE = 20
-"""So many rings that one job has closed are broken in its transaction."""
+BROKEN_AT_ONCE = 200
+"""So many rings are broken in one transaction."""
 NAMED = 20
 """So many jobs of a ring are named in a sentence."""
 
@@ -104,7 +106,7 @@ def sentence(ring: Ring) -> str:
 
 def find(tx: Tx, registry: Registry, job_id: int) -> Ring | None:
     """A ring that keeps this job from ever going on; None: it is in none, and behind none."""
-    return _Search(tx, registry).ring(job_id)
+    return next(_Search(tx, registry).rings([job_id]), None)
 
 
 class _Wait(NamedTuple):
@@ -116,6 +118,9 @@ class _Wait(NamedTuple):
     """By keeper, how much of the lock it keeps."""
     room: int
     """How much of the lock may be kept by others for this job to get what it wants."""
+    lock: str = ""
+    behind: int = 0
+    """So many of the line for the lock come before it."""
 
 
 class _Search:
@@ -124,36 +129,66 @@ class _Search:
     def __init__(self, tx: Tx, registry: Registry) -> None:
         self.tx, self.registry = tx, registry
         self.waits: dict[int, _Wait] = {}
+        self.lines: dict[str, list[int]] = {}
+        """Of wide locks: who waits, the first first."""
+        self._places: dict[int, int] = {}
+        """In its line, of each job that waits for a wide lock: a job waits for one."""
+        self._gone: dict[str, int] = {}
+        """So many at the beginning of each line can go on."""
 
-    def ring(self, job_id: int) -> Ring | None:
-        todo, met = {job_id}, {job_id}
+    def rings(self, job_ids: Sequence[int]) -> Iterator[Ring]:
+        """For each of these jobs that can never go on: the ring which keeps it."""
+        todo, met = set(job_ids), set(job_ids)
         while todo:
             self._follow(todo)
-            new = {link.other_id for waiter in todo & self.waits.keys() for link in self.waits[waiter].links}
+            new = {other_id for job_id in todo & self.waits.keys() for other_id in self._others(self.waits[job_id])}
             todo = new - met
             met |= new
-            if len(met) > FOLLOWED:
-                log.warning("job %d waits for more than %d jobs that wait; no ring was looked for", job_id, FOLLOWED)
-                return None
+            if len(met) > FOLLOWED + len(job_ids):
+                log.warning(
+                    "job %d waits for more than %d jobs that wait; no ring was looked for", job_ids[0], FOLLOWED
+                )
+                return
         stuck = self._stuck()
-        return self._walk(job_id, stuck) if job_id in stuck else None
+        for job_id in job_ids:
+            if job_id in stuck:
+                yield self._walk(job_id, stuck)
+
+    def _others(self, wait: _Wait) -> Iterator[int]:
+        yield from (link.other_id for link in wait.links)
+        if wait.behind:
+            yield from self.lines[wait.lock][: wait.behind]
 
     def _stuck(self) -> set[int]:
         """Those that cannot go on whatever the others do: what is left when all are gone that can, one by one."""
         stuck = set(self.waits)
+        in_order = sorted(self.waits.values(), key=attrgetter("behind"))  # so that a line takes one round
         moved = True
         while moved:
-            able = {job_id for job_id in stuck if not self._kept_from(self.waits[job_id], stuck)}
-            stuck -= able
-            moved = bool(able)
+            before = len(stuck)
+            for wait in in_order:
+                if wait.job_id in stuck and not self._kept_from(wait, stuck):
+                    stuck.discard(wait.job_id)
+            moved = len(stuck) < before
+            in_order = [wait for wait in in_order if wait.job_id in stuck]
         return stuck
 
-    @staticmethod
-    def _kept_from(wait: _Wait, stuck: set[int]) -> list[Link]:
+    def _kept_from(self, wait: _Wait, stuck: set[int]) -> list[Link]:
         """The links by which those keep it waiting."""
         links = [link for link in wait.links if link.other_id in stuck]
-        kept = sum(wait.amounts[link.other_id] for link in links if link.edge is Edge.KEEPER)
-        return [link for link in links if link.edge is not Edge.KEEPER or kept > wait.room]
+        if wait.amounts and sum(wait.amounts[link.other_id] for link in links) <= wait.room:
+            links = []
+        if wait.behind and (first := self._first(wait.lock, stuck)) < wait.behind:
+            links.append(Link(wait.job_id, Edge.LINE, self.lines[wait.lock][first], wait.lock))
+        return links
+
+    def _first(self, lock: str, stuck: set[int]) -> int:
+        """The place in the line of the first that is stuck; they only become fewer."""
+        line, at = self.lines[lock], self._gone.get(lock, 0)
+        while at < len(line) and line[at] not in stuck:
+            at += 1
+        self._gone[lock] = at
+        return at
 
     def _walk(self, job_id: int, stuck: set[int]) -> Ring:
         """From stuck job to stuck job, until one comes again."""
@@ -193,23 +228,28 @@ class _Search:
         for name, job_id, amount in self.tx.all(_KEEPERS, (names, FOLLOWED + 1)):
             keepers[name][job_id] = amount
         for waiter in waiters:
+            if not keepers[waiter.lock]:
+                continue  # those that have it give it back, and the line moves on
             # What the job has itself, and what an ancestor keeps for it, is no obstacle (``locks.look``).
             own = {waiter.job_id, *ancestors(waiter.lineage)}
             amounts = {job_id: n for job_id, n in keepers[waiter.lock].items() if job_id not in own}
             capacity = self.registry.capacities.in_force(waiter.lock, waiter.capacity)
             links = [Link(waiter.job_id, Edge.KEEPER, job_id, waiter.lock) for job_id in amounts]
-            if (waiter.amount, capacity) != (1, 1):
-                links += self._before(waiter, own)
-            if links:
-                self.waits[waiter.job_id] = _Wait(waiter.job_id, links, amounts, max(0, capacity - waiter.amount))
+            behind = 0 if (waiter.amount, capacity) == (1, 1) else self._behind(waiter, own)
+            if links or behind:
+                room = max(0, capacity - waiter.amount)
+                self.waits[waiter.job_id] = _Wait(waiter.job_id, links, amounts, room, waiter.lock, behind)
 
-    def _before(self, waiter: "_Waiter", own: set[int]) -> list[Link]:
-        """Those that get a wide lock before it. A lock of 1 needs no such look: whoever is before it in the line waits
+    def _behind(self, waiter: "_Waiter", own: set[int]) -> int:
+        """How many get a wide lock before it. A lock of 1 needs no such look: whoever is before it in the line waits
         for the same job that it waits for."""
         if self.tx.value(_SHARED, (waiter.lock, _listed(own), waiter.job_id)) is not None:
-            return []
-        before = self.tx.all(_BEFORE, (waiter.waits_for, waiter.priority, waiter.job_id, FOLLOWED + 1))
-        return [Link(waiter.job_id, Edge.LINE, job_id, waiter.lock) for (job_id,) in before]
+            return 0
+        if waiter.lock not in self.lines:
+            line = self.tx.all(_LINE, (waiter.waits_for, FOLLOWED + 1))
+            self.lines[waiter.lock] = [job_id for (job_id,) in line]
+            self._places.update((job_id, place) for place, (job_id,) in enumerate(line))
+        return self._places.get(waiter.job_id, FOLLOWED + 1)
 
 
 class _Waiter(NamedTuple):
@@ -246,9 +286,9 @@ _SHARED = (
     "select 1 from locks where name = ? and job_id in (select j.value from json_each(?) j) "
     "and (job_id = ? or fence is null) limit 1"
 )
-_BEFORE = (
+_LINE = (
     "select p.job_id from parked p where p.waits_for = ? and p.waits_for like 'lock:%' "
-    "and (p.priority, p.job_id) < (?, ?) order by p.priority, p.job_id limit ?"
+    "order by p.priority, p.job_id limit ?"
 )
 _CHILDREN = (
     "select c.parent_id, c.child_id from json_each(?) j cross join children_left c cross join parked p "
@@ -269,12 +309,10 @@ _FIRST_IN_LINE = (
 # --- breaking ---------------------------------------------------------------------------------
 
 
-def break_rings(consequences: "Consequences", job_id: int) -> None:
-    """Break the rings that this job has closed by beginning to wait. The caller drains."""
-    for _ in range(BROKEN_AT_ONCE):
-        ring = find(consequences.tx, consequences.registry, job_id)
-        if ring is None or not _break(consequences, ring):
-            return
+def break_ring(consequences: "Consequences", job_ids: Sequence[int]) -> bool:
+    """Break a ring that these jobs have closed by beginning to wait; whether there was one, so that there may be more.
+    The caller drains."""
+    return any(_break(consequences, ring) for ring in _Search(consequences.tx, consequences.registry).rings(job_ids))
 
 
 def _break(consequences: "Consequences", ring: Ring) -> bool:

@@ -35,6 +35,8 @@ class Consequences:
         self._locks: dict[str, None] = {}
         self._lines: dict[int, None] = {}
         self._waiters: dict[int, None] = {}
+        self._broken = 0
+        """Rings."""
         self.left_locks = False
         """A lock has room, and somebody who waits for it has not been looked at yet."""
 
@@ -206,7 +208,13 @@ class Consequences:
             while self._lines:
                 self._advance(self._lines.popitem()[0])
             if self._waiters:  # when all others stand where they belong
-                deadlocks.break_rings(self, self._waiters.popitem()[0])
+                self._look_for_rings()
+
+    def _look_for_rings(self) -> None:
+        waiters, self._waiters = self._waiters, {}
+        if self._broken < deadlocks.BROKEN_AT_ONCE and deadlocks.break_ring(self, list(waiters)[::-1]):
+            self._broken += 1
+            self._waiters = waiters | self._waiters
 
     # --- parents --------------------------------------------------------------------------
 
