@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -18,7 +19,8 @@ from spinney.model.states import State
 from spinney.node import instance as instances
 from spinney.node.instance import MARK, Instance
 from spinney.node.recovery import Here, instance_of
-from spinney.node.takeover import enter
+from spinney.node.store_thread import StoreThread
+from spinney.node.takeover import clear_the_way, enter
 from spinney.stores.sql import open_store
 
 __all__ = ["house"]
@@ -57,6 +59,30 @@ def test_a_node_that_is_declared_dead_while_it_starts_says_so(
     # When it goes on
     with pytest.raises(NodeRefused, match="start it again"):
         enter(store, NODE, now_us())
+    store.close()
+
+
+async def test_a_node_that_beats_just_when_its_lease_has_been_waited_out_is_alive(tmp_path: Path) -> None:
+    # Given a node that is silent for its lease, as one is while another program has the file locked
+    url = new_store(tmp_path / "spinney.db")
+    store = open_store(url)
+    node_id = store.join(NODE, now_us=now_us())
+    clock = count(step=10.0)
+
+    def beats_first() -> int:
+        store.beat(node_id, now_us=now_us())
+        return now_us()
+
+    # When it beats before a starting one of its name has declared it dead
+    here = Here(host="elsewhere", boot_id="b", run_dir=tmp_path)
+    async with StoreThread("starting", lambda: open_store(url)) as db:
+        with pytest.raises(NodeRefused, match="is alive on h"):
+            await clear_the_way(
+                db, here, name=NODE.name, replace=False, insist_s=1.0, now_us=beats_first,
+                monotonic=lambda: next(clock),
+            )  # fmt: skip
+    # Then it has not left
+    assert [node.id for node in store.nodes()] == [node_id]
     store.close()
 
 

@@ -70,10 +70,11 @@ async def clear_the_way(
         if not (standing := await _standing(db, name, insist_s)):
             return
         dead = {node.id for node in watch.look(standing, asked_s, monotonic())}
-        in_the_way = []
+        in_the_way, buried = [], False
         for node in standing:
             if node.id in dead or here.proven_gone(node):
                 await take_back(db, here, node, now_us)
+                buried = True
             elif node.state == "active" or not replace:
                 in_the_way.append(node)
         for node in in_the_way:
@@ -84,9 +85,10 @@ async def clear_the_way(
             elif node.id not in announced:
                 announced.add(node.id)
                 _announce_wait(node)
-        if not in_the_way:
+        if not in_the_way and not buried:
             return
-        await asyncio.sleep(_GAP_S if asked else _LOOK_S)
+        # One that was to be buried may have beaten just then, and stand there still.
+        await asyncio.sleep(_GAP_S if asked or buried else _LOOK_S)
 
 
 def enter(store: Store, node: NodeInfo, now_us: int) -> NodeInfo:
