@@ -4,7 +4,9 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
@@ -18,7 +20,7 @@ from spinney.model.jobs import NodeInfo
 from spinney.model.states import State
 from spinney.node import instance as instances
 from spinney.node.instance import MARK, Instance
-from spinney.node.recovery import Here, instance_of
+from spinney.node.recovery import Here, instance_of, read_pages
 from spinney.node.store_thread import StoreThread
 from spinney.node.takeover import clear_the_way, enter
 from spinney.stores.sql import open_store
@@ -179,6 +181,25 @@ def test_a_lock_proves_that_its_holder_and_all_its_children_are_gone(tmp_path: P
     assert not instances.gone(tmp_path, own)
     child.communicate(b"\n", timeout=10)
     assert instances.gone(tmp_path, own)
+
+
+def test_several_may_clear_up_after_one_node_at_the_same_time(tmp_path: Path) -> None:
+    def clear(own: Instance) -> None:
+        together.wait()
+        read_pages(instances.pages_dir(tmp_path, own))
+        instances.clear(tmp_path, own)
+
+    together = threading.Barrier(3)
+    with ThreadPoolExecutor(3) as pool:
+        for started_us in range(500):
+            own = Instance(name="oak", pid=1, started_us=started_us)
+            folder = instances.pages_dir(tmp_path, own)
+            folder.mkdir()
+            for page in "abc":
+                (folder / page).write_bytes(b"")
+            for cleared in [pool.submit(clear, own) for _ in range(3)]:
+                cleared.result()
+            assert not folder.exists()
 
 
 def test_a_missing_lock_file_proves_nothing(tmp_path: Path) -> None:

@@ -108,11 +108,10 @@ def pages_dir(run_dir: Path, instance: Instance) -> Path:
 def clear(run_dir: Path, instance: Instance) -> None:
     """Remove what an instance that is gone, and owns nothing any more, left in the run-time directory."""
     folder = pages_dir(run_dir, instance)
-    if folder.is_dir():
+    with contextlib.suppress(FileNotFoundError):  # two may clear up after the same node
         for page in folder.iterdir():
             page.unlink(missing_ok=True)
-        with contextlib.suppress(FileNotFoundError):  # two may clear up after the same node
-            folder.rmdir()
+        folder.rmdir()
     for socket in run_dir.glob(f"nudge-{instance.name}.{instance.pid}.sock"):
         socket.unlink(missing_ok=True)
     instance.lock_path(run_dir).unlink(missing_ok=True)

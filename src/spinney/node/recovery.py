@@ -112,7 +112,7 @@ async def take_back(db: StoreThread, here: Here, node: NodeInfo, now_us: Callabl
         killed = await asyncio.to_thread(instances.kill_marked, instance)
         if killed:
             log.warning("killed %d processes that node %s had left behind", killed, instance)
-        running = await asyncio.to_thread(_read_pages, instances.pages_dir(here.run_dir, instance))
+        running = await asyncio.to_thread(read_pages, instances.pages_dir(here.run_dir, instance))
     known = running
     jobs = await db.call(lambda store: store.recover(node.id, known, now_us=now_us()))
     log.warning("recovered dead node=%s id=%d jobs=%d", node.name, node.id, len(jobs))
@@ -129,10 +129,12 @@ async def _declare_dead(db: StoreThread, node: NodeInfo, now_us: Callable[[], in
     return await db.call(lambda store: store.update_node(node.id, state="left", beat=node.beat, now_us=now_us()))
 
 
-def _read_pages(folder: Path) -> Mapping[int, int] | None:
-    if not folder.is_dir():
-        return None
+def read_pages(folder: Path) -> Mapping[int, int] | None:
+    """What ran under the pages in this folder: fence to start (wall clock, us). None where there is no such folder."""
     running: dict[int, int] = {}
-    for page in folder.iterdir():
-        running |= read_running(page)
+    try:
+        for page in folder.iterdir():
+            running |= read_running(page)
+    except FileNotFoundError:
+        return None  # perhaps just now, by another who took the same node's work back
     return running
