@@ -13,6 +13,7 @@ from spinney.model.operators import Author, Order, Verb
 from spinney.model.outcomes import Outcome
 from spinney.model.states import State
 from spinney.model.types import QueueSpec
+from spinney.model.unreadable import Unreadable, json_object
 from spinney.model.webhooks import Webhook
 
 from .test_doctoring import Patient
@@ -77,6 +78,26 @@ def test_it_is_named_with_what_to_do_and_the_doctor_says_it_once(patient: Patien
 
 def named(patient: Patient) -> list[str]:
     return [v.subject for v in patient.examine() if v.rule == "json-unreadable"]
+
+
+@pytest.mark.parametrize("params", ["cast(x'7b226e223a2022ff227d' as text)", "x'7b22ff'", "x'7b7d'"])
+def test_a_text_with_bytes_that_are_none_spoils_nobody_else(patient: Patient, params: str) -> None:
+    if patient.store.facts()["database"] != "SQLite":
+        pytest.skip("a server takes no such text")
+    first, damaged, last = patient.submit("one", *({"n": n} for n in range(3)))
+    patient.damage(f"update jobs set params = {params} where id = ?", damaged)
+
+    for _ in range(2):  # a connection that has met it reads otherwise from then on
+        found = {job.id: job.params for job in patient.store.jobs(Filter())}
+        assert (found[first], found[last]) == ({"n": 0}, {"n": 2})
+    leases = patient.claim_by_job()
+    assert [json.loads(leases[job].params) for job in (first, last)] == [{"n": 0}, {"n": 2}]
+    assert isinstance(json_object(leases[damaged].params, ""), Unreadable)
+    patient.pass_(*leases.values())
+    late = patient.submit_one(params={"n": 3})
+    assert json.loads(patient.claim_by_job()[late].params) == {"n": 3}
+    if "text" in params:
+        assert named(patient) == [f"jobs.params, id {damaged}"]
 
 
 @pytest.mark.parametrize("params", BROKEN)

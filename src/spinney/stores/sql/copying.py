@@ -75,6 +75,7 @@ def copy(source: Database, target: Database, *, told: Told = lambda *_: None) ->
         in_the_way = _held(into)
         if in_the_way is None:
             with source.look_long() as found:
+                found.exact()
                 copied = [_Copying(table, source, target, told).copy(found, into) for table in _tables()]
             for each in copied:
                 _require_the_same(each, into, target, told)

@@ -28,10 +28,17 @@ MOVES = (
 """Two look-ups: for ``in (…)`` SQLite makes a table of its list each time, which costs more than both."""
 
 
+def damaged(data: bytes) -> str:
+    """What stands for bytes of the database that are no text: it is no JSON, whatever they hold."""
+    return "\ufffd" + data.decode(errors="replace")
+
+
 class Tx:
     """One transaction, or one snapshot. Rows are plain tuples."""
 
-    __slots__ = ("_cursor", "_in_transaction", "_moves", "many", "must_last", "passed_on", "postgresql", "run")
+    __slots__ = (
+        "_cursor", "_in_transaction", "_lenient", "_moves", "many", "must_last", "passed_on", "postgresql", "run",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -43,19 +50,38 @@ class Tx:
         postgresql: bool = False,
         passed_on: Callable[[int], object] = lambda n: None,
         moves: Mapping[str, int] | None = None,
+        lenient: Callable[[bool], object] | None = None,
     ) -> None:
         """``run`` and ``many`` (for each row of arguments) execute a statement on the cursor.
         ``postgresql``: for the few hot statements that are written once for each. ``passed_on(n)`` hears that so many
-        jobs have left ``ready`` for ``leases``, which they will leave, too. ``moves``: see that method."""
+        jobs have left ``ready`` for ``leases``, which they will leave, too. ``moves``: see that method.
+        ``lenient`` says whether texts that are none are read all the same, from now on."""
         self.postgresql, self.passed_on = postgresql, passed_on
         self._cursor, self._in_transaction, self._moves = cursor, in_transaction, moves
+        self._lenient = lenient
         self.run, self.many = run, many
         self.must_last = False
         """It must outlast its server, if it has one, whatever ``Database.write`` was told."""
 
     def all(self, sql: str, args: Sequence[Any] = ()) -> list[Any]:
-        found: list[Any] = self.run(sql, args).fetchall()
+        try:
+            found: list[Any] = self.run(sql, args).fetchall()
+        except sqlite3.OperationalError as error:
+            self._bear(error, sql)
+            found = self.run(sql, args).fetchall()
         return found
+
+    def _bear(self, error: sqlite3.OperationalError, sql: str) -> None:
+        """Return when a query may be made again: it met a damaged text, which spoils nothing but itself."""
+        if self._lenient is None or "decode to UTF-8" not in str(error) or " returning " in sql:
+            raise error
+        self._lenient(True)
+
+    def exact(self) -> None:
+        """From now on a damaged text raises: for who copies it."""
+        if self._lenient is not None:
+            self._lenient(False)
+        self._lenient = None
 
     def all_at_once(self, columns: str, source: str, args: Sequence[Any] = ()) -> list[list[Any]]:
         """The rows of "select columns source", in the order in which they are found, of numbers and texts. From a file
@@ -64,18 +90,24 @@ class Tx:
             return self.all(f"select {columns} {source}", args)
         try:
             text = self.value(f"select json_group_array(json_array({columns})) {source}", args)
-        except sqlite3.DataError:  # no text is longer than a billion bytes: a thousand jobs' long parameters may be
-            return self.all(f"select {columns} {source}", args)
-        rows: list[list[Any]] = orjson.loads(text)
+            rows: list[list[Any]] = orjson.loads(text)
+        except (sqlite3.DataError, sqlite3.OperationalError, ValueError):
+            # No text is longer than a billion bytes: a thousand jobs' long parameters may be. Or one is damaged.
+            found = self.all(f"select {columns} {source}", args)
+            return [[damaged(value) if isinstance(value, bytes) else value for value in row] for row in found]
         return rows
 
     def one(self, sql: str, args: Sequence[Any] = ()) -> Any:
         """The first row, or None."""
-        return self.run(sql, args).fetchone()
+        try:
+            return self.run(sql, args).fetchone()
+        except sqlite3.OperationalError as error:
+            self._bear(error, sql)
+            return self.run(sql, args).fetchone()
 
     def value(self, sql: str, args: Sequence[Any] = ()) -> Any:
         """The first column of the first row, or None."""
-        row = self.run(sql, args).fetchone()
+        row = self.one(sql, args)
         return None if row is None else row[0]
 
     def changed(self) -> int:

@@ -15,7 +15,7 @@ import psutil
 
 from spinney.model.errors import StoreAway, StoreUnusable
 from spinney.model.places import beside
-from spinney.stores.sql.database import Database, Tx
+from spinney.stores.sql.database import Database, Tx, damaged
 from spinney.stores.sql.patience import PATIENCE_S, TELL_AFTER_S, Patience, locked
 from spinney.stores.sql.standing import Standing, require_workable
 from spinney.stores.sql.turnstile import Turnstile
@@ -306,8 +306,16 @@ class SqliteDatabase(Database):
 def _tx(connection: sqlite3.Connection) -> Tx:
     cursor = connection.cursor()
     return Tx(
-        cursor, run=cursor.execute, many=cursor.executemany, in_transaction=lambda: connection.in_transaction
-    )
+        cursor, run=cursor.execute, many=cursor.executemany, in_transaction=lambda: connection.in_transaction,
+        lenient=lambda on: setattr(connection, "text_factory", _text if on else str),
+    )  # fmt: skip
+
+
+def _text(data: bytes) -> str:
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return damaged(data)
 
 
 def _lower(value: Any) -> Any:
