@@ -6,6 +6,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -227,6 +228,33 @@ def test_who_cannot_beat_keeps_all_but_other_beats_out_until_it_has_beaten(
     assert not elm.keep_out(ids[1])
     for store in (oak, elm, keeper):
         store.close()
+
+
+def test_many_who_wait_for_a_locked_file_do_not_hold_each_other_up(
+    foreign: sqlite3.Connection, tmp_path: Path
+) -> None:
+    def wait() -> None:
+        store = impatient(tmp_path, patience_s=4.0)
+        with pytest.raises(StoreLocked):
+            store.submit([Submission(type="t")], now_us=1)
+        store.close()
+
+    # Given as many as many nodes and servers are
+    waiters = [threading.Thread(target=wait) for _ in range(60)]
+    for waiter in waiters:
+        waiter.start()
+    time.sleep(0.5)
+
+    # When another wants to pass, as who keeps others out must, then he does not stand behind all their waits
+    turnstile = Turnstile(tmp_path / "x.db.run")
+    began_s = time.monotonic()
+    turnstile.enter()
+    passed_s = time.monotonic() - began_s
+    turnstile.leave()
+    turnstile.close()
+    for waiter in waiters:
+        waiter.join()
+    assert passed_s < 2.0  # 3 s where each waits within the turnstile
 
 
 def _jobs(store: SqlStore) -> int:

@@ -22,7 +22,9 @@ from spinney.stores.sql.turnstile import Turnstile
 
 T = TypeVar("T")
 _BUSY_S = 0.05
-"""So long SQLite itself waits for a lock, deaf to signals; behind that ``Patience`` waits."""
+"""So long SQLite itself waits for a lock while a connection is opened, deaf to signals. Later a writer does not wait
+within the turnstile at all, for others wait behind it: forty nodes of a locked file would come through once in two
+seconds each. ``Patience`` waits outside."""
 _READ_BUSY_S = 5.0
 """The same for a reader, whom only a program keeps waiting that locks the whole file."""
 _NO_ROOM_BYTES = 32 * 2**10
@@ -140,7 +142,9 @@ class SqliteDatabase(Database):
 
             def connect() -> sqlite3.Connection:
                 with turnstile.passed():
-                    return self.connect(_BUSY_S)
+                    connection = self.connect(_BUSY_S)
+                connection.execute("pragma busy_timeout = 0")
+                return connection
 
             with explained(self.path):
                 self._writer = self._insist(connect)
