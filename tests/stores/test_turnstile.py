@@ -257,6 +257,29 @@ def test_many_who_wait_for_a_locked_file_do_not_hold_each_other_up(
     assert passed_s < 2.0  # 3 s where each waits within the turnstile
 
 
+def test_an_upgrade_that_waits_for_a_locked_file_holds_nobody_up(
+    foreign: sqlite3.Connection, tmp_path: Path
+) -> None:
+    store = impatient(tmp_path, patience_s=60)
+    turnstile = Turnstile(tmp_path / "x.db.run")
+    upgrade = threading.Thread(target=store.create)
+    upgrade.start()
+    time.sleep(0.3)
+
+    began_s = time.monotonic()
+    with turnstile.passed():
+        passed_s = time.monotonic() - began_s
+    turnstile.close()
+
+    assert passed_s < 2.0
+    assert upgrade.is_alive()
+    foreign.execute("rollback")
+    upgrade.join(30)
+    assert not upgrade.is_alive()
+    assert store.submit([Submission(type="t")], now_us=1).ids
+    store.close()
+
+
 def _jobs(store: SqlStore) -> int:
     return sum(store.counts(Filter()).values())
 

@@ -191,13 +191,17 @@ class SqliteDatabase(Database):
 
         self.make_file()
         turnstile = Turnstile(self.run_folder)
-        try:
+
+        def in_turn() -> None:
             with (
                 turnstile.passed(),
-                explained(self.path),
-                transaction("sqlite://", self.connect, begin="begin immediate") as connection,
+                transaction("sqlite://", lambda: self.connect(_BUSY_S), begin="begin immediate") as connection,
             ):
                 run(connection)
+
+        try:
+            with explained(self.path):
+                self._insist(in_turn)
         finally:
             turnstile.close()
 
