@@ -7,14 +7,17 @@ import pytest
 
 from spinney.model.access import Rights, Role
 from spinney.model.errors import Refused, StoreUnusable
+from spinney.model.external import Party
 from spinney.model.holds import Scope
 from spinney.model.jobs import Filter
 from spinney.model.operators import Author, Order, Verb
 from spinney.model.outcomes import Outcome
+from spinney.model.serving import ALL
 from spinney.model.states import State
-from spinney.model.types import QueueSpec
+from spinney.model.types import Isolation, QueueSpec
 from spinney.model.unreadable import Unreadable, json_object
 from spinney.model.webhooks import Webhook
+from spinney.stores.minding import take_overdue
 
 from .test_doctoring import Patient
 from .words import ONE, Site, kind, locked, stage
@@ -216,6 +219,20 @@ def test_rights_that_cannot_be_read_allow_nothing_and_keep_nobody_else_out(patie
     assert named(patient) == ["users.rights, name bob"]
     accounts.change("bob", Rights(role=Role.OPERATOR), ANN, now_us=patient.now)
     assert named(patient) == []
+
+
+@pytest.mark.parametrize("lanes", [*BROKEN, '["ab"]', '[["ext"]]'])
+def test_a_party_whose_lanes_cannot_be_read_is_given_nothing_and_disturbs_nobody(patient: Patient, lanes: str) -> None:
+    patient.knows(kind("ext", stage("go", isolation=Isolation.EXTERNAL)))
+    party = Party(
+        id=0, name="owl", owner="ann", joins=0, slots=1, lease_s=60.0, lanes=(("ext", "go"),), serves=ALL,
+        state="active",
+    )  # fmt: skip
+    patient.store.parties.join(party, ANN, version="1", now_us=patient.now)
+    patient.damage("update parties set lanes = ?", lanes)
+
+    assert [(found.name, found.lanes) for found in patient.store.parties.all()] == [("owl", ())]
+    assert take_overdue(patient.store, now_us=patient.now) == 0
 
 
 def test_a_webhook_that_cannot_be_read_is_paused_and_the_others_are_told(patient: Patient) -> None:

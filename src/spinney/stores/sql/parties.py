@@ -141,7 +141,7 @@ class SqlParties:
 
 def _party(row: Sequence[object]) -> Party:
     id_, name, owner, joins, slots, lease_s, lanes, serves, state = row
-    pairs = tuple((type_, stage) for type_, stage in json_list(lanes))
+    pairs = tuple((lane[0], lane[1]) for lane in json_list(lanes) if isinstance(lane, list) and len(lane) == 2)
     return Party(
         id=id_, name=_bare(str(name)), owner=owner, joins=joins, slots=slots, lease_s=lease_s, lanes=pairs,  # type: ignore[arg-type]  # columns of this module, in its order
         serves=nodes.serves(serves), state=state,  # type: ignore[arg-type]
