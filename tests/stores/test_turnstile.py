@@ -215,7 +215,7 @@ def test_who_cannot_beat_keeps_all_but_other_beats_out_until_it_has_beaten(
     # When that lets go, then nobody writes, and so finds them dead, before both have beaten
     foreign.execute("rollback")
     keeper = impatient(tmp_path)
-    with pytest.raises(StoreLocked):
+    with pytest.raises(StoreLocked, match=rf"by the node of process {os.getpid()} \(.*\), which is to beat first"):
         keeper.recover(ids[1], None, now_us=3)
     assert oak.beat(ids[0], now_us=3)
     with pytest.raises(StoreLocked):

@@ -9,6 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from spinney.model.errors import StoreLocked
+from spinney.model.places import beside
+from spinney.stores.sql.turnstile import BEATS
 
 PATIENCE_S = 30.0
 """So long a command waits."""
@@ -53,23 +55,33 @@ def locked(path: Path, since: str = "") -> StoreLocked:
 
 
 def holder(path: Path) -> str:
-    """The program that has the database locked, as far as it can be seen from here: of another container it cannot."""
+    """The program that has the database locked, as far as it can be seen from here: of another container it cannot. Or
+    the node that beats before anybody writes (``turnstile``)."""
+    node = ""
     try:
         files = {
             _inode(path): range(_FIRST_LOCK_BYTE, _FIRST_LOCK_BYTE + 512),
             _inode(path.with_name(f"{path.name}-shm")): range(_WAL_WRITE_BYTE, _WAL_WRITE_BYTE + 1),
         }
+        beats = _inode(beside(path, ".run") / BEATS)
         for line in Path("/proc/locks").read_text().splitlines():
             # 1: POSIX  ADVISORY  WRITE 4711 08:01:131 120 120
             _, kind, _, mode, pid, file, first, last = line.split()[:8]
-            own = files.get(file.rpartition(":")[2])
+            inode = file.rpartition(":")[2]
+            own = files.get(inode)
+            if kind == "FLOCK" and mode == "READ" and inode == beats:
+                node = f"the node of {_process(pid)}, which is to beat first,"
             if kind != "POSIX" or mode != "WRITE" or own is None or int(pid) <= 0:
                 continue
             if int(first) < own.stop and (last == "EOF" or int(last) >= own.start):
-                return f"process {pid} ({Path(f'/proc/{pid}/comm').read_text().strip()})"
+                return _process(pid)
     except (OSError, ValueError):
         pass  # a file is gone, or this kernel shows its locks otherwise
-    return "another program"
+    return node or "another program"
+
+
+def _process(pid: str) -> str:
+    return f"process {pid} ({Path(f'/proc/{pid}/comm').read_text().strip()})"
 
 
 def _inode(path: Path) -> str:

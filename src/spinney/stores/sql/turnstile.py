@@ -19,6 +19,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+BEATS = "beats.lock"
+
 
 class Turnstile:
     """Three lock files in ``folder``. One object a connection; not for two threads at once."""
@@ -26,7 +28,7 @@ class Turnstile:
     def __init__(self, folder: Path) -> None:
         self._next = _open(folder / "next.lock")
         self._write = _open(folder / "write.lock")
-        self._beats = _open(folder / "beats.lock")
+        self._beats = _open(folder / BEATS)
         self._keeps_out = False
 
     @contextmanager
