@@ -27,7 +27,8 @@ help:
 demo: $(VENV)/.runtime
 	@$(BIN)/python -m spinney.apps.ingest.demo
 
-test: lint types $(VENV)/.servers
+test: lint $(VENV)/.servers
+	@$(MAKE) --no-print-directory --jobs 2 types $(VENV)/.compiled
 	@$(BIN)/python -m pytest -n 4 --dist loadgroup
 
 long: $(VENV)/.tools $(VENV)/.servers
@@ -74,6 +75,12 @@ $(VENV)/.runtime: $(VENV)/.made pyproject.toml constraints.txt
 $(VENV)/.tools: $(VENV)/.runtime
 	@echo "installing the test tools"
 	@$(PIP) -e '.[ingest,server,test]'
+	@touch $@
+
+# The tests' modules, compiled once and not by each of the processes that share the tests: beside the type check, in the
+# time that this takes on another core. What cannot be collected is told by the tests themselves.
+$(VENV)/.compiled: $(VENV)/.tools
+	@$(BIN)/python -m pytest --collect-only -qq > /dev/null 2>&1 || true
 	@touch $@
 
 # Servers that tests start for themselves. Without them those tests are skipped, and say why.
