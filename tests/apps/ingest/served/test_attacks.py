@@ -1,17 +1,21 @@
 """What a submitter who is limited to one collection sends to a server in order to reach another collection."""
 
+import hashlib
 import json
 from typing import Any
 
+import orjson
 import pytest
 
+from contract.words import kind
 from spinney.apps.ingest import app
 from spinney.apps.ingest.orders import new_bid
 from spinney.model.jobs import Filter, Submission
 
-from ..access.given import SECRET, WHEN
+from ..access.given import ARK, SECRET, WHEN
 from .conftest import Served
 
+FETCH = "/api/v1/apps/ingest/fetch"
 OBJECT = {
     "order": {
         "jid": new_bid().replace("bid", "jid"), "bid": new_bid(), "profile": "maps", "submitter": "librarian",
@@ -72,3 +76,28 @@ def test_nobody_changes_what_an_inner_job_finds_in_its_folder(served: Served) ->
 def test_every_job_type_of_the_application_is_internal() -> None:
     assert {name for name, kind in app.types.items() if kind.spec.submit != "internal"} == set()
     assert {"reports.mail", "reports.webhook", "ingest.object"} <= set(app.types)
+
+
+@pytest.mark.parametrize("guessed", [True, False])
+def test_nobody_keeps_others_from_packages_by_taking_the_key_of_their_request(served: Served, guessed: bool) -> None:
+    told = orjson.dumps([ARK, 1, "zip", "maps"])
+    served.service.holds({"a": b"1"})
+    with served.service.store() as store:
+        store.register([kind("one", "work")], [])
+        key = f"access-{hashlib.sha256(told).hexdigest()[:32]}"  # as it was once made
+        if not guessed:
+            job = served["ann"].post(FETCH, json={"ark": ARK}).json()["job"]
+            key = str(store.job(job).key)
+            store.cancel(job, tree=False, by="mia", reason=None, now_us=1)
+            store.delete(job, by="mia", now_us=1)
+    who = "eve" if guessed else "operator"
+    own = {"type": "one", "params": {}, "collection": "photos", "key": key, "forever": True}
+    assert served[who].post("/api/v1/jobs", json=own).status_code == 201
+
+    # when
+    asking = ("ann", "operator") if guessed else ("operator",)
+    answers = [served[name].post(FETCH, json={"ark": ARK}) for name in asking]
+
+    # then
+    assert [(answer.status_code, answer.json()["status"]) for answer in answers] == [(200, "queued")] * len(asking)
+    assert len({answer.json()["token"] for answer in answers}) == 1

@@ -1,7 +1,9 @@
 """Asking for a package, and looking what became of it."""
 
 import hashlib
+import hmac
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING
@@ -54,14 +56,17 @@ def request(
     )  # fmt: skip
     queue = SMALL if chosen.size_bytes <= settings.access.small_bytes else LARGE
     options = Options(
-        queue=queue, submitter=submitter or control.by, collection=found.collection, key=key(order, found.collection),
-        forever=True,
+        queue=queue, submitter=submitter or control.by, collection=found.collection,
+        key=_key(control, order, found.collection), forever=True,
     )  # fmt: skip
-    place = partial(control.submit, TYPE, [{"order": order.model_dump(mode="json")}], options, internal=True)
+    place = partial(control.submit, TYPE, [{"order": order.model_dump(mode="json")}], internal=True)
     for _ in range(_TRIES):
         try:
-            job_id = place().ids[0]
+            job_id = place(options).ids[0]
         except DuplicateKey as taken:
+            if _is_foreign(control, taken.job_id):
+                options = replace(options, key=None, forever=False)
+                continue
             known = _taken_up(control, settings, taken.job_id)
         else:
             known = control.store.job(job_id)
@@ -78,10 +83,18 @@ def look(store: "Store", settings: Settings, token: str) -> Ticket:
     return _ticket(store, settings, job)
 
 
-def key(order: AccessOrder, collection: str) -> str:
-    """The same for the same request."""
+def _key(control: "Control", order: AccessOrder, collection: str) -> str:
+    """The same for the same request, and known to nobody beforehand: all jobs share their keys, and whoever could tell
+    this one might take it for a job of his own."""
+    secret = control.store.entering.secret("access-key", now_us=control.clock())
     told = orjson.dumps([order.ark, order.version, order.format, collection])
-    return f"access-{hashlib.sha256(told).hexdigest()[:32]}"
+    return f"access-{hmac.digest(secret, told, hashlib.sha256).hex()[:32]}"
+
+
+def _is_foreign(control: "Control", job_id: int) -> bool:
+    """Whether the key of a request is that of a job that is none: somebody saw it, and took it when it was free."""
+    job = _job(control.store, job_id)
+    return job is not None and job.type != TYPE
 
 
 def _recorded(settings: Settings, ark: str, within: Sequence[str] | None) -> Object:
