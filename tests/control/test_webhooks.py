@@ -32,7 +32,9 @@ def site(tmp_path: Path) -> Iterator[Site]:
 
 def ask(site: Site, role: Role = Role.OPERATOR, within: Within = Within()) -> Webhooks:  # noqa: B008 - frozen
     rights = Rights(role=role, within=within)
-    return Control(store=site.store, clock=lambda: site.now, nudge=lambda: None, by="ann", rights=rights).webhooks
+    return Control(
+        store=site.store, clock=lambda: site.now, nudge=lambda: None, by="ann", rights=rights, by_configuration=True
+    ).webhooks
 
 
 def told(site: Site, name: str = "w") -> list[int | None]:

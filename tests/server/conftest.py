@@ -64,7 +64,8 @@ class RealClock:
 
 
 class Askers:
-    """Identity made for tests: whoever the header ``X-Asker`` names, with the rights that the world has for him."""
+    """Identity made for tests: whoever the header ``X-Asker`` names, with the rights that the world has for him. The
+    store has no account of him."""
 
     def __init__(self, rights: Mapping[str, Rights]) -> None:
         self._rights = rights
@@ -73,7 +74,7 @@ class Askers:
         name = request.headers.get("x-asker")
         if name is None:
             return None
-        return Asker(name=name, rights=self._rights[name], how=How.TOKEN)
+        return Asker(name=name, rights=self._rights[name], how=How.TOKEN, by_configuration=True)
 
     async def again(self, request: Request) -> Asker | None:
         return await self.who(request)

@@ -32,6 +32,8 @@ class Hand:
     """What who asks may."""
     ends_us: int | None = None
     """When what who asks is known by expires: nothing that he hands out lasts longer. None: never."""
+    by_configuration: bool = False
+    """Whether the configuration of a server lets in who asks, who has no account."""
     go_on: Callable[[], None] = lambda: None
     """Called between two steps of what is done in steps; raises Forbidden when the rights no longer hold."""
 
@@ -43,13 +45,13 @@ class Hand:
 
     def author(self, reason: str | None = None) -> Author:
         """Who does what follows; one for each call of a verb, whatever its number of steps."""
-        account = None if self.at_hand else self.by
+        account = None if self.at_hand or self.by_configuration else self.by
         return Author(by=self.by, call=uuid.uuid4().hex, reason=reason, account=account)
 
     def part(self, cls: type[PartT]) -> PartT:
         """Another part of ``control``, on the same store and in the same name, with the same rights."""
         return cls(store=self.store, clock=self.clock, nudge=self.nudge, by=self.by, rights=self.rights,
-                   ends_us=self.ends_us, go_on=self.go_on)  # fmt: skip
+                   ends_us=self.ends_us, by_configuration=self.by_configuration, go_on=self.go_on)  # fmt: skip
 
     def require(self, role: Role, what: str) -> None:
         """Raise Forbidden unless who asks has this role. ``what`` ends "may not …": ``submit jobs``."""

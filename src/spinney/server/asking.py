@@ -63,6 +63,8 @@ class Asker:
     """The number of the session, not its secret."""
     ends_us: int | None = None
     """When the token expires; None: never, or it is none."""
+    by_configuration: bool = False
+    """Whether the configuration says what this one may (``peers``, ``trusted_role``), and no account."""
 
 
 class Identity(Protocol):
@@ -153,6 +155,7 @@ class Hands:
             by=self.asker.name,
             rights=self.asker.rights,
             ends_us=self.asker.ends_us,
+            by_configuration=self.asker.by_configuration,
         )
 
 

@@ -121,7 +121,7 @@ class Identify:
                 f"a proxy that runs as {peers.name(number).removeprefix(peers.PREFIX)} passes this on over the Unix "
                 f"socket, where all its visitors would be that user; let it come over TCP, and set trusted_proxies"
             )
-        return Asker(name=peers.name(number), rights=rights, how=How.PEER)
+        return Asker(name=peers.name(number), rights=rights, how=How.PEER, by_configuration=True)
 
     async def _by_session(self, request: Request, *, used: bool) -> Asker | None:
         """``used``: whether this counts as a use of the session, which keeps it from ending."""
@@ -148,7 +148,10 @@ class Identify:
             return None
         user = await self._users.get(name, lambda: self._user(name))
         rights = self._proxied(name, user)
-        return Asker(name=name, rights=rights, how=How.PROXY, csrf=(await self.cookies()).proof("proxy", name))
+        return Asker(
+            name=name, rights=rights, how=How.PROXY, csrf=(await self.cookies()).proof("proxy", name),
+            by_configuration=user is None,
+        )
 
     def _proxied(self, name: str, user: User | None) -> Rights:
         if user is not None and user.disabled:
