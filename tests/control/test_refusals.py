@@ -52,6 +52,20 @@ def test_strangers_are_counted_whatever_they_send_and_a_day_of_it_is_some_thirty
     assert all(len(other["addresses"]) == ADDRESSES for other in others)
 
 
+@pytest.mark.parametrize("every_s", [61, 91, 301])
+def test_nobody_makes_more_entries_by_waiting_until_what_he_did_was_counted(book: Book, every_s: int) -> None:
+    for _ in range(DAY // every_s):
+        book.refuse(why="wrong token")
+        for _ in range(every_s // 30):  # as a server does
+            book.clock.forward(30)
+            book.refusals.flush(book.store.audit, now_us=book.clock.now_us)
+        book.clock.forward(every_s % 30)
+
+    entries = book.entries()
+    assert sum(entry.count for entry in entries) == DAY // every_s
+    assert len(entries) < 35
+
+
 def test_after_a_quiet_time_the_next_is_entered_at_once(book: Book) -> None:
     for _ in range(3):
         book.refuse(why="wrong token")

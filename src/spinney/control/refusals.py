@@ -1,7 +1,8 @@
 """Refusals in the audit, so that a flood of them does not fill it: nothing is ever removed there.
 
 The first of its kind is entered at once. What is refused in the same way after that is counted here, and entered as one
-with its number after a minute; while it goes on, after two minutes, four, … an hour. Of the kinds of one name only the
+with its number after a minute; while it goes on, after two minutes, four, … an hour. A kind is new again when nothing
+of it was refused for an hour, so that nobody makes first ones by waiting a little. Of the kinds of one name only the
 first twenty of an hour are told apart, and of all kinds two hundred; the rest counts as one kind. Strangers differ by
 nothing that they choose themselves: the token that they sent and the address that they came from are told of the first
 of a kind, and some addresses of those that were counted. So a stranger makes some thirty entries a day, however many
@@ -52,6 +53,10 @@ class _Kind:
     def over(self, now_us: int) -> bool:
         return not 0 <= now_us - self.since_us < self.wait_us
 
+    def forgotten(self, now_us: int) -> bool:
+        """Whether nothing was refused for so long that the next counts as a first one."""
+        return not 0 <= now_us - self.since_us < TOGETHER_MOST_US
+
 
 @dataclass
 class _Hour:
@@ -94,7 +99,8 @@ class Refusals:
                 if not all_ and not kind.over(now_us):
                     continue
                 if kind.more == 0:
-                    del self._kinds[key]
+                    if kind.forgotten(now_us):
+                        del self._kinds[key]
                     continue
                 counted.append((key, kind.more, kind.addresses))
                 wait_us = min(2 * kind.wait_us, TOGETHER_MOST_US)
