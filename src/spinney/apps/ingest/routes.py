@@ -15,7 +15,7 @@ from starlette.responses import Response
 
 from spinney.apps.ingest import settings
 from spinney.apps.ingest.inventory import InventoryUnusable
-from spinney.apps.ingest.staff import Service, accept, expect, refused
+from spinney.apps.ingest.staff import Accepted, Service, accept, expect, refused
 from spinney.apps.ingest.verbs import VERBS, Verb, written
 from spinney.apps.ingest.verbs.deposits import Submit, told
 from spinney.control import Control
@@ -42,7 +42,20 @@ async def submit(hands: Asked, request: Request, asked: Annotated[Submit, Query(
         async for piece in request.stream():
             await asyncio.to_thread(arrival.file.write, piece)
         await asyncio.to_thread(arrival.file.finish)
-    accepted = await hands.run(lambda control: _refusing(lambda: accept(_service(control, root), arrival)), long=True)
+    handed_over = False
+
+    def hand_over(control: Control) -> Accepted:
+        nonlocal handed_over
+        service = _service(control, root)
+        handed_over = True
+        return accept(service, arrival)
+
+    try:
+        accepted = await hands.run(lambda control: _refusing(lambda: hand_over(control)), long=True)
+    except Exception:
+        if not handed_over:  # the server is busy, or the person may no more; else ``accept`` has removed it
+            await asyncio.to_thread(arrival.forget)
+        raise
     return _sent(written(told(accepted)), 201)
 
 

@@ -5,10 +5,14 @@ import time
 from pathlib import Path
 
 import pytest
+from starlette.requests import Request
 
 from listening import Listening
+from server.conftest import Askers
 from spinney.model.jobs import Filter
+from spinney.server.asking import RENEW_S
 from spinney.server.settings import ServerSettings
+from spinney.server.stores import Busy, Stores
 
 from .conftest import build
 
@@ -37,3 +41,33 @@ def test_half_a_payload_leaves_nothing(tmp_path: Path, monkeypatch: pytest.Monke
     listening.end()
     with service.store() as store:
         assert not store.bulk.find(Filter(), limit=1)
+
+
+@pytest.mark.parametrize("why", ["busy", "signed out"])
+def test_a_payload_that_nobody_may_hand_over_any_more_leaves_nothing(
+    why: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service, app = build(tmp_path, monkeypatch)
+    incoming = service.settings.incoming
+
+    async def nobody(request: Request) -> None:
+        return None
+
+    async def busy(*_: object, **__: object) -> None:
+        raise Busy("more is asked of this server than it can answer")
+
+    listening = Listening(app, ServerSettings())
+    with socket.create_connection(("127.0.0.1", listening.port)) as sender:
+        sender.sendall(HEAD)
+        until(incoming, 1)
+        if why == "busy":
+            monkeypatch.setattr(Stores, "run", busy)
+        else:
+            monkeypatch.setattr(Askers, "again", lambda self, request: nobody(request))
+            time.sleep(RENEW_S)
+        sender.sendall(b"x" * 990)
+        answer = sender.recv(1000)
+    until(incoming, 0)
+    monkeypatch.undo()
+    listening.end()
+    assert answer.split()[1] == (b"503" if why == "busy" else b"401")
