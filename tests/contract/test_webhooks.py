@@ -576,11 +576,22 @@ def test_resumed_while_its_maker_may_have_it_it_stays_the_makers(site: Site) -> 
     watch_as(site)
     site.store.webhooks.pause("all", BOB, paused=True, now_us=site.now)
     site.store.webhooks.pause("all", BOB, paused=False, now_us=site.now)
-    site.store.webhooks.change("all", {"url": URL + "2"}, BOB, now_us=site.now)
+    site.store.webhooks.change("all", {"roots_only": False}, BOB, now_us=site.now)
 
     assert all_of(site).by == "ann"
     _disable(site)
     assert "ann is disabled" in str(all_of(site).paused)
+
+
+def test_whoever_changes_where_it_is_sent_answers_for_it(site: Site) -> None:
+    watch_as(site)
+    site.store.accounts.add("bob", OPERATOR, None, BOB, now_us=site.now)
+
+    site.store.webhooks.change("all", {"url": URL + "2"}, BOB, now_us=site.now)
+
+    assert all_of(site).by == "bob"
+    site.store.accounts.disable("bob", BOB, disabled=True, now_us=site.now)
+    assert "bob is disabled" in str(all_of(site).paused)
 
 
 def test_it_is_told_what_its_maker_may_see_then_and_now(site: Site) -> None:

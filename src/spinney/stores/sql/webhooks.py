@@ -96,8 +96,11 @@ class SqlWebhooks:
             made = replace(before, **change)
             if made == before:
                 return before
-            maker = makers.read(_spec_text(tx, id_))
-            tx.run("update webhooks set spec = ? where id = ?", (_spec(made, maker), id_))
+            if made.url == before.url:
+                maker = makers.read(_spec_text(tx, id_))
+                tx.run("update webhooks set spec = ? where id = ?", (_spec(made, maker), id_))
+            else:  # whoever says where it is sent answers for that, with the own rights
+                made = _hand_over(tx, id_, made, author)
             self._session.registry.touch(tx)
             note(tx, now_us, author, "webhook set", _told_of(made), 1)
         return made
@@ -301,7 +304,8 @@ def _fault(tx: Tx, webhook: Webhook, spec: str, now_us: int) -> str | None:
 
 
 def _hand_over(tx: Tx, id_: int, webhook: Webhook, author: Author) -> Webhook:
-    """Whoever resumes a webhook whose maker may not have it any more answers for it from now on."""
+    """Whoever resumes a webhook whose maker may not have it any more, or says where it is sent, answers for it from now
+    on."""
     spec = _spec(webhook, {makers.KEY: makers.of(tx, author)})
     tx.run("update webhooks set spec = ?, by = ? where id = ?", (spec, author.by, id_))
     return replace(webhook, by=author.by)
