@@ -8,6 +8,8 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from spinney.model.places import job_folder
 from spinney.node.executors import proctree
 from spinney.node.executors.child import Child, Exit, Hello
@@ -174,6 +176,12 @@ async def host_in(place: Path) -> AsyncIterator[Host]:
         yield host
     finally:
         await host.close()
+
+
+@pytest.fixture
+async def host(tmp_path: Path) -> AsyncIterator[Host]:
+    async with host_in(tmp_path) as made:
+        yield made
 
 
 def alive(pid: int) -> bool:

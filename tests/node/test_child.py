@@ -7,15 +7,11 @@ import signal
 from pathlib import Path
 
 import pytest
-from executor_fixtures import alive, host_in, open_fds, signal_thread
+from executor_fixtures import alive, host, open_fds, signal_thread
 
 from spinney.node.executors import proctree
 
-
-@pytest.fixture
-async def host(tmp_path):
-    async with host_in(tmp_path) as host:
-        yield host
+__all__ = ["host"]
 
 
 @pytest.fixture

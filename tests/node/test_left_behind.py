@@ -3,13 +3,9 @@
 import json
 
 import pytest
-from executor_fixtures import host_in
+from executor_fixtures import host
 
-
-@pytest.fixture
-async def host(tmp_path):
-    async with host_in(tmp_path) as host:
-        yield host
+__all__ = ["host"]
 
 
 @pytest.fixture

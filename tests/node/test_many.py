@@ -6,13 +6,9 @@ import os
 import signal
 
 import pytest
-from executor_fixtures import alive, host_in, signal_thread
+from executor_fixtures import alive, host, signal_thread
 
-
-@pytest.fixture
-async def host(tmp_path):
-    async with host_in(tmp_path) as host:
-        yield host
+__all__ = ["host"]
 
 
 @pytest.fixture

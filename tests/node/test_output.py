@@ -8,7 +8,7 @@ from pathlib import Path
 
 import orjson
 import pytest
-from executor_fixtures import DEADLINE_S, host_in
+from executor_fixtures import DEADLINE_S, host
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -17,13 +17,9 @@ from spinney.node.executors.capture import Capture, WorkerLog
 from spinney.node.executors.page import CELL_PUMP, Page
 from spinney.node.output import Pump
 
+__all__ = ["host"]
+
 TOKEN = b"0123456789abcdef"
-
-
-@pytest.fixture
-async def host(tmp_path):
-    async with host_in(tmp_path) as host:
-        yield host
 
 
 @pytest.fixture

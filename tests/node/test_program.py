@@ -4,13 +4,9 @@ import json
 import signal
 
 import pytest
-from executor_fixtures import alive, host_in
+from executor_fixtures import alive, host
 
-
-@pytest.fixture
-async def host(tmp_path):
-    async with host_in(tmp_path) as host:
-        yield host
+__all__ = ["host"]
 
 
 @pytest.fixture

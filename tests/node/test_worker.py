@@ -11,7 +11,7 @@ import sys
 import time
 
 import pytest
-from executor_fixtures import HERE, alive, host_in
+from executor_fixtures import HERE, alive, host
 
 from spinney.model.errors import Refused, StaleFence
 from spinney.node.executors import rows
@@ -23,11 +23,7 @@ from spinney.node.executors.serial import Serial
 from spinney.node.executors.stages import Stages
 from spinney.node.executors.wire import Channel, pack
 
-
-@pytest.fixture
-async def host(tmp_path):
-    async with host_in(tmp_path) as host:
-        yield host
+__all__ = ["host"]
 
 
 @pytest.fixture
