@@ -35,6 +35,8 @@ MANY, NOBODY = "(many)", "(nobody)"
 """Who was refused: various; somebody who is not known."""
 _CHOSEN = ("address", "token")
 """What a stranger chooses himself."""
+_OTHERS = "{}"
+"""Kinds that are not told apart."""
 _Key = tuple[str, str, str]
 
 
@@ -127,10 +129,6 @@ class Refusals:
             return MANY, verb, _OTHERS
         hour.kinds += 1
         return key
-
-
-_OTHERS = "{}"
-"""Kinds that are not told apart."""
 
 
 def _enter(audit: Audit, key: _Key, count: int, now_us: int, more: Mapping[str, Any]) -> None:

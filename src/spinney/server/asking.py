@@ -32,8 +32,6 @@ RENEW_S = 0.75
 """How often a request that lasts looks anew at who makes it. The answer may be ``identity.remembering.KEPT_S`` old, and
 whoever follows a file looks only every ``files.following.LOOK_S``: together these are the two seconds within which a
 change of rights is promised to be obeyed."""
-
-
 LOOKS = 16
 """So many requests that last look anew at the same time: else many streams, woken by one event, would take all the room
 that ``Stores`` has for calls."""

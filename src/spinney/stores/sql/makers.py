@@ -42,14 +42,15 @@ def read(spec: str) -> Mapping[str, Any]:
 
 def require(tx: Tx, spec: str, by: str, what: str, now_us: int) -> Rights:
     """Return what the maker may now. Raises Forbidden unless that is an operator's work. ``what`` ends "may not …"."""
-    maker = read(spec).get(KEY, {"name": by, "since_us": None})
+    kept = read(spec)
+    maker = kept.get(KEY, {"name": by, "since_us": None})
     if maker is None:
         return ALL_RIGHTS
     name = maker["name"]
     if name.startswith(TOKEN_NAME):
         rights = _token_rights(tx, name, now_us)
     else:
-        rights = _user_rights(tx, name, maker["since_us"], older_version=not read(spec))
+        rights = _user_rights(tx, name, maker["since_us"], older_version=not kept)
     if isinstance(rights, str):
         raise Forbidden(f"its maker {name} {rights} and may not {what}; {_WAY_OUT}")
     if not rights.permits(Role.OPERATOR):
