@@ -4,6 +4,7 @@ import asyncio
 import ssl
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from contextlib import suppress
 from typing import Any, Self, TypeVar
 
 import httpx
@@ -84,9 +85,9 @@ def _broke_off(error: httpx.TransportError) -> bool:
     return isinstance(error, httpx.RemoteProtocolError)
 
 
-def _require_allowed(answer: httpx.Response | None) -> None:
+def _require_allowed(answer: httpx.Response) -> None:
     """Raise what the server says when it is asked anew for what broke off, where that is a refusal."""
-    if answer is not None and answer.is_client_error:
+    if answer.is_client_error and answer.status_code != httpx.codes.REQUESTED_RANGE_NOT_SATISFIABLE:
         raise refusal(answer.status_code, answer.content)
 
 
@@ -176,7 +177,9 @@ class Client(Verbs):
                     raise refusal(answer.status_code, answer.read())
                 yield from answer.iter_bytes()
         except httpx.TransportError as error:
-            _require_allowed(self._http.get(f"{PREFIX}{path}", headers=_ONE_BYTE) if _broke_off(error) else None)
+            if _broke_off(error):
+                with suppress(httpx.TransportError):  # a server that was killed breaks off as well
+                    _require_allowed(self._http.get(f"{PREFIX}{path}", headers=_ONE_BYTE))
             raise self._place.away(error) from error
 
     def watch(self, *topics: str, last: str | None = None) -> Iterator[Event]:
@@ -276,7 +279,9 @@ class AsyncClient(Verbs):
                 async for piece in answer.aiter_bytes():
                     yield piece
         except httpx.TransportError as error:
-            _require_allowed(await self._http.get(f"{PREFIX}{path}", headers=_ONE_BYTE) if _broke_off(error) else None)
+            if _broke_off(error):
+                with suppress(httpx.TransportError):  # a server that was killed breaks off as well
+                    _require_allowed(await self._http.get(f"{PREFIX}{path}", headers=_ONE_BYTE))
             raise self._place.away(error) from error
 
     async def watch(self, *topics: str, last: str | None = None) -> AsyncIterator[Event]:
