@@ -11,7 +11,7 @@ from pydantic_core import PydanticCustomError
 from spinney.app import Spinney
 from spinney.job import Job
 from spinney.jobtype import JobType
-from spinney.model.types import INTERNAL, Backoff
+from spinney.model.types import DEFAULT_PRIORITY, INTERNAL, Backoff
 from spinney.model.webhooks import require_url
 from spinney.reports import mailing, webhooks
 from spinney.reports.addresses import mailbox
@@ -76,19 +76,22 @@ class Outbox:
         admit: Admit | None = None,
         transport: Transport | None = None,
         limit: int | None = 4,
+        priority: int = DEFAULT_PRIORITY,
         clock: Callable[[], float] = time.time,
     ) -> None:
         """``mail``, ``webhook``: make the settings, asked at each try. ``admit``, ``transport``: which URLs may be
         called; without either, none. What resolves a name for ``admit`` and again for the request may get two
         answers: only a transport that connects to the address that it has checked keeps private networks closed.
-        ``limit``: messages that go out at once, over all nodes."""
+        ``limit``: messages that go out at once, over all nodes. ``priority``: of each, 0 is first and 99 last."""
         app.queue(QUEUE, limit=limit, order="fifo")
-        self.mail = _mail_type(app, mail, clock)
-        self.webhook = _webhook_type(app, webhook, clock, admit, transport)
+        self.mail = _mail_type(app, mail, clock, priority)
+        self.webhook = _webhook_type(app, webhook, clock, admit, transport, priority)
 
 
-def _mail_type(app: Spinney, settings: Callable[[], MailSettings], clock: Callable[[], float]) -> JobType:
-    kind = app.pipeline("reports.mail", queue=QUEUE, submit=INTERNAL, description="Send a mail")
+def _mail_type(
+    app: Spinney, settings: Callable[[], MailSettings], clock: Callable[[], float], priority: int
+) -> JobType:
+    kind = app.pipeline("reports.mail", queue=QUEUE, priority=priority, submit=INTERNAL, description="Send a mail")
 
     # Its term is kept by deferring. Attempts are used up only by what is cut off (a server that drips) or breaks.
     @kind.stage(max_attempts=100, backoff=Backoff(base_s=60, factor=4, cap_s=3600), timeout=timedelta(minutes=15))
@@ -129,8 +132,11 @@ def _webhook_type(
     clock: Callable[[], float],
     admit: Admit | None,
     transport: Transport | None,
+    priority: int,
 ) -> JobType:
-    kind = app.pipeline("reports.webhook", queue=QUEUE, submit=INTERNAL, description="Call a webhook")
+    kind = app.pipeline(
+        "reports.webhook", queue=QUEUE, priority=priority, submit=INTERNAL, description="Call a webhook"
+    )
 
     @kind.stage(max_attempts=5, backoff=Backoff(base_s=60, factor=4), timeout=timedelta(minutes=2))
     def calling(

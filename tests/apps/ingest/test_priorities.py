@@ -2,7 +2,7 @@
 
 import pytest
 
-from spinney.apps.ingest import priorities
+from spinney.apps.ingest import app, priorities
 
 
 @pytest.mark.parametrize(
@@ -19,3 +19,8 @@ def test_by_the_number_of_objects(objects: int, priority: int) -> None:
 )
 def test_heavy_objects_go_further_back(in_batch: int, size_bytes: int, priority: int) -> None:
     assert priorities.of_object(in_batch, size_bytes) == priority
+
+
+def test_what_is_waited_for_goes_ahead_of_the_objects_of_any_batch() -> None:
+    for name in ("ingest.batch", "ingest.access", "reports.mail", "reports.webhook"):
+        assert app.types[name].spec.priority < priorities.of_batch(1), name

@@ -3,7 +3,7 @@
 from typing import get_args
 
 from spinney import Spinney
-from spinney.apps.ingest import callbacks, settings
+from spinney.apps.ingest import callbacks, priorities, settings
 from spinney.apps.ingest.orders import Stage
 from spinney.model.errors import UsageError
 from spinney.model.types import INTERNAL
@@ -32,6 +32,7 @@ def mail_settings() -> MailSettings:
 batches = app.pipeline(
     "ingest.batch",
     queue=app.queue("ingest"),
+    priority=priorities.FIRST,
     children="settled",
     description="Deposit a payload: a job an object, and a report",
 )
@@ -40,4 +41,4 @@ for _stage in STAGES:
 objects = app.pipeline(
     "ingest.object", queue=queue_of(STAGES[0]), description="Deposit one object: fetch, identify, store, record it"
 )
-outbox = Outbox(app, mail=mail_settings, transport=callbacks.transport)
+outbox = Outbox(app, mail=mail_settings, transport=callbacks.transport, priority=priorities.FIRST)

@@ -4,6 +4,9 @@ import math
 
 from spinney.model.types import PRIORITIES
 
+FIRST = 1
+"""Of what is short and waited for: reading a batch and reporting on it, messages, packages for readers. All work on
+objects comes behind it, unless somebody sets 0 by hand."""
 LARGE_BYTES = 10**9
 """From here on an object's size counts."""
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from spinney import Defer, Fail, Job
-from spinney.apps.ingest import opened, settings, targets
+from spinney.apps.ingest import opened, priorities, settings, targets
 from spinney.apps.ingest.access import archives, bags, packages
 from spinney.apps.ingest.access.packages import Package
 from spinney.apps.ingest.access.requesting import LARGE, SMALL
@@ -22,7 +22,10 @@ ROOM_S = 300.0
 """How long a package rests for which there is no room."""
 
 app.queue(LARGE)
-accesses = app.pipeline(TYPE, queue=app.queue(SMALL), description="Make a package of a stored object for who asked")
+accesses = app.pipeline(
+    TYPE, queue=app.queue(SMALL), priority=priorities.FIRST,
+    description="Make a package of a stored object for who asked",
+)  # fmt: skip
 
 
 @accesses.stage(max_attempts=3)
