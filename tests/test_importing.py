@@ -32,8 +32,16 @@ def test_every_entrance_can_be_the_first_and_loads_what_alters_the_schema_only_t
         assert not {"sqlalchemy", "alembic"} & found
 
 
-def loads(room: str) -> set[str]:
-    code = f"import sys, spinney.{room}; print(*sys.modules)"
+def test_the_commands_and_stages_of_ingest_load_no_database_and_no_connections() -> None:
+    """Each command and each worker would wait for them, and most need none of them."""
+    found = loads("apps.ingest.cli", "apps.ingest.batch", "apps.ingest.cleaning", "apps.ingest.access.packing")
+    assert "spinney.apps.ingest.objects.downloading" in found
+    assert not {"sqlalchemy", "alembic", "httpx", "httpcore", "smtplib", "jinja2", "boto3"} & found
+
+
+def loads(*rooms: str) -> set[str]:
+    names = ", ".join(f"spinney.{room}" for room in rooms)
+    code = f"import sys, {names}; print(*sys.modules)"
     return set(subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.split())
 
 

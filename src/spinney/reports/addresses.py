@@ -5,7 +5,10 @@ outside ASCII are lawful (RFC 6531) and need a server with SMTPUTF8; domains out
 """
 
 import re
-from email.headerregistry import Address
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from email.headerregistry import Address
 
 RECIPIENTS_MAX = 100
 """What any server must take in one transaction (RFC 5321, section 4.5.3.1.8)."""
@@ -18,8 +21,10 @@ _LABEL = r"[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
 _DOMAIN = re.compile(rf"{_LABEL}(\.{_LABEL})*")
 
 
-def mailbox(text: str) -> Address:
+def mailbox(text: str) -> "Address":
     """The address in ``ada@example.org`` or ``Ada Lovelace <ada@example.org>``. Raises ValueError."""
+    from email.headerregistry import Address  # slow to load
+
     if not text.isprintable():
         raise ValueError(f"{text[:80]!r} has a line break or what is not printable in it; give a plain address")
     named = _NAMED.fullmatch(text.strip())
@@ -32,7 +37,7 @@ def mailbox(text: str) -> Address:
     return Address(display_name=_unquoted(name)[:_NAME_MAX], username=local, domain=plain)
 
 
-def is_ascii(address: Address) -> bool:
+def is_ascii(address: "Address") -> bool:
     """Whether any mail server can take it."""
     return address.addr_spec.isascii()
 

@@ -13,11 +13,10 @@ from spinney.job import Job
 from spinney.jobtype import JobType
 from spinney.model.types import DEFAULT_PRIORITY, INTERNAL, Backoff
 from spinney.model.webhooks import require_url
-from spinney.reports import mailing, webhooks
+from spinney.reports import webhooks
 from spinney.reports.addresses import mailbox
 from spinney.reports.attaching import Attachment
 from spinney.reports.calling import Transport
-from spinney.reports.message import Letter
 from spinney.reports.settings import MailSettings, WebhookSettings
 from spinney.reports.webhooks import Admit
 
@@ -109,6 +108,9 @@ def _mail_type(
         date: AwareDatetime | None = None,
         auto_submitted: Literal["auto-generated", "auto-replied", "no"] = "auto-generated",
     ) -> dict[str, Any]:
+        from spinney.reports import mailing  # with email and smtplib, which only a mail needs
+        from spinney.reports.message import Letter
+
         letter = Letter(
             sender=mailbox(sender),
             to=[mailbox(a) for a in to],

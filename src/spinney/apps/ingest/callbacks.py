@@ -1,16 +1,20 @@
 """Calling back: guarded as downloads are, so that no profile makes us knock at private doors."""
 
-import httpx
+from typing import TYPE_CHECKING
 
 from spinney.apps.ingest import profiles, settings
 from spinney.model.errors import UsageError
-from spinney.reports.doors import Doors
+
+if TYPE_CHECKING:
+    import httpx
 
 _ADVICE = "have it added, with its port, to the hosts of the profile if it may be reached"
 
 
-def transport() -> httpx.BaseTransport:
+def transport() -> "httpx.BaseTransport":
     """What carries one callback: to public addresses, and to the hosts that profiles allow."""
+    from spinney.reports.doors import Doors  # with httpx, which only a call needs
+
     try:
         found = settings.load()
         hosts = frozenset[str]().union(*(profiles.load(found, name).hosts for name in profiles.names_of(found)))

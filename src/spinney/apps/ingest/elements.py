@@ -6,7 +6,6 @@ from pathlib import Path
 from spinney.apps.ingest import profiles
 from spinney.apps.ingest.application import STAGES
 from spinney.apps.ingest.fetching.urls import shown_text
-from spinney.apps.ingest.objects.provisioning import promises
 from spinney.apps.ingest.orders import ObjectOrder, Payload
 from spinney.apps.ingest.settings import Settings
 from spinney.model.errors import UsageError
@@ -71,6 +70,8 @@ class Elements:
 
 def elements(store: Store, settings: Settings, folders: Path, job: Job) -> Elements:
     """Of an object's job, as of now."""
+    from spinney.apps.ingest.objects.provisioning import promises  # with all stages
+
     order = ObjectOrder.model_validate(job.params["order"])
     results, data = store.results(job.id), store.get_data(job.id)
     estimated, stored = results.get("estimating") or {}, results.get("processing") or {}

@@ -19,19 +19,22 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from spinney import Fail, Job, Warn
 from spinney.apps.ingest import copying, opened, settings, targets
 from spinney.apps.ingest.admission import admission
 from spinney.apps.ingest.application import app, outbox
-from spinney.apps.ingest.inventory import Damaged, Inventory
+from spinney.apps.ingest.inventory import Damaged
 from spinney.apps.ingest.objects.processing import ark_lock
 from spinney.apps.ingest.paths import NotAdmitted, shown
 from spinney.apps.ingest.settings import Settings
 from spinney.apps.ingest.storage import Storage, Verified
 from spinney.model.errors import UsageError
 from spinney.model.types import PRIORITIES
+
+if TYPE_CHECKING:
+    from spinney.apps.ingest.inventory import Inventory
 
 PRIORITY = PRIORITIES[-1]
 """Nothing waits for an audit; beside the largest batches, which are as patient, it takes turns."""
@@ -128,7 +131,7 @@ def tell(job: Job, found: Settings, damaged: list[Damaged]) -> int:
 # --- what is due --------------------------------------------------------------------------------
 
 
-def _due(inventory: Inventory, found: Settings, now: datetime) -> Iterator[tuple[str, str]]:
+def _due(inventory: "Inventory", found: Settings, now: datetime) -> Iterator[tuple[str, str]]:
     """ARK and storage, as many as a run may have."""
     most = found.fixity.objects
     for damaged in inventory.damaged(most // 2):  # however much is damaged, the others are read, too

@@ -2,19 +2,22 @@
 
 import os
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from spinney.apps.ingest.identifiers import arks
 from spinney.apps.ingest.identifiers.ezid import EzidMinter
 from spinney.apps.ingest.identifiers.minters import LocalMinter, Minter
-from spinney.apps.ingest.inventory import Inventory
 from spinney.apps.ingest.metadata import About
 from spinney.apps.ingest.paths import NotAdmitted, shown
 from spinney.apps.ingest.profiles import Profile
 from spinney.apps.ingest.settings import Settings
 from spinney.model.errors import UsageError
 
+if TYPE_CHECKING:
+    from spinney.apps.ingest.inventory import Inventory
 
-def identify(inventory: Inventory, collection: str, about: About) -> str | None:
+
+def identify(inventory: "Inventory", collection: str, about: About) -> str | None:
     """The ARK that is given or that the local ids are bound to; None: it has none yet. Raises NotAdmitted where these
     say different things."""
     given = None if about.ark is None else arks.canonical(about.ark)
@@ -31,7 +34,7 @@ def identify(inventory: Inventory, collection: str, about: About) -> str | None:
     return given or next(iter(found), None)
 
 
-def require_ours(inventory: Inventory, profile: Profile, ark: str) -> None:
+def require_ours(inventory: "Inventory", profile: Profile, ark: str) -> None:
     """Raise NotAdmitted when an object is recorded as another's: whoever knows an ARK could else add to it."""
     for known in inventory.find(ark=ark, limit=1):
         if (known.collection, known.owner) != (profile.collection, profile.owned_by):
@@ -41,7 +44,7 @@ def require_ours(inventory: Inventory, profile: Profile, ark: str) -> None:
             )
 
 
-def minter(settings: Settings, profile: Profile, inventory: Inventory) -> Minter:
+def minter(settings: Settings, profile: Profile, inventory: "Inventory") -> Minter:
     """Who mints for this profile. Raises UsageError when the environment has no password for a service."""
     found = settings.minters[profile.minter]
     if found.url is None:

@@ -10,9 +10,10 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from spinney.apps.ingest import targets
-from spinney.apps.ingest.inventory import Inventory, Recorded, open_inventory
+from spinney.apps.ingest.inventory import Recorded, open_inventory
 from spinney.apps.ingest.objects.work import CONTENT, MANIFEST, PAYLOAD
 from spinney.apps.ingest.orders import BatchOrder, ObjectOrder
 from spinney.apps.ingest.paths import NotAdmitted
@@ -24,6 +25,9 @@ from spinney.model.jobs import Attempt, Job
 from spinney.model.outcomes import PASSED, Outcome
 from spinney.model.states import State
 from spinney.stores.contract import Store
+
+if TYPE_CHECKING:
+    from spinney.apps.ingest.inventory import Inventory
 
 _TREE_MAX = 1_000_000
 _CALLS = 1_000
@@ -131,7 +135,7 @@ def _counted(objects: dict[str, Job], recorded: Iterable[Recorded]) -> Iterator[
             yield f"{jid} (job {job.id}) is completed, and not in the inventory"
 
 
-def _verified(storage: Storage, inventory: Inventory, entry: Recorded, faults: list[str]) -> tuple[int, int]:
+def _verified(storage: Storage, inventory: "Inventory", entry: Recorded, faults: list[str]) -> tuple[int, int]:
     """Files and bytes of an object that were read again; what is wrong goes to ``faults``."""
     try:
         found = storage.verify(entry.ark)
@@ -143,7 +147,7 @@ def _verified(storage: Storage, inventory: Inventory, entry: Recorded, faults: l
     return found.files, found.bytes
 
 
-def _compared(storage: Storage, inventory: Inventory, entry: Recorded) -> Iterator[str]:
+def _compared(storage: Storage, inventory: "Inventory", entry: Recorded) -> Iterator[str]:
     """What the inventory says of a version's files is what the storage has."""
     number = entry.version.version
     stored = {file.path: (file.size_bytes, file.digest.value) for file in storage.files(entry.ark, number)}

@@ -2,13 +2,17 @@
 
 import os
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
-from spinney.apps.ingest.inventory import Inventory, open_inventory
+from spinney.apps.ingest.inventory import open_inventory
 from spinney.apps.ingest.settings import Settings, Target
 from spinney.apps.ingest.storage import Storage, open_storage
 
+if TYPE_CHECKING:
+    from spinney.apps.ingest.inventory import Inventory
 
-def inventory(settings: Settings) -> Inventory:
+
+def inventory(settings: Settings) -> "Inventory":
     """The inventory, which the process keeps open. Only ``ingest init`` makes one: in an empty one that took the place
     of the right one, whose disk is away, no local id would be known and every ARK would be minted again."""
     return _inventory(settings.inventory, os.getpid())
@@ -21,7 +25,7 @@ def storage(settings: Settings, name: str) -> Storage:
 
 # By process, for a connection must not cross a fork.
 @lru_cache(maxsize=4)
-def _inventory(url: str, _pid: int) -> Inventory:
+def _inventory(url: str, _pid: int) -> "Inventory":
     return open_inventory(url)
 
 

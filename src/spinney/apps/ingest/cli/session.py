@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, BinaryIO, Protocol
+from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
 
 import orjson
 
@@ -13,8 +13,10 @@ from spinney.apps.ingest.verbs import Verb, written
 from spinney.apps.ingest.verbs.deposits import Submit, told
 from spinney.cli import place
 from spinney.cli.session import client_of, hand, where
-from spinney.client.calls import Call, words
-from spinney.control import Control
+
+if TYPE_CHECKING:
+    from spinney.client.calls import Call
+    from spinney.control import Control
 
 BELOW = "/apps/ingest"
 
@@ -23,7 +25,7 @@ class Asked(Protocol):
     """A service that is asked: each answer is a value of JSON."""
 
     @property
-    def control(self) -> Control:
+    def control(self) -> "Control":
         """Of the engine; through a server its twin."""
 
     def do(self, verb: Verb) -> Any:
@@ -42,7 +44,7 @@ def serving(store: str | None, by: str | None = None) -> Iterator[Asked]:
 
 @dataclass(frozen=True, slots=True)
 class _AtHand:
-    control: Control
+    control: "Control"
     _url: str | None
 
     def do(self, verb: Verb) -> Any:
@@ -58,14 +60,18 @@ class _AtHand:
 
 @dataclass(frozen=True, slots=True)
 class _Afar:
-    control: Control
+    control: "Control"
 
     def do(self, verb: Verb) -> Any:
+        from spinney.client.calls import Call, words  # with httpx, which is slow to load
+
         method, said = "POST" if verb.changes else "GET", verb.model_dump(mode="json", exclude_defaults=True)
         asked: dict[str, Any] = {"json": said} if verb.changes else {"query": words(**said)}
         return self._send(Call(method=method, path=f"{BELOW}/{verb.name}", meaning=orjson.loads, **asked))
 
     def submit(self, payload: BinaryIO, asked: Submit) -> Any:
+        from spinney.client.calls import Call, words
+
         asked.deposit()  # what cannot be meant is refused before the payload is sent
         said = words(**asked.model_dump(mode="json", exclude_defaults=True))
         return self._send(
@@ -75,5 +81,5 @@ class _Afar:
             )
         )  # fmt: skip
 
-    def _send(self, call: Call[Any]) -> Any:
+    def _send(self, call: "Call[Any]") -> Any:
         return client_of(self.control).send(call)

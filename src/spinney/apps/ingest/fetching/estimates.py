@@ -2,13 +2,16 @@
 
 import threading
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 from spinney.apps.ingest.fetching import answers, crew, urls
-from spinney.apps.ingest.fetching.asking import Asker, refused
 from spinney.apps.ingest.fetching.local import size_of
 from spinney.apps.ingest.fetching.nouns import Estimate, Rules, Surroundings
 from spinney.apps.ingest.fetching.troubles import Trouble
 from spinney.apps.ingest.paths import NotAdmitted
+
+if TYPE_CHECKING:
+    from spinney.apps.ingest.fetching.asking import Asker
 
 TRIES = 2
 """A connection kept alive may close just as it is used again; more patience is the download's."""
@@ -29,6 +32,8 @@ def estimate(
     A problem with one stops no other, and is a warning: only fetching shows what can be had. (A URL
     signed for GET answers HEAD with 403.) Raises Stopped.
     """
+    from spinney.apps.ingest.fetching.asking import Asker  # with httpx, which is slow to load
+
     halt = threading.Event()
     asker = Asker(rules, halt, given or Surroundings(), at_once=at_once)
 
@@ -43,7 +48,7 @@ def estimate(
         asker.close()
 
 
-def _estimated(asker: Asker, url: str, rules: Rules) -> Estimate:
+def _estimated(asker: "Asker", url: str, rules: Rules) -> Estimate:
     try:
         parsed = urls.admitted(url)
         if parsed.scheme == "file":
@@ -58,7 +63,9 @@ def _estimated(asker: Asker, url: str, rules: Rules) -> Estimate:
         return Estimate(url=url, problem=f"{urls.shown_text(url)} cannot be read ({error.strerror}); mend that")
 
 
-def _asked(asker: Asker, url: str, rules: Rules) -> int | None:
+def _asked(asker: "Asker", url: str, rules: Rules) -> int | None:
+    from spinney.apps.ingest.fetching.asking import refused
+
     for tries_left in reversed(range(TRIES)):
         try:
             with asker.ask("HEAD", url, {}) as answer:

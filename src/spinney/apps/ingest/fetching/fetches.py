@@ -8,21 +8,23 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from spinney.apps.ingest import copying, paths
 from spinney.apps.ingest.digests import canonical
 from spinney.apps.ingest.fetching import crew, parts, urls
-from spinney.apps.ingest.fetching.asking import Asker
 from spinney.apps.ingest.fetching.journal import Entry, Journal
 from spinney.apps.ingest.fetching.local import copied
 from spinney.apps.ingest.fetching.measures import Measure
 from spinney.apps.ingest.fetching.nouns import Fetched, FetchFailed, Rules, Surroundings, Wanted
 from spinney.apps.ingest.fetching.parts import Part, Place
-from spinney.apps.ingest.fetching.remote import downloaded
 from spinney.apps.ingest.fetching.standing import standing
 from spinney.apps.ingest.fetching.troubles import Differs, Halted, Trouble
 from spinney.apps.ingest.paths import NotAdmitted
 from spinney.scheduling.backoff import delay_s
+
+if TYPE_CHECKING:
+    from spinney.apps.ingest.fetching.asking import Asker
 
 JOURNAL = "fetched.jsonl"
 LOCK = "lock"
@@ -54,6 +56,8 @@ def fetch_all(
 
     Raises FetchFailed, Stopped; NotAdmitted for an unknown algorithm.
     """
+    from spinney.apps.ingest.fetching.asking import Asker  # with httpx, which is slow to load
+
     _judge_names(wanted)
     if not wanted:
         return []
@@ -98,7 +102,7 @@ class _Fetching:
     halt: threading.Event
     given: Surroundings
     journal: Journal
-    asker: Asker
+    asker: "Asker"
 
     def fetch(self, one: Wanted, heard: Callable[[int], None]) -> Fetched:
         try:
@@ -161,6 +165,8 @@ class _Fetching:
             root, path = urls.beneath(parsed, self.rules.file_roots)
             part = copied(place, _source(one), root, path, measure, heard)
         else:
+            from spinney.apps.ingest.fetching.remote import downloaded
+
             part = downloaded(self.asker, place, _source(one), one.url, measure, heard)
         try:
             measure.whole(part.size_bytes, part.sums)

@@ -2,13 +2,15 @@
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import unquote_to_bytes
-
-import httpx
 
 from spinney.apps.ingest import paths
 from spinney.apps.ingest.paths import NotAdmitted
 from spinney.model.networks import bracketed
+
+if TYPE_CHECKING:
+    import httpx
 
 LENGTH_MAX = 8000
 """RFC 9110 section 4.1 asks for 8,000 octets at least; what is longer is no address of a file."""
@@ -16,11 +18,13 @@ LENGTH_MAX = 8000
 PORTS = {"http": 80, "https": 443}
 
 
-def admitted(url: str) -> httpx.URL:
+def admitted(url: str) -> "httpx.URL":
     """The parsed URL, when its form lets it be asked at all; else raises NotAdmitted.
 
     Userinfo is refused, so that no credentials come into a manifest, a log or a report.
     """
+    import httpx  # slow to load: only who has URLs needs it
+
     if len(url) > LENGTH_MAX:
         raise NotAdmitted(f"the URL '{_cut(url)}' is longer than {LENGTH_MAX} characters; give a shorter one")
     try:
@@ -44,7 +48,7 @@ def admitted(url: str) -> httpx.URL:
     return parsed
 
 
-def shown(url: httpx.URL) -> str:
+def shown(url: "httpx.URL") -> str:
     """The URL for logs and people: no userinfo, no fragment, and no query, which may be a signature."""
     if url.scheme == "file":
         return paths.shown(f"file://{url.path}")
@@ -69,13 +73,13 @@ def hosts_of(urls: Iterable[str]) -> list[str]:
     return sorted({host_name(u) for u in parsed if u.scheme != "file"})
 
 
-def host_name(url: httpx.URL) -> str:
+def host_name(url: "httpx.URL") -> str:
     """``host`` or ``host:port`` as it stands in a URL, in ASCII and lower case."""
     host = bracketed(url.raw_host.decode("ascii").lower())
     return host if url.port is None else f"{host}:{url.port}"
 
 
-def beneath(url: httpx.URL, roots: Sequence[Path]) -> tuple[Path, str]:
+def beneath(url: "httpx.URL", roots: Sequence[Path]) -> tuple[Path, str]:
     """The root a ``file:`` URL lies below, and its path from there. Raises NotAdmitted.
 
     Only names are judged here; links are refused when the file is opened.

@@ -17,8 +17,6 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-import httpx
-
 from spinney.apps.ingest.identifiers import anvl, arks, noid
 from spinney.apps.ingest.paths import NotAdmitted, shown
 
@@ -95,6 +93,8 @@ class EzidMinter:
 
     def _answer(self, body: str) -> str:
         """The text of a successful answer."""
+        import httpx  # slow to load, and most services mint themselves
+
         try:
             # A loop of its own: httpx's timeouts are for each piece, and a service that drips could hold
             # a stage for ever. Here the whole try has one.
@@ -113,6 +113,8 @@ class EzidMinter:
         return text
 
     async def _asked(self, body: str) -> tuple[int, str]:
+        import httpx
+
         content = b""
         async with (
             asyncio.timeout(self.timeout_s),
@@ -167,6 +169,8 @@ def _body(about: Mapping[str, str]) -> str:
 
 
 def _judge_url(text: str) -> None:
+    import httpx
+
     try:
         url = httpx.URL(text)
     except httpx.InvalidURL:

@@ -14,14 +14,20 @@ unused, and a local id may be bound to an ark that is never recorded: that ark w
 on SQLite there is one writer at a time. A version never changes: another content under the same number is refused, and
 so is a local id that belongs to another object.
 
-Rooms: ``inventory`` the verbs · ``nouns`` · ``recording`` with ``admitting`` (what may enter) and ``spans`` (how a file
-is kept once for many versions) · ``numbering`` · ``binding`` · ``finding`` · ``auditing`` · ``schema``, ``migrating``
-and ``migrations`` · ``database`` and ``postgres``, how each kind is reached.
+Rooms: ``inventory`` the verbs · ``opening`` it · ``nouns`` · ``recording`` with ``admitting`` (what may enter),
+``spans`` (how a file is kept once for many versions) and ``values`` · ``numbering`` · ``binding`` · ``finding`` ·
+``auditing`` · ``rows`` · ``schema``, ``migrating`` and ``migrations`` · ``database`` and ``postgres``, how each kind is
+reached. Importing this room loads no SQLAlchemy; opening an inventory does.
 """
 
+from typing import TYPE_CHECKING, Any
+
 from .errors import InventoryAway, InventoryUnusable, LocalIdTaken
-from .inventory import Inventory, open_inventory
 from .nouns import Audit, Damaged, Due, Entry, File, Found, FoundFile, Object, Recorded, Version
+from .opening import open_inventory
+
+if TYPE_CHECKING:
+    from .inventory import Inventory
 
 __all__ = [
     "Audit",
@@ -40,3 +46,12 @@ __all__ = [
     "Version",
     "open_inventory",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """``Inventory``, loaded when it is asked for: with SQLAlchemy, it takes as long as all the rest."""
+    if name != "Inventory":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from .inventory import Inventory
+
+    return Inventory

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from spinney.apps.ingest import digests
 from spinney.apps.ingest.paths import NotAdmitted, relative, shown
 
-from . import rows
+from . import values
 from .nouns import Entry
 from .spans import LAST, Content
 
@@ -45,7 +45,7 @@ def admitted(entry: Entry) -> Admitted:
             plain(what, said)
     if not 1 <= entry.version < LAST:
         raise NotAdmitted(f"{entry.version} is no version of {shown(entry.ark)}; versions count from 1")
-    rows.micros(entry.created)
+    values.micros(entry.created)
     return _files(entry)
 
 
@@ -86,7 +86,7 @@ def _files(entry: Entry) -> Admitted:
             raise NotAdmitted(f"'{shown(path)}' cannot have {file.size_bytes} bytes; measure it anew")
         if file.mime_type is not None:
             name("MIME type", file.mime_type)
-        contents[path] = rows.content(file, _digests(path, file.digests))
+        contents[path] = values.content(file, _digests(path, file.digests))
     return Admitted([contents[path] for path in sorted(contents)], size_bytes)
 
 

@@ -13,7 +13,7 @@ from sqlalchemy import ColumnElement, Connection, Row, delete, select, update
 
 from spinney.apps.ingest.paths import NotAdmitted, shown
 
-from . import rows
+from . import values
 from .admitting import plain
 from .database import Database
 from .nouns import Audit, Damaged, Due
@@ -38,7 +38,7 @@ def due(
             versions,
             (versions.c.object_id == objects.c.id) & (versions.c.version == objects.c.head_version),
         )
-        .where(objects.c.audited_us < rows.micros(before), *_within(within))
+        .where(objects.c.audited_us < values.micros(before), *_within(within))
         .order_by(objects.c.audited_us, objects.c.id)
         .limit(limit)
     )
@@ -48,7 +48,7 @@ def due(
                 ark=row.ark,
                 storage=row.storage,
                 version=row.head_version,
-                audited=rows.moment(row.audited_us) if row.audited_us else None,
+                audited=values.moment(row.audited_us) if row.audited_us else None,
             )
             for row in connection.execute(query)
         ]
@@ -59,7 +59,7 @@ def audited(
 ) -> None:
     """Enter an audit's result; ``faults``: a sentence each, none when all is well. The same ``when`` again changes
     nothing. Raises NotAdmitted for an object that is not here."""
-    at_us, said = rows.micros(when), _bounded(faults)
+    at_us, said = values.micros(when), _bounded(faults)
     with database.write() as connection:
         query = select(objects.c.id, objects.c.damaged_since_us).where(objects.c.ark == ark).with_for_update()
         known = connection.execute(query).first()
@@ -100,7 +100,7 @@ def damaged(database: Database, limit: int, within: Sequence[str] | None = None)
     with database.read() as connection:
         return [
             Damaged(
-                ark=row.ark, collection=row.collection, since=rows.moment(row.damaged_since_us), audit=_audit(row)
+                ark=row.ark, collection=row.collection, since=values.moment(row.damaged_since_us), audit=_audit(row)
             )
             for row in connection.execute(query)
         ]
@@ -141,5 +141,5 @@ def _stand_by_newest(connection: Connection, object_id: int, damaged_since_us: i
 
 def _audit(row: Row[Any]) -> Audit:
     return Audit(
-        when=rows.moment(row.at_us), files=row.files, size_bytes=row.size_bytes, faults=json.loads(row.faults)
+        when=values.moment(row.at_us), files=row.files, size_bytes=row.size_bytes, faults=json.loads(row.faults)
     )

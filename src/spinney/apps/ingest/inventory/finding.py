@@ -13,7 +13,7 @@ from sqlalchemy import ColumnElement, Row, Select, and_, func, or_, select, tupl
 from spinney.apps.ingest.digests import ALGORITHMS, Digest, digest
 from spinney.apps.ingest.paths import NotAdmitted, shown
 
-from . import rows
+from . import rows, values
 from .admitting import plain
 from .binding import bound_to
 from .database import Database
@@ -78,8 +78,8 @@ def object_(database: Database, ark: str) -> Object | None:
             owner=row.owner,
             local_ids=bound_to(connection, [ark]).get(ark, ()),
             versions=[rows.version(v) for v in connection.execute(of_object)],
-            audited=rows.moment(row.audited_us) if row.audited_us else None,
-            damaged_since=None if row.damaged_since_us is None else rows.moment(row.damaged_since_us),
+            audited=values.moment(row.audited_us) if row.audited_us else None,
+            damaged_since=None if row.damaged_since_us is None else values.moment(row.damaged_since_us),
         )
 
 

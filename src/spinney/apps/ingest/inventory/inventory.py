@@ -7,19 +7,10 @@ from types import TracebackType
 from typing import Self
 
 from spinney.apps.ingest.digests import Digest
-from spinney.model.places import database_file
 
 from . import auditing, binding, finding, migrating, numbering, recording
-from .database import Database, database
+from .database import Database
 from .nouns import Audit, Damaged, Due, Entry, File, Found, Object, Recorded
-
-
-def open_inventory(url: str) -> "Inventory":
-    """``sqlite:///file`` (``sqlite:////absolute/file``) or ``postgresql://user@host/database?schema=name``.
-
-    Nothing is connected to yet. Raises UsageError for what is no such URL.
-    """
-    return Inventory(database(url), database_file(url))
 
 
 class Inventory:

@@ -6,7 +6,7 @@ from sqlalchemy import Connection, Row, bindparam, func, select, update
 
 from spinney.apps.ingest.paths import NotAdmitted, shown
 
-from . import rows
+from . import rows, values
 from .admitting import Admitted, admitted, local_ids_admitted
 from .binding import bind_within
 from .database import Database
@@ -140,7 +140,7 @@ def _version_row(object_id: int, entry: Entry, checked: Admitted) -> dict[str, A
         "what": entry.what,
         "when_said": entry.when,
         "storage": entry.storage,
-        "created_us": rows.micros(entry.created),
+        "created_us": values.micros(entry.created),
         "files": len(checked.contents),
         "size_bytes": checked.size_bytes,
         "verified": entry.verified,

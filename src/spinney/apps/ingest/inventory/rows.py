@@ -1,7 +1,5 @@
 """Between nouns and rows."""
 
-from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from sqlalchemy import Row
@@ -11,19 +9,13 @@ from spinney.apps.ingest.digests import ALGORITHMS
 from .nouns import File, Version
 from .schema import files, versions
 from .spans import Content
+from .values import moment
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _ALGORITHMS = tuple(ALGORITHMS)
 
 CONTENT = (files.c.path, files.c.size_bytes, files.c.mime_type, *(files.c[a] for a in _ALGORITHMS))
 """The columns of a file that are its content, in its order."""
 VERSION = tuple(column for column in versions.c if column is not versions.c.object_id)
-
-
-def content(file: File, digests: Mapping[str, str]) -> Content:
-    """What makes this file the same as another; ``digests`` are checked ones."""
-    values = (bytes.fromhex(digests[a]) if a in digests else None for a in _ALGORITHMS)
-    return (file.path, file.size_bytes, file.mime_type, *values)
 
 
 def content_of(row: Row[Any]) -> Content:
@@ -64,14 +56,3 @@ def version(row: Row[Any]) -> Version:
         size_bytes=at[versions.c.size_bytes],
         verified=at[versions.c.verified],
     )
-
-
-def micros(when: datetime) -> int:
-    """Raises ValueError for a time that does not say its zone."""
-    if when.tzinfo is None:
-        raise ValueError(f"{when!r} does not say its time zone; give an aware time")
-    return (when - _EPOCH) // timedelta(microseconds=1)
-
-
-def moment(us: int) -> datetime:
-    return _EPOCH + timedelta(microseconds=us)

@@ -5,12 +5,12 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from spinney import Defer, Job
 from spinney.apps.ingest import copying, identities, metadata, opened, targets
 from spinney.apps.ingest.admission import admission
-from spinney.apps.ingest.inventory import Inventory, LocalIdTaken, admitting
+from spinney.apps.ingest.inventory import LocalIdTaken, admitting
 from spinney.apps.ingest.manifests import PayloadKind
 from spinney.apps.ingest.metadata import About
 from spinney.apps.ingest.objects.provisioning import release
@@ -29,6 +29,9 @@ from spinney.apps.ingest.objects.work import (
 )
 from spinney.apps.ingest.orders import ObjectOrder
 from spinney.apps.ingest.storage import Busy, Incoming, NoSuchObject
+
+if TYPE_CHECKING:
+    from spinney.apps.ingest.inventory import Inventory
 
 ERC, DUBLIN_CORE = "mrt-erc.txt", "mrt-dc.xml"
 _ERC_MAX_BYTES = 1 << 20
@@ -92,7 +95,7 @@ def _about(at: Work, content: list[Incoming]) -> About:
     return about
 
 
-def _identified(at: Work, inventory: Inventory, about: About) -> str:
+def _identified(at: Work, inventory: "Inventory", about: About) -> str:
     """The object's ARK: given, known by a local id, kept from an attempt before, or minted; kept the moment it is
     known."""
     kept: str | None = at.job.data.get("ark")
@@ -108,7 +111,7 @@ def _identified(at: Work, inventory: Inventory, about: About) -> str:
     return ark
 
 
-def _require_new(at: Work, inventory: Inventory, ark: str) -> None:
+def _require_new(at: Work, inventory: "Inventory", ark: str) -> None:
     """What is minted may be an object already, for depositors may give any ARK, one that is yet to be minted too. Such
     a one is left to that object, and another is minted: to this one it would be stored as the next version."""
     data = at.job.data
@@ -119,7 +122,7 @@ def _require_new(at: Work, inventory: Inventory, ark: str) -> None:
     raise Defer(TAKEN_S, f"{ark} was minted, but somebody has deposited an object under it; another is minted")
 
 
-def _is_anothers(at: Work, inventory: Inventory, ark: str) -> bool:
+def _is_anothers(at: Work, inventory: "Inventory", ark: str) -> bool:
     try:
         found = targets.standing(at.settings, at.profile.storage).versions(ark)
     except NoSuchObject:
@@ -127,7 +130,7 @@ def _is_anothers(at: Work, inventory: Inventory, ark: str) -> bool:
     return not any((version.key or "").startswith(f"{at.order.jid}.") for version in found)
 
 
-def _bind(at: Work, inventory: Inventory, about: About, ark: str) -> None:
+def _bind(at: Work, inventory: "Inventory", about: About, ark: str) -> None:
     try:
         inventory.bind(at.profile.collection, about.local_ids, ark)
     except LocalIdTaken as error:

@@ -2,16 +2,19 @@
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from spinney import Job, Warn
 from spinney.apps.ingest import opened
 from spinney.apps.ingest.admission import admission
-from spinney.apps.ingest.inventory import Entry, File, Inventory
+from spinney.apps.ingest.inventory import Entry, File
 from spinney.apps.ingest.objects.processing import ark_lock
 from spinney.apps.ingest.objects.work import STORED, read_list, work
 from spinney.apps.ingest.orders import ObjectOrder
 from spinney.apps.ingest.paths import NotAdmitted
+
+if TYPE_CHECKING:
+    from spinney.apps.ingest.inventory import Inventory
 
 
 def recording(job: Job, order: ObjectOrder) -> dict[str, Any]:
@@ -46,7 +49,7 @@ def recording(job: Job, order: ObjectOrder) -> dict[str, Any]:
     return value
 
 
-def _types(inventory: Inventory, ark: str, version: int) -> Mapping[str, str | None]:
+def _types(inventory: "Inventory", ark: str, version: int) -> Mapping[str, str | None]:
     """The media types of the version before, which an update carries on; none where that is not recorded."""
     try:
         return {file.path: file.mime_type for file in inventory.files(ark, version)}

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 from spinney.apps.ingest import profiles, report
-from spinney.apps.ingest.batch import report_of
 from spinney.apps.ingest.staff.batches import Batch
 from spinney.apps.ingest.staff.service import Service
 from spinney.job.handle import Child
@@ -41,6 +40,8 @@ def as_of_now(service: Service, batch: Batch) -> report.Report:
     seen = _Seen(service=service, id=batch.job.id, data=data)
     was_refused = batch.job.state is State.FAILED and batch.job.stage == READS
     fault = batch.job.message if was_refused else None
+    from spinney.apps.ingest.batch import report_of  # with all stages
+
     return report_of(seen, service.settings, profile, batch.order, number=batch.told + 1, fault=fault)
 
 
