@@ -264,6 +264,11 @@ async def coroutine() -> str:
 
 
 @sample.stage
+def modules() -> list[str]:
+    return list(sys.modules)
+
+
+@sample.stage
 def environment() -> list[str]:
     return list(os.environ)
 
@@ -393,6 +398,11 @@ async def async_writes(job: Job) -> None:
 @many.stage(isolation="thread")
 def thread_passes() -> None:
     pass
+
+
+@many.stage(isolation="thread")
+def thread_modules() -> list[str]:
+    return list(sys.modules)
 
 
 @many.stage(isolation="async")

@@ -3,21 +3,28 @@
 import asyncio
 import contextlib
 import ctypes
+import itertools
 import os
+import shutil
 from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
+import pytest_asyncio
 
 from spinney.model.places import job_folder
 from spinney.node.executors import proctree
 from spinney.node.executors.child import Child, Exit, Hello
+from spinney.node.executors.page import CELL_CANCEL
+from spinney.node.executors.standing import Standing
 from spinney.node.output import Pump
 
 HERE = Path(__file__).parent
 APP = "executor_app:app"
 DEADLINE_S = 20.0
+_LAST = 2**40
+"""From here on are the fences of attempts behind which nothing of a test is left."""
 
 
 class Host:
@@ -32,6 +39,8 @@ class Host:
         self.rows: dict[int, list[Any]] = {}
         self.returned: list[int] = []
         self.asked: list[tuple[str, dict[str, Any]]] = []
+        self.number = 0
+        """Of the request that came last."""
         self.answers: dict[str, Any] = {}
         self.hellos: list[Hello] = []
         self.exits: dict[str, Exit] = {}
@@ -40,11 +49,14 @@ class Host:
         self.loop = asyncio.get_running_loop()
         self.pump = Pump(self._on_marked, head_bytes=200_000, tail_bytes=1000)
         self.children: list[Child] = []
+        self.kept: dict[bool, Child] = {}
+        """The workers that tests share, by whether they are for many at once."""
+        self._numbers = itertools.count()
 
     # --- what a test does -----------------------------------------------------------------
 
     def start(self, *, many: bool = False, app: str = APP, path: Sequence[Path] = (), **more: Any) -> Child:
-        name = f"w{len(self.children)}"
+        name = f"w{next(self._numbers)}"
         child = Child(
             name=name,
             app=app,
@@ -69,6 +81,48 @@ class Host:
             log_file=child.log_file,
         )
         return child
+
+    def keep(self, *, many: bool = False) -> Child:
+        """A worker that outlives the test unless this ends it; started only when there is none."""
+        if many not in self.kept:
+            self.kept[many] = self.start(many=many)
+        return self.kept[many]
+
+    async def forget(self) -> None:
+        """Forget a test and end what it started, less the workers to keep. Those go on only when they do what they are
+        given: a test that has spoiled one costs the next one time, never its truth."""
+        for child in self.children:
+            if child.alive and not (child in self.kept.values() and await self._at_rest(child)):
+                await child.kill_attempt(0.0)
+        for child in [child for child in self.children if not child.alive]:
+            await asyncio.wrap_future(self.pump.remove(child.name))
+            child.page.close()
+            self.children.remove(child)
+        self.kept = {many: child for many, child in self.kept.items() if child.alive}
+        for child in self.kept.values():
+            # Tests use the same fences again, which nodes never do.
+            child.page.cells[CELL_CANCEL] = 0
+            child._standing = Standing()
+        for left in (self.stages, self.rows, self.returned, self.asked, self.hellos, self.exits, self.marked):
+            left.clear()  # type: ignore[attr-defined]
+        self.answers = {}
+        for folder in self.root.iterdir():
+            shutil.rmtree(folder)
+
+    async def _at_rest(self, child: Child) -> bool:
+        """End what runs in it; whether it then does what it is given, with all its output in its place."""
+        if child.many:
+            for line in child.running():
+                child.request_cancel(line.fence)
+        elif child.running():
+            return False
+        type_, stage = ("many", "meets_async") if child.many else ("sample", "say")
+        last = _LAST + next(self._numbers)
+        self.give(child, stage, (last, '{"n": 1}' if child.many else '{"text": "last"}'), type_=type_)
+        ends = lambda: last in self.marked and child.outstanding == 0  # noqa: E731
+        with contextlib.suppress(TimeoutError):
+            await self.until(lambda: ends() or last in self.returned or not child.alive)
+        return child.alive and ends()
 
     def give(self, child: Child, stage: str, *jobs: tuple[int, str], type_: str = "sample") -> None:
         """Send (fence, parameters); the job's id is the fence, too."""
@@ -138,6 +192,7 @@ class Host:
         self.changed.set()
 
     def ask(self, child: Child, number: int, fence: int, verb: str, args: dict[str, Any]) -> None:
+        self.number = number
         self.asked.append((verb, args))
         answer = self.answers.get(verb)
         if isinstance(answer, Exception):
@@ -178,10 +233,17 @@ async def host_in(place: Path) -> AsyncIterator[Host]:
         await host.close()
 
 
-@pytest.fixture
-async def host(tmp_path: Path) -> AsyncIterator[Host]:
-    async with host_in(tmp_path) as made:
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def shared_host(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Host]:
+    async with host_in(tmp_path_factory.mktemp("host")) as made:
         yield made
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def host(shared_host: Host) -> AsyncIterator[Host]:
+    """The module's, as if it were new. ``conftest`` has whoever asks for it run in the module's event loop."""
+    yield shared_host
+    await shared_host.forget()
 
 
 def alive(pid: int) -> bool:

@@ -7,16 +7,18 @@ import signal
 from pathlib import Path
 
 import pytest
-from executor_fixtures import alive, host, open_fds, signal_thread
+import pytest_asyncio
+from executor_fixtures import alive, host, open_fds, shared_host, signal_thread
 
 from spinney.node.executors import proctree
+from spinney.node.executors.page import read_running
 
-__all__ = ["host"]
+__all__ = ["host", "shared_host"]
 
 
-@pytest.fixture
+@pytest_asyncio.fixture(loop_scope="module")
 async def worker(host):
-    child = host.start()
+    child = host.keep()
     await host.until(lambda: child.ready)
     return child
 
@@ -39,24 +41,20 @@ async def test_a_death_is_told_with_its_cause_and_whom_it_hit(host, worker, how,
     end = await host.ended(worker)
     assert (end.signal, end.code, end.forced) == (signal_name, code, False)
     assert str(end) == said
-    assert [line.fence for line in end.running] == [3]
+    assert [line.fence for line in end.running] == list(read_running(worker._page_path)) == [3]
     assert set(host.rows) == {1, 2}, "what had ended is told before the death"
     assert host.printed(3) == "last words\n"
     assert not worker.alive
     assert worker.running() == []
 
 
-async def test_a_death_while_idle_hits_nobody(host, worker):
+async def test_a_death_while_idle_hits_nobody_and_no_other_worker(host, worker):
+    other = host.start()
+    await host.until(lambda: other.ready)
     os.kill(worker.pid, signal.SIGKILL)
     end = await host.ended(worker)
     assert (end.signal, end.running) == ("SIGKILL", ())
-
-
-async def test_one_workers_death_does_not_touch_another(host, worker):
-    other = host.start()
-    host.give(worker, "dies", (1, "{}"))
-    await host.ended(worker)
-    assert await host.run(other, "noop", fence=2) is None
+    assert await host.run(other, "noop") is None
 
 
 async def test_what_a_dead_worker_left_is_ended_before_its_exit_is_told(host, worker, tmp_path):
@@ -69,18 +67,6 @@ async def test_what_a_dead_worker_left_is_ended_before_its_exit_is_told(host, wo
     await host.ended(worker)
     assert not alive(int(file.read_text()))
     assert proctree.children(os.getpid()) == []
-
-
-async def test_term_lets_user_code_clean_up(host, worker, tmp_path):
-    file = tmp_path / "state"
-    host.give(worker, "tidy", (1, json.dumps({"file": str(file)})))
-    await host.until(lambda: file.exists() and file.read_text() == "begun")
-    await worker.kill_attempt(20)
-    end = await host.ended(worker)
-    assert file.read_text() == "cleaned up"
-    assert (end.signal, end.forced) == ("SIGTERM", True)
-    assert [line.fence for line in end.running] == [1]
-    assert host.rows == {}
 
 
 async def test_term_is_heard_in_a_long_sleep_though_the_kernel_gives_it_to_another_thread(
@@ -96,24 +82,17 @@ async def test_term_is_heard_in_a_long_sleep_though_the_kernel_gives_it_to_anoth
     assert file.read_text() == "cleaned up"
 
 
-async def test_what_ignores_term_is_killed_with_all_below_after_its_grace(host, worker, tmp_path):
+async def test_what_ignores_term_is_killed_with_all_below_after_the_shortest_grace(host, worker, tmp_path):
     file = tmp_path / "pid"
     host.give(worker, "stubborn", (1, json.dumps({"file": str(file)})))
     await host.until(file.exists)
     loop = asyncio.get_running_loop()
     begun = loop.time()
+    patient = asyncio.create_task(worker.kill_attempt(60))
     await worker.kill_attempt(0.3)
     assert loop.time() - begun >= 0.3
     assert not alive(int(file.read_text()))
     assert (await host.ended(worker)).signal == "SIGKILL"
-
-
-async def test_a_second_wish_with_a_shorter_grace_wins(host, worker, tmp_path):
-    file = tmp_path / "pid"
-    host.give(worker, "stubborn", (1, json.dumps({"file": str(file)})))
-    await host.until(file.exists)
-    patient = asyncio.create_task(worker.kill_attempt(60))
-    await worker.kill_attempt(0)
     await asyncio.wait_for(patient, 10)
 
 
@@ -124,7 +103,7 @@ async def test_ending_twice_or_too_late_is_harmless(host, worker):
     worker.end()
     worker.send_run([])
     assert (await host.ended(worker)).signal == "SIGTERM"
-    assert list(host.exits) == ["w0"]
+    assert list(host.exits) == [worker.name]
 
 
 async def test_a_worker_can_be_ended_before_it_is_ready(host):
@@ -144,12 +123,11 @@ async def test_workers_leave_no_descriptors_behind(host, worker):
     await worker.kill_attempt(5)
     await host.ended(worker)
     before = open_fds()
-    for _ in range(3):
-        child = host.start()
-        await host.until(lambda child=child: child.ready)
-        await child.kill_attempt(5)
-        await host.ended(child)
-        child.page.close()
+    child = host.start()
+    await host.until(lambda: child.ready)
+    await child.kill_attempt(5)
+    await host.ended(child)
+    child.page.close()
     assert open_fds() == before
     assert host.known == set()
 
@@ -169,8 +147,8 @@ async def test_the_nodes_lock_is_inherited_by_workers_and_programs(host, tmp_pat
     assert str(tmp_path / "lock") in files_of(worker.pid)
 
 
-async def test_a_long_list_is_taken_although_the_worker_reads_slowly(host, tmp_path):
-    child = host.start()
+async def test_a_long_list_is_taken_although_the_worker_reads_slowly(host):
+    child = host.keep()
     params = json.dumps({"text": "x" * 10_000})
     for start in range(1, 400, 20):
         host.give(child, "value_of", *[(fence, params) for fence in range(start, start + 20)])
@@ -185,16 +163,19 @@ async def test_a_worker_that_talks_nonsense_is_ended(host, worker):
     assert (end.signal, [line.fence for line in end.running]) == ("SIGKILL", [1])
 
 
-async def test_rows_kept_back_are_told_when_the_worker_is_ended(host, worker, tmp_path, monkeypatch):
-    """Given quick attempts before a long one, when TERM comes before they were fetched, then the
-    worker's last words are their rows."""
+async def test_term_lets_user_code_clean_up_and_rows_kept_back_are_told(host, worker, tmp_path, monkeypatch):
+    """Given quick attempts before a long one, when TERM comes before they were fetched, then the worker's last words
+    are their rows, and the long one has cleaned up and is told to have been running."""
     monkeypatch.setattr(worker, "_look_later", lambda: None)
     file = tmp_path / "state"
     quick = [[f, f, 1, "{}", None, f] for f in range(1, 4)]
     long = [9, 9, 1, json.dumps({"file": str(file)}), None, 9]
     worker.send_run([("sample", "noop", quick), ("sample", "tidy", [long])])
-    await host.until(file.exists)
+    await host.until(lambda: file.exists() and file.read_text() == "begun")
+    assert host.rows == {}
     await worker.kill_attempt(20)
     end = await host.ended(worker)
+    assert file.read_text() == "cleaned up"
+    assert (end.signal, end.forced) == ("SIGTERM", True)
     assert set(host.rows) == {1, 2, 3}
     assert [line.fence for line in end.running] == [9]

@@ -3,14 +3,15 @@
 import json
 
 import pytest
-from executor_fixtures import host
+import pytest_asyncio
+from executor_fixtures import host, shared_host
 
-__all__ = ["host"]
+__all__ = ["host", "shared_host"]
 
 
-@pytest.fixture
+@pytest_asyncio.fixture(loop_scope="module")
 async def worker(host):
-    return host.start()
+    return host.keep()
 
 
 CHANGES = [
@@ -35,7 +36,7 @@ async def test_the_process_is_put_back_for_the_next_attempt_of_the_same_list(hos
 
 
 async def test_a_shared_process_is_put_back_when_nothing_runs_in_it(host):
-    worker = host.start(many=True)
+    worker = host.keep(many=True)
     before = await host.run(worker, "thread_shows_state", fence=100, type_="many")
     for fence, what in enumerate(("umask", "environment", "limits", "directory"), 1):
         await host.run(worker, "thread_changes", json.dumps({"what": what}), fence=fence, type_="many")
@@ -43,7 +44,7 @@ async def test_a_shared_process_is_put_back_when_nothing_runs_in_it(host):
 
 
 async def test_a_shared_process_that_cannot_be_put_back_ends_when_nothing_runs_in_it(host):
-    worker = host.start(many=True)
+    worker = host.keep(many=True)
     host.give(worker, "thread_waits", (1, "{}"), type_="many")
     assert await host.run(worker, "thread_lowers_for_good", fence=2, type_="many") is None
     assert await host.run(worker, "thread_passes", fence=3, type_="many") is None

@@ -6,14 +6,15 @@ import os
 import signal
 
 import pytest
-from executor_fixtures import alive, host, signal_thread
+import pytest_asyncio
+from executor_fixtures import alive, host, shared_host, signal_thread
 
-__all__ = ["host"]
+__all__ = ["host", "shared_host"]
 
 
-@pytest.fixture
+@pytest_asyncio.fixture(loop_scope="module")
 async def worker(host):
-    return host.start(many=True)
+    return host.keep(many=True)
 
 
 async def run(host, worker, stage, params="{}", *, fence=1):
@@ -22,7 +23,7 @@ async def run(host, worker, stage, params="{}", *, fence=1):
 
 @pytest.mark.parametrize("stage", ["meets", "meets_async"])
 async def test_many_run_at_once_and_what_they_print_is_told_apart(host, worker, stage):
-    jobs = [(fence, json.dumps({"n": fence})) for fence in range(1, 9)]
+    jobs, done = [(fence, json.dumps({"n": fence})) for fence in range(1, 9)], worker.page.done()
     host.give(worker, stage, *jobs, type_="many")
     await host.until(lambda: len(host.rows) == 8 and len(host.marked) == 8)
     for fence, _ in jobs:
@@ -31,7 +32,7 @@ async def test_many_run_at_once_and_what_they_print_is_told_apart(host, worker, 
     if stage == "meets":
         assert host.printed(3, "stderr") == "aside 3\n"
     assert worker.running() == []
-    assert worker.page.done() == 8
+    assert worker.page.done() - done == 8
 
 
 async def test_what_loading_printed_is_in_the_workers_log(host, worker):
@@ -146,16 +147,7 @@ async def test_processes_left_behind_are_ended_when_nothing_else_runs(host, work
     assert worker.alive
 
 
-async def test_end_finishes_what_was_begun(host, worker):
-    host.give(worker, "thread_waits", (1, "{}"), type_="many")
-    await host.until(lambda: host.printed(1))
-    worker.end()
-    worker.request_cancel(1)
-    assert (await host.ended(worker)).code == 0
-    assert host.detail(1)["result"] == '"heard"'
-
-
-async def test_what_comes_when_it_is_ending_is_handed_back_at_once(host, worker):
+async def test_end_finishes_what_was_begun_and_hands_back_at_once_what_comes_later(host, worker):
     host.give(worker, "thread_waits", (1, "{}"), type_="many")
     await host.until(lambda: host.printed(1))
     worker.end()
@@ -163,6 +155,7 @@ async def test_what_comes_when_it_is_ending_is_handed_back_at_once(host, worker)
     await host.until(lambda: host.returned == [2])
     worker.request_cancel(1)
     assert (await host.ended(worker)).code == 0
+    assert host.detail(1)["result"] == '"heard"'
 
 
 async def test_term_stops_all_and_what_they_end_with_does_not_count(host, worker):
@@ -210,3 +203,9 @@ async def test_more_than_have_room_wait_and_are_handed_back_at_the_end(host, wor
         small.request_cancel(line.fence)
     assert (await host.ended(small)).code == 0
     assert len(host.rows) == 2
+
+
+async def test_it_imports_no_database_and_no_command_line(host, worker):
+    modules = json.loads((await run(host, worker, "thread_modules"))["result"])
+    assert "spinney.node.executors.many" in modules
+    assert not {"sqlalchemy", "alembic", "typer", "rich"} & set(modules)

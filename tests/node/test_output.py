@@ -8,7 +8,8 @@ from pathlib import Path
 
 import orjson
 import pytest
-from executor_fixtures import DEADLINE_S, host
+import pytest_asyncio
+from executor_fixtures import DEADLINE_S, host, shared_host
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -17,14 +18,14 @@ from spinney.node.executors.capture import Capture, WorkerLog
 from spinney.node.executors.page import CELL_PUMP, Page
 from spinney.node.output import Pump
 
-__all__ = ["host"]
+__all__ = ["host", "shared_host"]
 
 TOKEN = b"0123456789abcdef"
 
 
-@pytest.fixture
+@pytest_asyncio.fixture(loop_scope="module")
 async def worker(host):
-    return host.start()
+    return host.keep()
 
 
 # --- with a real worker ----------------------------------------------------------------------------
@@ -73,7 +74,8 @@ async def test_long_output_keeps_its_head_and_its_tail_and_says_what_was_cut(hos
     assert len(text) < 202_000
 
 
-async def test_what_loading_the_application_printed_is_in_the_workers_log(host, worker):
+async def test_what_loading_the_application_printed_is_in_the_workers_log(host):
+    worker = host.start()
     await host.run(worker, "say", '{"text": "mine"}')
     assert host.printed(1) == "mine\n"
     assert worker.log_file.read_text() == "loading prints, too\n"

@@ -4,14 +4,15 @@ import json
 import signal
 
 import pytest
-from executor_fixtures import alive, host
+import pytest_asyncio
+from executor_fixtures import alive, host, shared_host
 
-__all__ = ["host"]
+__all__ = ["host", "shared_host"]
 
 
-@pytest.fixture
+@pytest_asyncio.fixture(loop_scope="module")
 async def run(host):
-    worker = host.start()
+    worker = host.keep()
 
     async def run(stage="script", *, fence=1, **params):
         return await host.run(worker, stage, json.dumps(params), fence=fence, type_="program")
@@ -112,11 +113,12 @@ async def test_what_it_writes_is_the_attempts_output(host, run):
 async def test_a_program_that_signals_its_group_does_not_hit_the_worker(host, run):
     detail = await run(how="group")
     assert "was killed by SIGTERM" in detail["message"]
-    assert host.children[0].alive
+    assert host.keep().alive
+    assert host.exits == {}
 
 
 async def test_a_program_that_ignores_term_ends_with_kill(host):
-    worker = host.start()
+    worker = host.keep()
     host.give(worker, "stubborn", (1, "{}"), type_="program")
     file = host.folder(1) / "pid"
     await host.until(file.exists)
