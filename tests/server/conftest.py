@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from anyio.from_thread import BlockingPortal
 from fastapi import FastAPI, Request
 from starlette.testclient import TestClient
 
@@ -91,6 +92,8 @@ class World:
     rights: dict[str, Rights]
     """What who may; tests may add to it."""
     clients: dict[str | None, TestClient] = field(default_factory=dict)
+    portal: BlockingPortal | None = None
+    """Where the application runs: clients ask it there, and need no event loop of their own for each request."""
 
     def client(self, name: str | None = "operator") -> TestClient:
         """Who asks under this name; None: nobody who is known. A role's name has that role."""
@@ -99,6 +102,7 @@ class World:
             self.clients[name] = TestClient(
                 self.app, "http://localhost", raise_server_exceptions=False, headers=headers, follow_redirects=False
             )
+            self.clients[name].portal = self.portal
         return self.clients[name]
 
     def control(self, name: str = "operator") -> Control:
@@ -117,11 +121,11 @@ class World:
 
 def store_at(file: Path) -> str:
     """URL of a new store that knows the types of these tests."""
-    url = new_store(file)
-    store = open_store(url)
+    return new_store(file, _declare)
+
+
+def _declare(store: Store) -> None:
     store.register(TYPES, QUEUES)
-    store.close()
-    return url
 
 
 @pytest.fixture
@@ -152,7 +156,8 @@ def unserved(place: Path, settings: ServerSettings = ServerSettings()) -> Iterat
 @contextmanager
 def world_at(place: Path, settings: ServerSettings = ServerSettings()) -> Iterator[World]:  # noqa: B008 - frozen
     """A world of its own in this folder."""
-    with unserved(place, settings) as made, TestClient(made.app, "http://localhost"):
+    with unserved(place, settings) as made, TestClient(made.app, "http://localhost") as running:
+        made.portal = running.portal
         yield made
 
 

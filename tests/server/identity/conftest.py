@@ -2,12 +2,13 @@
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import orjson
 import pytest
+from anyio.from_thread import BlockingPortal
 from argon2 import PasswordHasher
 from fastapi import FastAPI
 from starlette.testclient import TestClient
@@ -36,14 +37,17 @@ class House:
 
     app: FastAPI
     store: Store
-    clients: list[TestClient] = field(default_factory=list)
+    portal: BlockingPortal | None
+    """Where the application runs: clients ask it there, and need no event loop of their own for each request."""
 
     def client(self, address: str = LOCAL, base: str = "http://localhost", **headers: str) -> TestClient:
         """A browser or a program at this address, with cookies of its own."""
-        return TestClient(
+        client = TestClient(
             self.app, base, raise_server_exceptions=False, headers=headers, follow_redirects=False,
             client=(address, 4000),
         )  # fmt: skip
+        client.portal = self.portal
+        return client
 
     @property
     def control(self) -> Control:
@@ -125,8 +129,8 @@ def house(settings: ServerSettings, tmp_path: Path) -> Iterator[House]:
 
     for path in ("/probe", "/api/v1/probe"):
         app.add_api_route(path, probe, methods=["GET", "POST"])
-    with TestClient(app, "http://localhost"):
-        yield House(app=app, store=store)
+    with TestClient(app, "http://localhost") as running:
+        yield House(app=app, store=store, portal=running.portal)
     store.close()
 
 

@@ -61,5 +61,7 @@ def served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Served]:
         name: TestClient(app, "http://localhost", raise_server_exceptions=False, headers={"X-Asker": name})
         for name in RIGHTS
     }
-    with TestClient(app, "http://localhost"):
+    with TestClient(app, "http://localhost") as running:
+        for client in clients.values():
+            client.portal = running.portal  # one event loop for all of them, not one for each request
         yield Served(made, clients)
