@@ -332,10 +332,10 @@ def _lower(value: Any) -> Any:
 
 def refuse_network(path: Path) -> None:
     """Raise StoreUnusable when the file would lie on a network file system, whose locks lie."""
-    target = Path(os.path.realpath(path))  # a link may lead there
+    target = os.path.realpath(path) + os.sep  # a link may lead there
     best, kind = "", ""
     for mount in psutil.disk_partitions(all=True):
-        inside = target.is_relative_to(mount.mountpoint)
+        inside = target.startswith(mount.mountpoint.rstrip(os.sep) + os.sep)
         if inside and len(mount.mountpoint) >= len(best):
             best, kind = mount.mountpoint, mount.fstype
     if kind.lower() in _NETWORK:
