@@ -70,7 +70,7 @@ def installed(monkeypatch: pytest.MonkeyPatch) -> Callable[[Any], None]:
         if router is not None:
             module.router = router  # type: ignore[attr-defined]
         entry = EntryPoint("library", f"{module.__name__}:router", applications.GROUP)
-        monkeypatch.setattr(applications, "entry_points", lambda group: [entry])
+        monkeypatch.setattr(applications, "installed", lambda: [entry])
 
     return install
 

@@ -31,6 +31,8 @@ from spinney.server.watching import Watching
 from spinney.stores.contract import Store
 from spinney.waking import wake_all
 
+_VERSION = version("spinney")
+
 
 @dataclass(frozen=True, kw_only=True)
 class Parts:
@@ -52,7 +54,7 @@ def make(parts: Parts) -> FastAPI:
     stores = Stores(parts.open_store, threads=parts.settings.threads)
     app = FastAPI(
         title="Spinney",
-        version=version("spinney"),
+        version=_VERSION,
         summary="Durable batch processing for long pipelines on machines of your own",
         openapi_url=None,
         docs_url=None,  # they would load scripts from other hosts

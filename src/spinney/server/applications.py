@@ -20,6 +20,8 @@ package can open what the server keeps closed, or keep the server from starting.
 """
 
 import logging
+from collections.abc import Sequence
+from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 
 from fastapi import APIRouter, FastAPI
@@ -45,11 +47,17 @@ def routes(name: str) -> APIRouter:
 
 def add_to(app: FastAPI) -> None:
     """Add the routes of all packages that bring some."""
-    for entry in sorted(entry_points(group=GROUP), key=lambda entry: (entry.name, entry.value)):
+    for entry in installed():
         try:
             app.router.routes.extend(_routes(entry))
         except (Exception, SystemExit) as error:  # noqa: BLE001 - a package may fail in any way
             log.warning("the routes %r of %s are left out: %s", entry.name, entry.value, error)
+
+
+@cache
+def installed() -> Sequence[EntryPoint]:
+    """What the packages bring. Once a process, for all of them are looked through."""
+    return sorted(entry_points(group=GROUP), key=lambda entry: (entry.name, entry.value))
 
 
 def _routes(entry: EntryPoint) -> list[ApiRoute]:

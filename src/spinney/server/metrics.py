@@ -27,7 +27,7 @@ def add_to(app: FastAPI) -> None:
     ProcessCollector(registry=registry)
     streams = Gauge("spinney_event_streams", "Open event streams.", registry=registry)
     streams.set_function(lambda: app.state.feed.streams)
-    app.include_router(router)
+    app.router.routes.extend(router.routes)
 
 
 @router.get("/metrics", summary="Figures for Prometheus", response_class=Response)

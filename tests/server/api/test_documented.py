@@ -29,8 +29,8 @@ from schemathesis.specs.openapi.checks import (
 from listening import Listening
 from longer import LONG
 from spinney.model.access import Role
-from spinney.server.api import PREFIX
 from spinney.server.api.openapi import document
+from spinney.server.api.parsing import PREFIX
 from spinney.server.settings import ServerSettings
 
 from ..conftest import unserved

@@ -26,7 +26,6 @@ from spinney.server.api import (
     verbs,
     webhooks,
 )
-from spinney.server.api.parsing import PREFIX
 from spinney.server.files import spool
 
 PARTS = (
@@ -39,6 +38,5 @@ PARTS = (
 def add_to(app: FastAPI) -> None:
     """All routes that there are, and what they need beside."""
     app.state.beside.append(spool.clearing(app.state.folders))
-    for part in PARTS:
+    for part in (*PARTS, openapi.router):
         app.router.routes.extend(part.routes)
-    openapi.add_to(app, PREFIX)

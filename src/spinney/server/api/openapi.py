@@ -3,11 +3,12 @@ example of everything."""
 
 from typing import Any
 
-from fastapi import FastAPI
+from fastapi import APIRouter, FastAPI, Request
 from fastapi.openapi.utils import get_openapi
 from fastapi.routing import APIRoute
 
 from spinney.server.api import examples
+from spinney.server.api.parsing import PREFIX
 from spinney.server.asking import Asked
 from spinney.server.problems import Problem, documented
 
@@ -15,12 +16,12 @@ _OF_BODIES = {str(status): documented(status)[status] for status in (408, 413, 4
 """What may be wrong with any body: it comes too slowly, is too long, or is nothing that is understood."""
 
 
-def add_to(app: FastAPI, prefix: str) -> None:
-    """``openapi.json`` below the prefix."""
+router = APIRouter(prefix=PREFIX, include_in_schema=False)
 
-    @app.get(f"{prefix}/openapi.json", include_in_schema=False)
-    async def openapi(hands: Asked) -> dict[str, Any]:
-        return document(app, prefix)
+
+@router.get("/openapi.json")
+async def openapi(request: Request, hands: Asked) -> dict[str, Any]:
+    return document(request.app, PREFIX)
 
 
 def document(app: FastAPI, prefix: str) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from spinney.server.quotas import held, take_place
 
 api = routes("events")
 """For programs."""
-page = APIRouter()
+page = APIRouter(include_in_schema=False)
 """For pages, which are not told of in the document of the API."""
 
 
@@ -25,8 +25,7 @@ def add_to(app: FastAPI) -> None:
     app.state.feed = Feed(app.state.stores)
     app.state.history = History(app.state.stores)
     app.state.beside += [app.state.feed, app.state.history]
-    app.router.routes.extend(api.routes)
-    app.include_router(page, include_in_schema=False)
+    app.router.routes.extend(api.routes + page.routes)
 
 
 @page.get("/events", response_class=Response)

@@ -48,9 +48,8 @@ def add_to(app: FastAPI) -> None:
     app.state.coalesced = Coalesced()
     app.state.runs = Runs()
     app.state.beside.append(app.state.runs)
-    app.include_router(static_files.router)
-    for part in routers():
-        app.include_router(part, include_in_schema=False)
+    for part in (static_files.router, *routers()):
+        app.router.routes.extend(part.routes)  # as they are: to include them would make each anew
     refusing.add_to(app)
 
 

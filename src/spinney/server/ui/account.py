@@ -10,7 +10,7 @@ from spinney.server.problems import of_error
 from spinney.server.ui import entrance
 from spinney.server.ui.rendering import page, redirect
 
-router = APIRouter()
+router = APIRouter(include_in_schema=False)
 ACCOUNT = "/account"
 
 

@@ -13,7 +13,7 @@ from spinney.server.api.parsing import PREFIX
 from spinney.server.asking import Asked
 from spinney.server.ui.rendering import page
 
-router = APIRouter()
+router = APIRouter(include_in_schema=False)
 
 _METHODS = ("get", "post", "put", "patch", "delete")
 _REFUSED_FROM = 400

@@ -18,7 +18,7 @@ from spinney.server.ui.given import Form, sentence
 from spinney.server.ui.rendering import page, with_query
 from spinney.server.ui.words import moment, plural
 
-router = APIRouter()
+router = APIRouter(include_in_schema=False)
 
 AUDIT = "/audit"
 PAGE = 50

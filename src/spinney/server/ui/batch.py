@@ -26,7 +26,7 @@ from spinney.server.ui.filtering import moment
 from spinney.server.ui.job import JobId
 from spinney.server.ui.rendering import page, part, redirect, wants_part, with_query
 
-router = APIRouter()
+router = APIRouter(include_in_schema=False)
 
 CELLS = 2_000
 """Objects in one grid; what is more stands on further pages."""

@@ -15,7 +15,7 @@ from spinney.server.asking import Hands, now_us
 from spinney.server.ui.filtering import Asked, asked
 from spinney.server.ui.rendering import page, part
 
-router = APIRouter()
+router = APIRouter(include_in_schema=False)
 
 FILTERS = ("state", "type", "queue", "collection", "submitter", "message")
 """What a list of batches may be filtered by: all of the job at the top."""

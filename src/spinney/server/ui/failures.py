@@ -18,7 +18,7 @@ from spinney.server.ui.filtering import FINGERPRINT
 from spinney.server.ui.rendering import page, part, with_query
 from spinney.server.ui.tracebacks import Piece, pieces
 
-router = APIRouter()
+router = APIRouter(include_in_schema=False)
 
 GROUPS = 100
 GROUPS_MAX = 10_000

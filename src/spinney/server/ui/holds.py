@@ -20,7 +20,7 @@ from spinney.server.ui.given import TOLD, Form, Given, deed, looked, sentence, s
 from spinney.server.ui.rendering import redirect
 from spinney.server.ui.words import plural
 
-router = APIRouter()
+router = APIRouter(include_in_schema=False)
 
 HOLDS = "/holds"
 SHOWN = 200

@@ -24,7 +24,7 @@ from spinney.server.ui.rendering import page, part, redirect, wants_part
 from spinney.server.ui.stages import Step, steps
 from spinney.server.ui.tracebacks import Piece, pieces
 
-router = APIRouter()
+router = APIRouter(include_in_schema=False)
 
 JobId = Annotated[int, Path(ge=1, le=JOB_ID_MAX)]
 ABOVE = 12

@@ -21,7 +21,7 @@ from spinney.server.ui.filtering import FINGERPRINT, Asked, asked
 from spinney.server.ui.rendering import page, part, redirect
 from spinney.server.ui.words import plural
 
-router = APIRouter()
+router = APIRouter(include_in_schema=False)
 
 PAGE = 50
 SAMPLE = 10

@@ -17,7 +17,7 @@ from spinney.server.ui.given import Form, deed, shown
 from spinney.server.ui.rendering import with_query
 from spinney.server.ui.words import plural
 
-router = APIRouter()
+router = APIRouter(include_in_schema=False)
 
 LOCKS = "/locks"
 PAGE = 100

@@ -13,7 +13,7 @@ from spinney.model.names import PARTY_PREFIX
 from spinney.server.asking import Asked
 from spinney.server.ui.given import Form, deed, looked, shown
 
-router = APIRouter()
+router = APIRouter(include_in_schema=False)
 
 NODES = "/nodes"
 

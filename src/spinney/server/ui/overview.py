@@ -21,7 +21,7 @@ from spinney.server.ui.charts import Spark, spark
 from spinney.server.ui.rendering import page, part, with_query
 from spinney.server.ui.words import plural
 
-router = APIRouter()
+router = APIRouter(include_in_schema=False)
 
 CHARTED_US = 600_000_000
 """The charts look back so far: ten minutes."""

@@ -19,7 +19,7 @@ from spinney.server.ui.given import TOLD, Form, Given, deed, listed_in_words, lo
 from spinney.server.ui.overview import CHARTED_US
 from spinney.server.ui.rendering import redirect, segment
 
-router = APIRouter()
+router = APIRouter(include_in_schema=False)
 
 QUEUES = "/queues"
 _NO_LIMIT = ("", "none")

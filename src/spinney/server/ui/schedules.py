@@ -21,7 +21,7 @@ from spinney.server.ui import options_form, param_fields
 from spinney.server.ui.param_fields import PREFIX, Kind
 from spinney.server.ui.rendering import page, part, redirect, segment
 
-router = APIRouter()
+router = APIRouter(include_in_schema=False)
 
 RUNS = 20
 COMING = 8

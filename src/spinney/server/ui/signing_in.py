@@ -14,7 +14,7 @@ from spinney.server.identity.oidc import Away
 from spinney.server.ui import entrance
 from spinney.server.ui.refusing import SIGN_IN
 
-router = APIRouter()
+router = APIRouter(include_in_schema=False)
 PAGE = "sign_in.html"
 BY_PROVIDER = f"{SIGN_IN}/oidc"
 CALLBACK = f"{BY_PROVIDER}/callback"

@@ -35,7 +35,7 @@ from spinney.server.ui.param_fields import PREFIX, Kind
 from spinney.server.ui.rendering import page, part, redirect, wants_part
 from spinney.stores.contract import Once, Submitted
 
-router = APIRouter()
+router = APIRouter(include_in_schema=False)
 
 TYPES_MAX = 200
 """So many types are listed at a time."""

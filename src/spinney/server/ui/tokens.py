@@ -14,7 +14,7 @@ from spinney.server.ui.given import TOLD, Form, Given, deed, sentence
 from spinney.server.ui.people import Told, limits_in_words, rights_if_said
 from spinney.server.ui.rendering import page
 
-router = APIRouter()
+router = APIRouter(include_in_schema=False)
 
 TOKENS, OWN = "/tokens", "/account/tokens"
 

@@ -16,7 +16,7 @@ from spinney.server.ui.rendering import page, redirect, segment
 from spinney.server.ui.welcoming import WELCOME
 from spinney.server.ui.words import plural
 
-router = APIRouter()
+router = APIRouter(include_in_schema=False)
 
 USERS = "/users"
 

@@ -15,7 +15,7 @@ from spinney.server.ui.given import TOLD, Form, Given, deed, sentence
 from spinney.server.ui.people import Told
 from spinney.server.ui.rendering import page, redirect, segment, with_query
 
-router = APIRouter()
+router = APIRouter(include_in_schema=False)
 
 WEBHOOKS = "/webhooks"
 PAGE = 50

@@ -14,7 +14,7 @@ from spinney.server.identity.cookies import LINK_COOKIE
 from spinney.server.ui import entrance
 from spinney.server.ui.signing_in import PAGE as SIGN_IN_PAGE
 
-router = APIRouter()
+router = APIRouter(include_in_schema=False)
 WELCOME = "/welcome"
 
 

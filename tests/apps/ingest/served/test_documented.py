@@ -17,8 +17,8 @@ from schemathesis.specs.openapi.checks import content_type_conformance, status_c
 from listening import Listening
 from longer import LONG
 from spinney.server import applications
-from spinney.server.api import PREFIX
 from spinney.server.api.openapi import document
+from spinney.server.api.parsing import PREFIX
 from spinney.server.settings import ServerSettings
 
 from .conftest import build
