@@ -6,7 +6,7 @@ know every type without importing anybody's code.
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
@@ -209,12 +209,18 @@ class TypeSpec:
         return next((s for s in self.stages if s.name == name), None)
 
     def to_json(self) -> dict[str, Any]:
-        """A value that ``from_json`` turns back into an equal spec."""
-        return asdict(self) | {
+        """A value that ``from_json`` turns back into an equal spec. It shares what is nested (the schema) with this."""
+        return _fields(self) | {
             "keep": {str(state): kept for state, kept in self.keep.items()},
             "stages": [
-                asdict(s) | {"exit_codes": {str(k): v for k, v in s.exit_codes.items()}} for s in self.stages
-            ]
+                _fields(stage)
+                | {
+                    "backoff": _fields(stage.backoff),
+                    "locks": [_fields(lock) for lock in stage.locks],
+                    "exit_codes": {str(code): word for code, word in stage.exit_codes.items()},
+                }
+                for stage in self.stages
+            ],
         }
 
     @classmethod
@@ -222,6 +228,11 @@ class TypeSpec:
         """The spec of a value made by ``to_json``. Fields of newer versions are ignored."""
         known = {k: v for k, v in value.items() if k in cls.__dataclass_fields__}
         return cls(**known | {"stages": tuple(_stage(s) for s in value["stages"])})
+
+
+def _fields(spec: "TypeSpec | StageSpec | Backoff | LockSpec") -> dict[str, Any]:
+    """By name, as they are: ``asdict`` copies each down to its last value, which takes ten times as long."""
+    return {name: getattr(spec, name) for name in spec.__dataclass_fields__}
 
 
 def passed_queues(spec: TypeSpec, named: str | None) -> set[str]:

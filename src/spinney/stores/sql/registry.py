@@ -7,6 +7,7 @@ path pays one primary-key look-up for always being up to date.
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import orjson
@@ -259,8 +260,10 @@ class Registry:
             )
 
 
+@lru_cache(maxsize=1_000)
 def read_type(name: str, spec: Any) -> TypeSpec:
-    """What a row of ``types`` says. Raises UnreadableDeclaration."""
+    """What a row of ``types`` says. Raises UnreadableDeclaration. Most rows say what they said before: whatever moves
+    the registry has all of them read again, by each store of the process."""
     with _readable("types", name):
         return TypeSpec.from_json(orjson.loads(spec))
 
