@@ -137,17 +137,21 @@ class SqliteDatabase(Database):
 
     def _open_writer(self) -> tuple[sqlite3.Connection, Turnstile]:
         if self._writer is None or self._turnstile is None:
-            self.require_store()
-            turnstile = self._turnstile = self._turnstile or Turnstile(self.run_folder)
+            writer = self._to_store()
+            try:
+                turnstile = self._turnstile = self._turnstile or Turnstile(self.run_folder)
 
-            def connect() -> sqlite3.Connection:
-                with turnstile.passed():
-                    connection = self.connect(_BUSY_S)
-                connection.execute("pragma busy_timeout = 0")
-                return connection
+                def set_up() -> None:
+                    with turnstile.passed():
+                        self._set_up(writer)
 
-            with explained(self.path):
-                self._writer = self._insist(connect)
+                with explained(self.path):
+                    self._insist(set_up)
+                    writer.execute("pragma busy_timeout = 0")
+            except BaseException:
+                writer.close()
+                raise
+            self._writer = writer
             self._durable, self._late = True, False
         return self._writer, self._turnstile
 
@@ -171,9 +175,15 @@ class SqliteDatabase(Database):
 
     def _open_reader(self) -> sqlite3.Connection:
         if self._reader is None:
-            self.require_store()
-            with explained(self.path):
-                self._reader = self._insist(self.connect)
+            reader = self._to_store()
+            try:
+                with explained(self.path):
+                    reader.execute(f"pragma busy_timeout = {round(_READ_BUSY_S * 1000)}")
+                    self._insist(lambda: self._set_up(reader))
+            except BaseException:
+                reader.close()
+                raise
+            self._reader = reader
         return self._reader
 
     # --- the store itself -----------------------------------------------------------------
@@ -207,7 +217,14 @@ class SqliteDatabase(Database):
 
     def standing(self) -> Standing | None:
         refuse_network(self.path)
-        return self._standing() if self.path.exists() else None
+        if not self.path.exists():
+            return None
+        with explained(self.path):
+            connection = self._insist(self._opened)
+            try:
+                return self._insist(lambda: _standing(connection))
+            finally:
+                connection.close()
 
     @contextmanager
     def fill(self) -> Iterator[Tx]:
@@ -239,8 +256,9 @@ class SqliteDatabase(Database):
                 f"cannot make the store {self.path}: {error.strerror}; choose a folder you can write to"
             ) from error
 
-    def require_store(self) -> None:
-        """Raise StoreUnusable with the mend when there is no store in this file."""
+    def _to_store(self) -> sqlite3.Connection:
+        """A connection to the store in this file, on which nothing is set yet: what is set changes the file, which may
+        be another program's. Raises StoreUnusable with the mend when there is no store that this code may work with."""
         refuse_network(self.path)
         if not self.path.exists():
             raise StoreUnusable(
@@ -249,31 +267,30 @@ class SqliteDatabase(Database):
         if not os.access(self.path, os.R_OK | os.W_OK) or not os.access(self.run_folder.parent, os.W_OK):
             raise StoreUnusable(f"cannot write to the store {self.path}; check its owner and rights")
         self.run_folder.mkdir(mode=0o700, exist_ok=True)
-        standing = self._standing()
-        if standing is None:
-            raise StoreUnusable(f"{self.path} holds no Spinney; make one there with 'spinney init'")
-        require_workable(str(self.path), standing)
-
-    def _standing(self) -> Standing | None:
         with explained(self.path):
-            return self._insist(self._probed)
-
-    def _probed(self) -> Standing | None:
-        probe = sqlite3.connect(f"file:{_quoted(self.path)}?mode=rw", uri=True, timeout=_BUSY_S)
-        try:
-            found = probe.execute("select version_num from alembic_version").fetchone()
-            marks = dict(probe.execute("select name, value from meta"))
-        except sqlite3.OperationalError as error:
-            if "no such table" not in str(error):
+            connection = self._insist(self._opened)
+            try:
+                standing = self._insist(lambda: _standing(connection))
+                if standing is None:
+                    raise StoreUnusable(f"{self.path} holds no Spinney; make one there with 'spinney init'")
+                require_workable(str(self.path), standing)
+            except BaseException:
+                connection.close()
                 raise
-            return None
-        finally:
-            probe.close()
-        return Standing(schema=found[0] if found else "", marks=marks)
+        return connection
 
     def connect(self, busy_s: float = _READ_BUSY_S) -> sqlite3.Connection:
         """``busy_s``: so long SQLite itself waits for a lock."""
-        connection = sqlite3.connect(
+        connection = self._opened(busy_s)
+        try:
+            self._set_up(connection)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _opened(self, busy_s: float = _BUSY_S) -> sqlite3.Connection:
+        return sqlite3.connect(
             f"file:{_quoted(self.path)}?mode=rw",
             uri=True,
             timeout=busy_s,
@@ -281,12 +298,6 @@ class SqliteDatabase(Database):
             check_same_thread=False,
             cached_statements=512,
         )
-        try:
-            self._set_up(connection)
-        except BaseException:
-            connection.close()
-            raise
-        return connection
 
     def _set_up(self, connection: sqlite3.Connection) -> None:
         connection.execute("pragma journal_mode = wal")
@@ -309,6 +320,17 @@ class SqliteDatabase(Database):
                 self._writer.close()
         turnstile.close()
         self._reader = self._writer = self._turnstile = None
+
+
+def _standing(connection: sqlite3.Connection) -> Standing | None:
+    try:
+        found = connection.execute("select version_num from alembic_version").fetchone()
+        marks = dict(connection.execute("select name, value from meta"))
+    except sqlite3.OperationalError as error:
+        if "no such table" not in str(error):
+            raise
+        return None
+    return Standing(schema=found[0] if found else "", marks=marks)
 
 
 def _tx(connection: sqlite3.Connection) -> Tx:
