@@ -4,9 +4,11 @@ import atexit
 import os
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from functools import cache
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 from unittest import mock
 
 import psycopg
@@ -16,7 +18,8 @@ from in_memory import in_memory
 from new_store import new_store
 from servers import pooled, postgres_schema, postgres_url
 from spinney.stores.contract import Store
-from spinney.stores.sql import marks, open_store
+from spinney.stores.sql import SqlStore, marks, open_store
+from spinney.stores.sql.postgres import PostgresDatabase
 from spinney.stores.sql.schema import metadata
 
 from .words import USUAL, Clock, Site
@@ -28,33 +31,37 @@ COUNTERS = (
 
 Opener = Callable[[], Store]
 """Opens one more store object on the same database, as another process would have."""
+Place = Callable[..., AbstractContextManager[Opener]]
+"""A database with a store in it, until the block ends; ``usual=True``: it knows the usual job types."""
 
 
 @contextmanager
-def _sqlite() -> Iterator[Opener]:
+def _sqlite(*, usual: bool = False) -> Iterator[Opener]:
     with tempfile.TemporaryDirectory(prefix="spinney-contract-", dir=in_memory()) as folder, ExitStack() as opened:
-        yield _opener(new_store(Path(folder) / "spinney.db"), opened)
+        url = new_store(Path(folder) / "spinney.db", knows_usual if usual else None)
+
+        def another() -> Store:
+            store = open_store(url)
+            opened.callback(store.close)
+            return store
+
+        yield another
 
 
 @contextmanager
-def _postgresql() -> Iterator[Opener]:
+def _postgresql(*, usual: bool = False) -> Iterator[Opener]:
     url = _schema_of_this_process()
-    try:
-        # Marks as close as they can be, so that whatever could get below one does.
-        with ExitStack() as opened, mock.patch.object(marks, "EVERY", 1):
-            yield _opener(url, opened)
-    finally:
-        _empty(url)
+    _empty(url, usual)
+    # Marks as close as they can be, so that whatever could get below one does.
+    with ExitStack() as opened, mock.patch.object(marks, "EVERY", 1):
+        yield _opener(url, opened)
 
 
 @contextmanager
-def _pooled() -> Iterator[Opener]:
-    direct = _schema_of_this_process()
-    try:
-        with ExitStack() as opened:
-            yield _opener(_pooler_of_this_process(), opened)
-    finally:
-        _empty(direct)
+def _pooled(*, usual: bool = False) -> Iterator[Opener]:
+    _empty(_schema_of_this_process(), usual)
+    with ExitStack() as opened:
+        yield _opener(_pooler_of_this_process(), opened)
 
 
 @cache
@@ -66,12 +73,32 @@ def _pooler_of_this_process() -> str:
 
 
 def _opener(url: str, opened: ExitStack) -> Opener:
+    """Each store is new. The connections are those of tests before, for to begin one takes the server as long as most
+    tests: it reads its catalogues anew. So a connection is as old here as it would be below a node."""
+    idle = _idle(url)
+
     def another() -> Store:
-        store = open_store(url)
-        opened.callback(store.close)
-        return store
+        database = idle.pop() if idle else PostgresDatabase(url)
+        opened.callback(give_back, database)
+        return SqlStore(database)
+
+    def give_back(database: PostgresDatabase) -> None:
+        if any(map(_in_use, (database._writer, database._reader))):
+            database.close()
+        idle.append(database)
 
     return another
+
+
+def _in_use(connection: "psycopg.Connection[Any] | None") -> bool:
+    idle = psycopg.pq.TransactionStatus.IDLE
+    return connection is not None and not connection.closed and connection.info.transaction_status != idle
+
+
+@cache
+def _idle(url: str) -> list[PostgresDatabase]:
+    """Those to which no store belongs at present, with their connections."""
+    return []
 
 
 @cache
@@ -85,15 +112,35 @@ def _schema_of_this_process() -> str:
     return url
 
 
-def _empty(url: str) -> None:
+@cache
+def _emptier(url: str) -> "psycopg.Connection[Any]":
+    connection = psycopg.connect(postgres_url(), autocommit=True)
+    connection.execute("set session_replication_role = replica")  # past the guards of the audit
+    connection.execute(f'set search_path to "{url.rpartition("schema=")[2]}"')
+    return connection
+
+
+@cache
+def _usual_rows(url: str) -> list[Any]:
+    """What knowing the usual job types is, in the database."""
+    with closing(open_store(url)) as store:
+        knows_usual(store)
+    return _emptier(url).execute("select name, spec from types").fetchall()
+
+
+def _empty(url: str, usual: bool) -> None:
     """Making a schema takes as long as ten tests; emptying it takes milliseconds."""
+    rows = _usual_rows(url) if usual else []
+    connection = _emptier(url)
     empty = "; ".join(f'delete from "{name}"' for name in metadata.tables if name != "meta")
     counters = ", ".join(f"('{name}', 0)" for name in COUNTERS)
-    with psycopg.connect(postgres_url(), autocommit=True) as connection:
-        connection.execute("set session_replication_role = replica")  # past the guards of the audit
-        connection.execute(f'set search_path to "{url.rpartition("schema=")[2]}"')
-        connection.execute(f"{empty}; insert into counters (name, value) values {counters}")
-        connection.execute("alter table audit enable trigger all")
+    connection.execute(f"{empty}; insert into counters (name, value) values {counters}")
+    connection.execute("alter table audit enable trigger all")
+    connection.cursor().executemany("insert into types (name, spec) values (%s, %s)", rows)
+
+
+def knows_usual(store: Store) -> None:
+    store.register(USUAL, ())
 
 
 WITHOUT_BEING_ASKED = {
@@ -108,34 +155,41 @@ WITHOUT_BEING_ASKED_POOLED = {"test_submitting"}
 """The same through a pooler; ``SPINNEY_POSTGRES=pooled`` runs all of it there."""
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+PLACES: dict[str, Place] = {"sqlite": _sqlite, "postgresql": _postgresql, "pooled": _pooled}
+
+
+def places(module: ModuleType) -> list[str]:
+    """Where the tests of a module run."""
     asked = os.environ.get("SPINNEY_POSTGRES", "")
     more = {"postgresql": WITHOUT_BEING_ASKED, "pooled": WITHOUT_BEING_ASKED_POOLED}
     if asked:
         del more["pooled" if asked == "pooled" else "postgresql"]
-    here = Path(__file__).parent
-    run: list[pytest.Item] = []
-    left_out: list[pytest.Item] = []
-    for item in items:
-        place = next((name for name in more if f"[{name}" in item.name), None)
-        asked_for = item.path.parent != here or place is None or item.path.stem in more[place]
-        (run if asked_for else left_out).append(item)
-    config.hook.pytest_deselected(items=left_out)
-    items[:] = run
+    name = module.__name__.rpartition(".")[2]
+    return [place for place in sorted(PLACES) if name in more.get(place, (name,))]
 
 
-PLACES: dict[str, Callable[[], AbstractContextManager[Opener]]] = {
-    "sqlite": _sqlite, "postgresql": _postgresql, "pooled": _pooled,
-}  # fmt: skip
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Tests of other places are not even made: to collect them took each process of a run a second."""
+    chosen = (str(mark.args[0]).split(",") for mark in metafunc.definition.iter_markers("parametrize"))
+    chosen_by_itself = {name.strip() for names in chosen for name in names}
+    for name in ("open_another", "opener"):
+        if name in metafunc.fixturenames and name not in chosen_by_itself:
+            metafunc.parametrize(name, places(metafunc.module), indirect=name == "open_another")
+
 
 sqlite_alone = pytest.mark.parametrize("open_another", ["sqlite"], indirect=True)
 """For what only a database in a file has."""
 
 
-@pytest.fixture(params=sorted(PLACES))
+@pytest.fixture
 def open_another(request: pytest.FixtureRequest) -> Iterator[Opener]:
-    with PLACES[request.param]() as opener:
+    with PLACES[request.param](usual="usual" in request.fixturenames) as opener:
         yield opener
+
+
+@pytest.fixture
+def usual() -> None:
+    """The database knows the usual job types from the beginning: to declare them takes as long as most tests."""
 
 
 @pytest.fixture
@@ -149,8 +203,6 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def site(store: Store, clock: Clock) -> Site:
+def site(store: Store, clock: Clock, usual: None) -> Site:
     """A store that knows the usual job types, with a clock and nodes."""
-    made = Site(store, clock)
-    made.knows(*USUAL)
-    return made
+    return Site(store, clock)

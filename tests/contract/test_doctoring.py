@@ -956,6 +956,7 @@ def _(patient: Patient) -> Case:
 
 @case("file-open-to-others")
 def _(patient: Patient) -> Case:
+    patient.submit_one()  # the files beside it are there already, with rights of their own
     patient.path.chmod(0o644)
 
     def finish() -> None:

@@ -490,21 +490,19 @@ ACT = st.sampled_from(
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("place", PLACES.values(), ids=PLACES)
 # A failure is shown as it was found, at once.
 @settings(
     suppress_health_check=[HealthCheck.too_slow], deadline=None, max_examples=40,
     phases=[Phase.explicit, Phase.generate],
 )  # fmt: skip
 @given(acts=st.lists(ACT, min_size=1, max_size=25), choose=st.randoms(use_true_random=False))
-def test_what_is_next_is_claimed_and_what_waits_is_not(place: Any, acts: list[str], choose: Any) -> None:
-    with place() as another:
+def test_what_is_next_is_claimed_and_what_waits_is_not(opener: str, acts: list[str], choose: Any) -> None:
+    with PLACES[opener](usual=True) as another:
         store = another()
         _compare(Site(store, Clock()), acts, choose)
 
 
 def _compare(site: Site, acts: list[str], choose: Any) -> None:
-    site.knows(*USUAL)
     types = (*TYPES, "patient")
     site.knows(
         kind("patient", stage("work", max_attempts=9, backoff=Backoff(base_s=9, jitter=0.0))),

@@ -241,7 +241,6 @@ def covering(holds: "list[Hold]", job: Job) -> list[Hold]:
 
 
 @pytest.mark.timeout(3600 if LONG else 120)
-@pytest.mark.parametrize("opener", sorted(PLACES))
 def test_holds_keep_their_word_whatever_happens(opener: str) -> None:
     machine = type("HoldingOn", (Holding,), {"opener": opener})
     run_state_machine_as_test(

@@ -433,7 +433,6 @@ class JobLife(RuleBasedStateMachine):
 
 
 @pytest.mark.timeout(3600 if LONG else 120)
-@pytest.mark.parametrize("opener", sorted(PLACES))
 def test_a_store_agrees_with_the_plain_model_whatever_is_done(opener: str) -> None:
     machine = type("JobLife", (JobLife,), {"opener": opener})
 
