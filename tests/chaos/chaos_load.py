@@ -152,7 +152,7 @@ class Grove:
     def _feed(self, stop: threading.Event, jobs: int) -> None:
         store = open_store(self.house.url)
         try:
-            while not stop.wait(0.02):
+            while not stop.wait(0.05):
                 with contextlib.suppress(SpinneyError):
                     if _open(store) < jobs:
                         self.submit(self.some(10), store)

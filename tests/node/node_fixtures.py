@@ -42,11 +42,12 @@ def now_us() -> int:
 
 def until(look: Callable[[], T], what: str = "", deadline_s: float = DEADLINE_S) -> T:
     """What ``look`` returns, as soon as it is true."""
-    give_up = time.monotonic() + deadline_s
+    began = time.monotonic()
     while not (found := look()):
-        if time.monotonic() > give_up:
+        took_s = time.monotonic() - began
+        if took_s > deadline_s:
             raise AssertionError(f"did not happen in {deadline_s} s: {what or look}")
-        time.sleep(0.005)
+        time.sleep(min(0.005 + took_s / 20, 0.025))
     return found
 
 
@@ -152,7 +153,7 @@ class House:
         elsewhere = {} if host is None else self._elsewhere(host)
         if host is not None:
             settings = {"run_dir": str(self.place / f"run-{host}")} | settings
-        chosen: dict[str, Any] = {"slots": 2, "beat_s": 0.2, "lease_period_s": 30.0, "tick_s": 0.02} | settings
+        chosen: dict[str, Any] = {"slots": 2, "beat_s": 0.2, "lease_period_s": 30.0, "tick_s": 0.05} | settings
         told = NodeSettings(store=self.url, app=app, name=name, **{"folders": str(self.folders)} | chosen)
         key, _, value = self.mark.partition("=")
         words = [sys.executable, "-c", _RUN, told.to_json()]
