@@ -34,7 +34,7 @@ def test_jobs_are_cancelled_in_every_state(
         grove.start(name)
     found: Counter[State] = Counter()
     standing: list[int] = []
-    with grove.under_load(80 if LONG else 20):
+    with grove.under_load(80 if LONG else 40):
         works(grove)
         give_up = time.monotonic() + 120
         while (not grove.blows or any(found[state] < EACH for state in OPEN)) and time.monotonic() < give_up:
@@ -43,7 +43,8 @@ def test_jobs_are_cancelled_in_every_state(
                 found[cancel(grove, job_id)] += 1
             grove.rest(0.2)
             node = grove.nodes[grove.draw.choice(sorted(grove.nodes))]
-            if (not grove.blows or grove.draw.random() < 0.5) and node.process.poll() is None and node.info() is not None:
+            due = not grove.blows or grove.draw.random() < 0.5
+            if due and node.process.poll() is None and node.info() is not None:
                 strike = grove.draw.choice([kill_a_worker, kill_the_node] if LONG else [kill_a_worker])
                 grove.blow(lambda node=node, strike=strike: strike(node, grove.draw))  # type: ignore[misc]
         assert all(found[state] >= EACH for state in OPEN), found

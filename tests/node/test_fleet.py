@@ -3,9 +3,10 @@
 import socket
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
+import pytest
 from node_fixtures import House, Node, house, lines, now_us, until
 
 from longer import long_alone
@@ -63,10 +64,18 @@ def elsewhere(house: House) -> Iterator[tuple[int, threading.Event]]:
 # --- orders -----------------------------------------------------------------------------------
 
 
-def test_a_drained_node_gives_back_what_has_not_begun_and_stays(house: House) -> None:
+@pytest.fixture(scope="module")
+def with_elm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
+    """A house whose node takes orders from several tests, in one slot; its log is the file ``log``."""
+    with closing(House(tmp_path_factory.mktemp("elm"))) as made:
+        made.node(name="elm", slots=1, log=made.file("log"))
+        yield made
+        made.nodes[0].stop()
+
+
+def test_a_drained_node_gives_back_what_has_not_begun_and_stays(with_elm: House) -> None:
     # Given a node that runs one job and has others behind it
-    log = house.file("log")
-    node = house.node(name="elm", slots=1, log=log)
+    house, log = with_elm, with_elm.file("log")
     house.run("nap", *({} for _ in range(5)))  # so that run times are known
     go, notes = house.file("go"), house.file("notes")
     behind = house.submit("nap", *({"seconds": 0.001} for _ in range(3)), {"until": str(go)}, *({} for _ in range(60)))
@@ -95,12 +104,11 @@ def test_a_drained_node_gives_back_what_has_not_begun_and_stays(house: House) ->
     nudge_all(house.run_dir)
     assert {job.state for job in house.settled([*behind, later])} == {State.COMPLETED}
     until(lambda: "resumed by an operator" in log.read_text(), "it has heard of that, too")
-    node.stop()
 
 
-def test_slots_come_and_go_while_the_node_works(house: House) -> None:
-    node = house.node(name="elm", slots=1)
-    go, notes = house.file("go"), house.file("notes")
+def test_slots_come_and_go_while_the_node_works(with_elm: House, tmp_path: Path) -> None:
+    house, (node,) = with_elm, with_elm.nodes
+    go, notes = tmp_path / "go", tmp_path / "notes"
     first = waiting(house, 4, go, notes)
     until(lambda: len(lines(notes)) == 1, "one runs")
     # When it gets more slots, more run
@@ -112,7 +120,7 @@ def test_slots_come_and_go_while_the_node_works(house: House) -> None:
     go.touch()
     assert {job.state for job in house.settled(first)} == {State.COMPLETED}
     until(lambda: len(node.workers()) == 1, "the workers of the others are gone")
-    still, seen = house.file("still"), house.file("seen")
+    still, seen = tmp_path / "still", tmp_path / "seen"
     second = waiting(house, 3, still, seen)
     until(lambda: len(lines(seen)) == 1, "one runs again")
     assert status(house, "elm").used == 1
@@ -122,7 +130,7 @@ def test_slots_come_and_go_while_the_node_works(house: House) -> None:
     until(lambda: len(lines(seen)) == 2, "two run")
     still.touch()
     assert {job.state for job in house.settled(second)} == {State.COMPLETED}
-    node.stop()
+    house.store.fleet.set_slots("elm", None, ANN, now_us=now_us())
 
 
 # --- who keeps house --------------------------------------------------------------------------

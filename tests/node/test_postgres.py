@@ -23,21 +23,8 @@ def house(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[House]:
         made.close()
 
 
-def test_work_of_a_killed_node_goes_on_in_the_next(house: House) -> None:
-    node = house.node()
-    go, notes = house.file("go"), house.file("notes")
-    (job_id,) = house.submit("wait_for", {"file": str(go), "note_in": str(notes)})
-    until(lambda: lines(notes), "it runs")
-    node.kill()
-    until(lambda: not house.living(), "everything has ended")
-    go.touch()
-    house.node()
-    assert house.settled([job_id])[0].state is State.COMPLETED
-    assert [a.outcome for a in house.attempts(job_id)] == ["lost", "ok"]
-
-
 def test_two_nodes_share_the_work_and_nothing_is_lost(house: House) -> None:
-    nodes = [house.node(name=name, lease_period_s=15.0) for name in ("oak", "elm")]  # also on a busy machine
+    nodes = {name: house.node(name=name, lease_period_s=15.0) for name in ("oak", "elm")}  # also on a busy machine
     log = house.file("log")
 
     jobs = house.run("stages", *[{"log": str(log), "seconds": 0.0}] * 60)
@@ -46,15 +33,9 @@ def test_two_nodes_share_the_work_and_nothing_is_lost(house: House) -> None:
     assert [[a.outcome for a in house.attempts(job.id)] for job in jobs] == [
         ["ok"] * len(house.attempts(jobs[0].id))
     ] * 60
-    for node in nodes:
-        node.stop()
 
-
-def test_connections_that_the_server_ends_are_made_again(house: House) -> None:
-    node = house.node()
-    go, notes = house.file("go"), house.file("notes")
-    (job_id,) = house.submit("wait_for", {"file": str(go), "note_in": str(notes)})
-    until(lambda: lines(notes), "it runs")
+    # When the server ends their connections, these are made again, and what runs is not interrupted
+    job_id, go = _begun(house, "first")
     with psycopg.connect(postgres_url(), autocommit=True) as connection:
         ended = connection.execute(
             "select pg_terminate_backend(pid) from pg_stat_activity where pid <> pg_backend_pid() "
@@ -63,7 +44,27 @@ def test_connections_that_the_server_ends_are_made_again(house: House) -> None:
         ).rowcount
     assert ended > 0
     go.touch()
-
     assert house.settled([job_id])[0].state is State.COMPLETED
     assert [a.outcome for a in house.attempts(job_id)] == ["ok"]
-    assert node.process.poll() is None
+    assert {node.process.poll() for node in nodes.values()} == {None}
+
+    # When the node is killed that runs a job, this goes on in the other
+    job_id, go = _begun(house, "second")
+    killed = nodes.pop(house.store.job(job_id).node or "")
+    its = set(killed.processes())
+    killed.kill()
+    until(lambda: not its & house.living(), "everything of it has ended")
+    go.touch()
+    (job,) = house.settled([job_id])
+    assert (job.state, [job.node]) == (State.COMPLETED, list(nodes))
+    assert [a.outcome for a in house.attempts(job_id)] == ["lost", "ok"]
+    for node in nodes.values():
+        node.stop()
+
+
+def _begun(house: House, name: str) -> tuple[int, Path]:
+    """A job that runs until a file is there."""
+    go, notes = house.file(f"{name} go"), house.file(f"{name} notes")
+    (job_id,) = house.submit("wait_for", {"file": str(go), "note_in": str(notes)})
+    until(lambda: lines(notes), "it runs")
+    return job_id, go

@@ -88,20 +88,6 @@ async def test_a_node_that_beats_just_when_its_lease_has_been_waited_out_is_aliv
     store.close()
 
 
-def test_a_node_proven_gone_is_succeeded_at_once(house: House) -> None:
-    # Given a killed node whose lease would last for long
-    node = house.node(lease_period_s=600)
-    go, notes = house.file("go"), house.file("notes")
-    (job_id,) = house.submit("wait_for", {"file": str(go), "note_in": str(notes)})
-    until(lambda: lines(notes), "it runs")
-    node.kill()
-    # When another starts under its name
-    go.touch()
-    house.node(lease_period_s=600)
-    # Then it does not wait the lease out
-    assert house.settled([job_id])[0].state is State.COMPLETED
-
-
 def test_a_node_of_another_name_takes_back_at_once_what_is_proven_gone(house: House) -> None:
     one = house.node(name="one", lease_period_s=600)
     go, notes = house.file("go"), house.file("notes")
