@@ -17,8 +17,10 @@ settings.load_profile("spinney")
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What a module makes once for all its tests is made in one of the processes that share the tests, not in each."""
+    """What a module makes once for all its tests is made in one of the processes that share the tests, not in each.
+    Before xdist reads the groups: it comes behind this file, and is otherwise asked before it."""
     for item in items:
         if item.get_closest_marker("xdist_group") is not None:
             continue
