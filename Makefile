@@ -84,7 +84,7 @@ $(VENV)/.compiled: $(VENV)/.tools
 	@touch $@
 
 # Servers that tests start for themselves. Without them those tests are skipped, and say why.
-$(VENV)/.servers: $(VENV)/.made tests/debian-packages
+$(VENV)/.servers: $(VENV)/.made tests/debian-packages Makefile
 	@echo "getting servers for tests from Debian's packages"
-	@tests/debian-packages $(VENV)/debian pgbouncer chromium && touch $@ \
+	@tests/debian-packages $(VENV)/debian pgbouncer chromium-headless-shell && touch $@ \
 	  || echo "cannot get them (is there apt, and a network?): tests that need them are skipped" >&2

@@ -1,4 +1,7 @@
-"""A headless Chromium: the system's, or Debian's as ``make`` unpacks it."""
+"""A headless Chromium: Debian's as ``make`` unpacks it, or the system's.
+
+Its shell without windows (``chromium-headless-shell``) rather than the whole browser: pages are laid out, drawn and run
+by the same code, in less than half of the processor time."""
 
 import os
 import shutil
@@ -11,7 +14,8 @@ from playwright.sync_api import Browser, sync_playwright
 from servers import DEBIAN
 
 UNPACKED = DEBIAN / "usr" / "lib"
-MISSING = "there is no chromium: install Debian's package, or let 'make' unpack it"
+NAMES = ("chromium-headless-shell", "chromium")
+MISSING = "there is no chromium-headless-shell, nor chromium: install Debian's package, or let 'make' unpack it"
 _LIBRARIES = ("x86_64-linux-gnu", "aarch64-linux-gnu")
 _FLAGS = (
     "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
@@ -21,10 +25,11 @@ _FLAGS = (
 
 def program() -> Path | None:
     """Where it is; None: nowhere."""
-    unpacked = UNPACKED / "chromium" / "chromium"
-    if unpacked.exists():
-        return unpacked
-    found = shutil.which("chromium")
+    for name in NAMES:
+        unpacked = UNPACKED / "chromium" / name
+        if unpacked.exists():
+            return unpacked
+    found = next(filter(None, map(shutil.which, NAMES)), None)
     return None if found is None else Path(found)
 
 

@@ -1,9 +1,10 @@
 """Pages in a real browser.
 
-``site``: a store with a node at work and a server before it, one for all of these tests (``browser.site``): each leaves
-behind what others do not trip over. ``page``: a page of a browser that is nobody's yet; what it says on its console,
-and what its security policy refuses, fails the test. ``new_page(...)`` makes more: small, dark, without scripts, under
-another name. ``violations(page)``: what axe finds; ``sound(paths)``: that it finds nothing, and that phones have room.
+``site``: a store with a node at work and a server before it, one for all of these tests in a process
+(``browser.site``): each leaves behind what others do not trip over. ``page``: a page of a browser that is nobody's yet;
+what it says on its console, and what its security policy refuses, fails the test. ``new_page(...)`` makes more: small,
+dark, without scripts, under another name. ``violations(page)``: what axe finds; ``sound(paths)``: that it finds
+nothing, and that phones have room.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -24,6 +25,8 @@ _RULES = {
     "runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"],
     "resultTypes": ["violations"],
 }
+_OTHERS = frozenset({"test_failures", "test_operating", "test_reading"})
+"""Modules that may run beside the rest, with a browser and a site of their own: all in a row take minutes."""
 AXE_MOST = 100 if LONG else 2
 """Of the pages of one test. Axe takes a second for each, and they are made of the same pieces."""
 
@@ -33,11 +36,14 @@ Violations = Callable[[Page], list[str]]
 Sound = Callable[..., None]
 
 
+@pytest.hookimpl(tryfirst=True)  # as in tests/conftest.py, and before it
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if "browser" not in item.path.parts:
             continue
-        item.add_marker(pytest.mark.xdist_group("browser"))  # one browser and one site for all of them
+        # One browser and one site for all of a group.
+        group = "browser, others" if item.path.stem in _OTHERS else "browser"
+        item.add_marker(pytest.mark.xdist_group(group))
         if chromium.program() is None:
             item.add_marker(pytest.mark.skip(reason=chromium.MISSING))
 
