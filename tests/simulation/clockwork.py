@@ -1,8 +1,9 @@
 """What node and store reach for in the outside world, while a simulated one takes its place.
 
 Clocks: every module of them that says ``time.…`` gets the simulated clock of whichever process runs, and so do
-parameters whose default is a clock. Threads: store threads, heartbeat, pump. Processes: what looks for marked ones.
-Sockets: nudges. Everything else, page files, lock files, folders, is real, in a directory in memory.
+parameters whose default is a clock. Threads: store threads, heartbeat, pump. Processes: what looks for marked ones, and
+for guards. Sockets: nudges. The room on the disk. Everything else, page files, lock files, folders, is real, in a
+directory in memory.
 """
 
 import asyncio
@@ -102,6 +103,8 @@ def in_place(world: Any, rng: random.Random) -> Iterator[None]:
         put(sys.modules["spinney.node.heartbeat"], "boot_ns", boot)
         instance = sys.modules["spinney.node.instance"]
         put(instance, "boot_id", lambda: PROCESS.get().machine.host.name)
+        # Numbers of simulated processes are those of real ones, too, perhaps of this very process.
+        put(instance, "guarded", lambda run_dir, instance: world.guarded(PROCESS.get().machine.host, instance))
         put(instance, "kill_marked", lambda instance, **_: world.kill_marked(PROCESS.get().machine.host, instance))
         nudge = sys.modules["spinney.nudge"]
         put(nudge, "nudged", _nudged)
@@ -110,6 +113,7 @@ def in_place(world: Any, rng: random.Random) -> Iterator[None]:
             put(module, "nudge_all", lambda run_dir, but=None: world.nudge(Path(run_dir), but))
             put(module, "place", str)
         put(sys.modules["spinney.node.takeover"], "os", _NoSignals(world))
+        put(sys.modules["spinney.node.folders"], "lacking", lambda root: None)
         put(sys.modules["spinney.model.jobs"], "LEASE_MAX_S", LEASE_MAX_S)
         # The same declarations are read thousands of times.
         registry = sys.modules["spinney.stores.sql.registry"]

@@ -42,11 +42,26 @@ def test_a_seed_is_the_same_life_wherever_it_is_lived() -> None:
     assert digests[:2] == _lived_elsewhere(3, 4), "sets and dicts of another process have another order"
 
 
+_ELSEWHERE = """
+import re, sys
+from simulation.world import live
+
+def guard(event, args):
+    if event in ("os.listdir", "os.scandir", "open") and re.match("/proc/[0-9]", str(args[0])):
+        raise AssertionError(f"a simulated process was looked for among the real ones: {args[0]}")
+
+sys.addaudithook(guard)
+for seed in sys.argv[1:]:
+    print(live(int(seed)).digest)
+"""
+"""What a real process is must not matter: one that had the number of a simulated guard lived another life."""
+
+
 def _lived_elsewhere(*seeds: int) -> list[str]:
-    code = f"from simulation.world import live\nfor seed in {seeds}: print(live(seed).digest)"
     hashes = "1" if os.environ.get("PYTHONHASHSEED") != "1" else "2"
     environment = os.environ | {"PYTHONHASHSEED": hashes, "PYTHONPATH": str(TESTS)}
-    ran = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    command = [sys.executable, "-c", _ELSEWHERE, *map(str, seeds)]
+    ran = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
     return ran.stdout.split()
 
 

@@ -257,6 +257,10 @@ class World:
         """The lease period that a node obeys, in truth."""
         return self._node(node_id).lease_s
 
+    def guarded(self, host: Host, instance: Instance) -> bool:
+        """Whether the guard of an instance lives on this host."""
+        return any(node.host is host and node.instance == instance for node in self.alive())
+
     def kill_marked(self, host: Host, instance: Instance) -> int:
         """What bears the mark of an instance is killed, which here is the whole node; how many that were."""
         marked = [node for node in self.alive() if node.host is host and node.instance == instance]
