@@ -6,7 +6,7 @@ import ctypes
 import itertools
 import os
 import shutil
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -222,15 +222,26 @@ class Host:
             child.page.close()
 
 
+@contextlib.contextmanager
+def subreaping() -> Iterator[None]:
+    """What loses its parent below this process becomes its child meanwhile, and thereby a stray to end. Not for longer:
+    a server that is started later for other tests leaves its parent, too, and is none."""
+    proctree.become_subreaper()
+    try:
+        yield
+    finally:
+        proctree._prctl(proctree._PR_SET_CHILD_SUBREAPER, 0)
+
+
 @contextlib.asynccontextmanager
 async def host_in(place: Path) -> AsyncIterator[Host]:
     """A host that ends everything it started, however the test goes."""
-    proctree.become_subreaper()
-    host = Host(place)
-    try:
-        yield host
-    finally:
-        await host.close()
+    with subreaping():
+        host = Host(place)
+        try:
+            yield host
+        finally:
+            await host.close()
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")

@@ -7,6 +7,7 @@ import sys
 import time
 
 import pytest
+from executor_fixtures import subreaping
 
 from spinney.node.executors import proctree
 
@@ -29,9 +30,9 @@ time.sleep(600)
 
 @pytest.fixture(autouse=True)
 def subreaper():
-    proctree.become_subreaper()
-    yield
-    proctree.kill_tree(os.getpid(), 0)
+    with subreaping():
+        yield
+        proctree.kill_tree(os.getpid(), 0)
 
 
 def start(kind: str) -> tuple[subprocess.Popen[str], int]:
