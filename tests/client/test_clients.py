@@ -22,9 +22,8 @@ PATIENCE_S = 60.0
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
     found = Both(furnish(tmp_path_factory.mktemp("site")))
     node = found.shell.start("node", "jobs:app", "--name", "n1", "--slots", "2")
-    server = found.serve()
-    yield found
-    end(server)
+    with found.listening():
+        yield found
     end(node)
 
 

@@ -3,12 +3,19 @@
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from cli.shell import Shell, furnish
+from listening import Listening
+from spinney.server.application import Parts, make
+from spinney.server.identity import Identify
+from spinney.server.serving import listen_unix
+from spinney.server.settings import ServerSettings
+from spinney.stores.sql import open_store
 
 
 @dataclass(frozen=True)
@@ -41,8 +48,21 @@ class Both:
         assert found.stderr.count("\n") == 1, found.stderr
         return found.stderr
 
+    @contextmanager
+    def listening(self) -> Iterator[None]:
+        """A server in a thread of this process, which answers already: it needs none of the seconds that a process
+        takes to load one."""
+        settings, store = ServerSettings(), f"sqlite:///{self.shell.folder / 'spinney.db'}"
+        app = make(Parts(
+            settings=settings, open_store=lambda: open_store(store), folders=self.shell.folder / "spinney.folders",
+            run_dir=f"{self.shell.folder / 'spinney.db'}.run", identity=Identify,
+        ))  # fmt: skip
+        server = Listening(app, settings, beside=[listen_unix(self.shell.folder / "server.sock")])
+        yield
+        server.end()
+
     def serve(self) -> "subprocess.Popen[str]":
-        """A server, which answers already."""
+        """A process that serves, and answers already."""
         path = self.shell.folder / "server.sock"
         with (self.shell.folder / "server.log").open("a") as log:  # a pipe that nobody reads would stop it
             process = subprocess.Popen(
@@ -67,10 +87,9 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
     """With a node at work, and jobs of every sort that have come to rest."""
     found = Both(furnish(tmp_path_factory.mktemp("afar")))
     node = found.shell.start("node", "jobs:app", "--name", "n1", "--slots", "2")
-    server = found.serve()
-    furnished(found.shell)
-    yield found
-    end(server)
+    with found.listening():
+        furnished(found.shell)
+        yield found
     end(node)
 
 

@@ -3,21 +3,28 @@
 import json
 import re
 from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
 from cli.shell import furnish
 
-from .conftest import Both, end
+from .conftest import Both
+
+
+@contextmanager
+def idle(folder: Path) -> Iterator[Both]:
+    """A server on a store on which nothing runs, so that all that changes is what is asked for."""
+    found = Both(furnish(folder))
+    with found.listening():
+        yield found
 
 
 @pytest.fixture(scope="module")
 def still(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
-    """A server on a store on which nothing runs, so that all that changes is what is asked for."""
-    found = Both(furnish(tmp_path_factory.mktemp("still")))
-    server = found.serve()
-    yield found
-    end(server)
+    with idle(tmp_path_factory.mktemp("still")) as found:
+        yield found
 
 
 def alike(text: str) -> str:
@@ -151,11 +158,14 @@ SETTING = (
 
 
 @pytest.fixture(scope="module")
-def set_up(still: Both) -> Both:
-    for words in ("webhook add archive https://example.org/hook", "user add bo --role viewer --no-password",
-                  "submit double -p n=1 --queue late"):  # fmt: skip
-        still.shell.ok(*words.split())
-    return still
+def set_up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
+    """One of its own, with one job: the server goes on lifting a hold of many behind the command, and what is told of
+    queues would not stand still."""
+    with idle(tmp_path_factory.mktemp("set-up")) as found:
+        for words in ("webhook add archive https://example.org/hook", "user add bo --role viewer --no-password",
+                      "submit double -p n=1 --queue late"):  # fmt: skip
+            found.shell.ok(*words.split())
+        yield found
 
 
 @pytest.mark.parametrize(("do", "undo"), SETTING)

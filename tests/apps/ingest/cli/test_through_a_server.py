@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from cli.afar.conftest import Both, end
+from cli.afar.conftest import Both
 
 from .house import House
 
@@ -44,17 +44,16 @@ class Deposited:
 @pytest.fixture(scope="module")
 def deposited(working: House) -> Iterator[Deposited]:
     both = Both(working.shell)
-    server = both.serve()
-    working.shell.ok("user", "add", "ann", "--role", "submitter", "--collection", "maps", "--no-password")
-    token = working.shell.ok("token", "make", "ann", "--user", "ann").split()[-1]
-    payload = working.manifest("atlas.checkm", FILES)
-    told = working.shell.ok(
-        "--server", both.url, "ingest", "submit", payload, "--profile", "maps", "--json", SPINNEY_TOKEN=token
-    )
-    bid = json.loads(told)["bid"]
-    working.until(bid, "completed", reports=1)
-    yield Deposited(working, both, token, bid, str(working.lines("objects", bid)[0]["job"]), payload)
-    end(server)
+    with both.listening():
+        working.shell.ok("user", "add", "ann", "--role", "submitter", "--collection", "maps", "--no-password")
+        token = working.shell.ok("token", "make", "ann", "--user", "ann").split()[-1]
+        payload = working.manifest("atlas.checkm", FILES)
+        told = working.shell.ok(
+            "--server", both.url, "ingest", "submit", payload, "--profile", "maps", "--json", SPINNEY_TOKEN=token
+        )
+        bid = json.loads(told)["bid"]
+        working.until(bid, "completed", reports=1)
+        yield Deposited(working, both, token, bid, str(working.lines("objects", bid)[0]["job"]), payload)
 
 
 @pytest.mark.parametrize("words", SAME)
