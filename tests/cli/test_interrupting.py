@@ -20,8 +20,7 @@ calls, first = 0, True
 def look(frame, event, arg):
     global calls, first
     calls += 1
-    handler = signal.getsignal(signal.SIGINT)
-    if handler is signal.default_int_handler or not (first or calls % EVERY == 0):
+    if not first and calls % EVERY or signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         return
     first = False
     said = os.memfd_create("stderr")

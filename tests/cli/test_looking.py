@@ -11,7 +11,7 @@ import pytest
 from spinney.cli import showing
 from spinney.node.folders import path
 
-from .shell import Shell
+from .shell import Shell, furnish
 from .terminal import Terminal
 
 
@@ -161,10 +161,18 @@ def test_deleting_leaves_a_tombstone(shell: Shell) -> None:
     assert json.loads(shell.ok("show", "1", "--json"))["job"]["state"] == "deleted"
 
 
-@pytest.mark.parametrize("how", [["list", "--json"], ["list"], ["tree", "1", "--json"]], ids=" ".join)
-def test_a_reader_that_leaves_early_is_no_error(shell: Shell, how: list[str]) -> None:
+@pytest.fixture(scope="module")
+def long_list(tmp_path_factory: pytest.TempPathFactory) -> Shell:
+    """3,000 jobs: more than a pipe holds, and its reader reads at once."""
+    shell = furnish(tmp_path_factory.mktemp("long"))
     lines = "".join(f'{{"n": {n}}}\n' for n in range(3000))
     assert shell.run("submit", "double", "--jobs", "-", stdin=lines).stdout.endswith("\n3000\n")
+    return shell
+
+
+@pytest.mark.parametrize("how", [["list", "--json"], ["list"], ["tree", "1", "--json"]], ids=" ".join)
+def test_a_reader_that_leaves_early_is_no_error(long_list: Shell, how: list[str]) -> None:
+    shell = long_list
     spinney = subprocess.Popen(
         [sys.executable, "-m", "spinney", *how, "--limit", "3000"], cwd=shell.folder,
         env=shell.environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
