@@ -232,5 +232,5 @@ NOT_DONE = (
 
 
 @pytest.mark.parametrize("words", NOT_DONE)
-def test_what_no_server_does_is_refused_in_a_sentence(still: Both, words: str) -> None:
-    assert ";" in still.refused(2, *words.split())
+def test_what_no_server_does_is_refused_in_a_sentence(set_up: Both, words: str) -> None:
+    assert ";" in set_up.refused(2, *words.split())
