@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
+from longer import LONG
 from spinney.model.errors import DuplicateKey, NoSuchJob, Refused, StaleFence, UnknownType, UsageError
 from spinney.model.holds import Scope
 from spinney.model.jobs import Lease
@@ -15,7 +16,7 @@ from spinney.stores.contract import Store
 
 from .words import Site, kind, stage, submission
 
-MANY = 700
+MANY = 700 if LONG else 450
 """More than are put in place by the transaction that records the stage, or in one step."""
 
 # --- birth ----------------------------------------------------------------------------------

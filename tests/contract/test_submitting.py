@@ -15,6 +15,9 @@ from spinney.stores.sql import submitting
 
 from .words import Site, kind, locked, stage, submission
 
+LONG_LIST = submitting.STEP + 10
+"""More than one transaction writes."""
+
 
 def test_ids_come_in_the_order_of_submissions_and_of_their_parameters(site: Site) -> None:
     ids = site.submit_all(
@@ -300,11 +303,11 @@ def test_every_job_of_a_long_list_can_be_claimed_exactly_once(site: Site) -> Non
 
 
 def test_data_and_keys_reach_every_job_of_a_long_list(site: Site) -> None:
-    keys = [f"k{i}" for i in range(2500)]
+    keys = [f"k{i}" for i in range(LONG_LIST)]
 
-    ids = site.submit(n=2500, keys=keys, data={"colour": json.dumps("green")})
+    ids = site.submit(n=LONG_LIST, keys=keys, data={"colour": json.dumps("green")})
 
-    for i in (0, 1200, 2499):
+    for i in (0, LONG_LIST // 2, LONG_LIST - 1):
         assert site.job(ids[i]).key == keys[i]
         assert site.store.get_data(ids[i]) == {"colour": "green"}
 
