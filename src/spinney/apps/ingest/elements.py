@@ -71,12 +71,13 @@ class Elements:
 def elements(store: Store, settings: Settings, folders: Path, job: Job) -> Elements:
     """Of an object's job, as of now."""
     from spinney.apps.ingest.objects.provisioning import promises  # with all stages
+    from spinney.apps.ingest.objects.work import area_of
 
     order = ObjectOrder.model_validate(job.params["order"])
     results, data = store.results(job.id), store.get_data(job.id)
     estimated, stored = results.get("estimating") or {}, results.get("processing") or {}
     about, payload = order.about, order.payload
-    area = _area(settings, order.profile)
+    area = area_of(results, _area(settings, order.profile))
     return Elements(
         jid=order.jid,
         job=job.id,

@@ -306,6 +306,7 @@ def test_what_was_unpacked_before_the_machine_was_started_again_is_not_trusted(
         (zipped({}), "container 'a.zip': it holds no file"),
         (b"no zip at all", "container 'a.zip'"),
     ],
+    ids=["above", "absolute", "clash", "empty", "none"],  # not of the content, which bears the time
 )
 def test_a_hostile_container_is_refused_and_nothing_of_it_stays(
     service: Service, content: bytes, sentence: str

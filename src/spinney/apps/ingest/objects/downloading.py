@@ -2,7 +2,6 @@
 
 import hashlib
 import os
-import shutil
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -16,14 +15,10 @@ from spinney.apps.ingest.admission import admission
 from spinney.apps.ingest.digests import Sums
 from spinney.apps.ingest.fetching import FetchFailed, Stopped, Wanted
 from spinney.apps.ingest.manifests import PayloadKind
-from spinney.apps.ingest.objects import unpacking
 from spinney.apps.ingest.objects.provisioning import FULL_S, disk, release, renew
 from spinney.apps.ingest.objects.work import (
     FETCHED,
-    MANIFEST,
     PAYLOAD,
-    STORED,
-    SYSTEM,
     WANTED,
     Work,
     algorithms,
@@ -176,15 +171,3 @@ def _progress(job: Job) -> Any:
             job.progress(min(1.0, came / total), f"{came:,} of {total:,} bytes")
 
     return progress
-
-
-def clear(at: Work) -> None:
-    """What was fetched, unpacked and listed is no longer needed. The lists go first: whoever sends a completed object
-    back is then told from which stage on."""
-    for name in (FETCHED, WANTED, STORED):
-        (at.folder / name).unlink(missing_ok=True)
-    unpacking.clear(at)
-    for folder in (at.folder / PAYLOAD, at.folder / MANIFEST):
-        shutil.rmtree(folder, ignore_errors=True)
-        shutil.rmtree(fetching.aside_of(folder), ignore_errors=True)
-    shutil.rmtree(at.folder / SYSTEM, ignore_errors=True)

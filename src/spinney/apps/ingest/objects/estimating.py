@@ -11,6 +11,7 @@ from spinney.apps.ingest.admission import admission
 from spinney.apps.ingest.fetching import Estimate, FetchFailed, Stopped, Wanted
 from spinney.apps.ingest.inventory import admitting
 from spinney.apps.ingest.manifests import PayloadKind, Row, fields
+from spinney.apps.ingest.objects import moving
 from spinney.apps.ingest.objects.work import MANIFEST, WANTED, Work, work, write_list
 from spinney.apps.ingest.orders import ObjectOrder, Sum
 from spinney.apps.ingest.paths import shown
@@ -26,7 +27,7 @@ def estimating(job: Job, order: ObjectOrder) -> dict[str, Any]:
     answer HEAD otherwise than GET."""
     at = work(job, order)
     with admission():
-        rows = [_admitted(row) for row in _rows(at)]
+        rows = wanted_rows(at)
         urls = list(dict.fromkeys(row.url for row in rows if row.url))
         try:
             asked = {e.url: e for e in fetching.estimate(
@@ -35,7 +36,8 @@ def estimating(job: Job, order: ObjectOrder) -> dict[str, Any]:
         except Stopped:
             job.check_cancelled()
             raise Fail("estimating was called off") from None
-    write_list(at.folder / WANTED, map(_line, rows))
+    write_wanted(at, rows)
+    moving.leave(at)
     there = [(row, asked[row.url].size_bytes if row.url else None) for row in rows]
     needed = sum(found or 0 if row.size_bytes is None else row.size_bytes for row, found in there)
     if needed > fields.SIZE_MAX_BYTES:
@@ -50,6 +52,16 @@ def estimating(job: Job, order: ObjectOrder) -> dict[str, Any]:
     if said := [*_unknown(unknown, asked, len(rows)), *_otherwise(there)]:
         raise Warn("; ".join(said), value=value)
     return value
+
+
+def wanted_rows(at: Work) -> list[Row]:
+    """The files of the object. Raises NotAdmitted, Fail."""
+    return [_admitted(row) for row in _rows(at)]
+
+
+def write_wanted(at: Work, rows: list[Row]) -> None:
+    """List what is to be fetched."""
+    write_list(at.folder / WANTED, map(_line, rows))
 
 
 # Files go by their names in messages: a URL may hold a signature.

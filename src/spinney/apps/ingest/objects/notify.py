@@ -5,7 +5,7 @@ from typing import Any
 
 from spinney import Job
 from spinney.apps.ingest.application import outbox
-from spinney.apps.ingest.objects.downloading import clear
+from spinney.apps.ingest.objects.moving import clear
 from spinney.apps.ingest.objects.work import Work, work
 from spinney.apps.ingest.orders import ObjectOrder
 

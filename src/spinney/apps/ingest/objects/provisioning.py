@@ -7,9 +7,13 @@ what is still to come of a container; so what has been written is in the end cou
 import os
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from spinney import Defer, Hold, Job
+from spinney.apps.ingest.admission import admission
 from spinney.apps.ingest.manifests import PayloadKind
+from spinney.apps.ingest.objects import moving
+from spinney.apps.ingest.objects.estimating import wanted_rows, write_wanted
 from spinney.apps.ingest.objects.work import Work, work
 from spinney.apps.ingest.orders import ObjectOrder
 from spinney.apps.ingest.settings import Working
@@ -18,9 +22,12 @@ FULL_S = 30.0
 """How long objects rest while working storage is too full, before one looks again."""
 
 
-def provisioning(job: Job, order: ObjectOrder) -> dict[str, int]:
+def provisioning(job: Job, order: ObjectOrder) -> dict[str, Any]:
     """Promise the object its space, until the job settles."""
     at = work(job, order)
+    if not moving.bring(at):
+        with admission():
+            write_wanted(at, wanted_rows(at))
     found, working = disk(at.folder), at.settings.working
     needed, allowed = _needed(at), found.allowed(working)
     if needed > allowed:
@@ -33,8 +40,8 @@ def provisioning(job: Job, order: ObjectOrder) -> dict[str, int]:
         raise Defer(FULL_S, f"{found.full(working)}; make room", lane=not at.settings.areas)
     if found.used_bytes + needed > allowed:
         raise Defer(FULL_S, f"{needed:,} bytes find no room now: {found.full(working)}; make room")
-    job.lock(promises(at.profile.area), until="job", amount=needed, capacity=allowed - found.used_bytes)
-    return {"bytes": needed}
+    job.lock(promises(at.area), until="job", amount=needed, capacity=allowed - found.used_bytes)
+    return {"bytes": needed, "area": at.area}
 
 
 def promises(area: str | None) -> str:
@@ -48,12 +55,12 @@ def renew(at: Work, here_bytes: int) -> None:
     to_come = max(0, _needed(at) - here_bytes)
     found = disk(at.folder)
     capacity = max(to_come, found.allowed(at.settings.working) - found.used_bytes)
-    at.job.lock(promises(at.profile.area), until="job", amount=to_come, capacity=capacity)
+    at.job.lock(promises(at.area), until="job", amount=to_come, capacity=capacity)
 
 
 def release(at: Work, but_bytes: int = 0) -> None:
     """What has come is on the disk, and counted there; ``but_bytes`` are still to come."""
-    at.job.lock(promises(at.profile.area), until="job", amount=but_bytes)
+    at.job.lock(promises(at.area), until="job", amount=but_bytes)
 
 
 def _needed(at: Work) -> int:

@@ -1,7 +1,7 @@
 """The object that a stage works on: its order, its profile, where it works, and the lists that stages hand on."""
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,8 @@ WANTED, FETCHED, UNPACKED, STORED = "wanted.jsonl", "fetched.jsonl", "unpacked.j
 PAYLOAD, CONTENT, MANIFEST = "payload", "content", "manifest"
 PRODUCER, SYSTEM = "producer", "system"
 """Folders of an object: what its depositor sent, and what this service says of it. The names are Merritt's."""
+PROMISING = "provisioning"
+"""The stage that chooses the area of an object; those before it go by its profile."""
 OWNER = "job"
 """In a folder of a working area: the number of the job whose it is, by which ``cleaning`` goes."""
 
@@ -34,6 +36,8 @@ class Work:
     order: ObjectOrder
     settings: Settings
     profile: Profile
+    area: str | None
+    """The working area that it works in; None: its job's folder."""
     folder: Path
     """Where it works."""
 
@@ -75,16 +79,31 @@ def work(job: Job, order: ObjectOrder) -> Work:
     with admission():
         profile = profiles.load(found, order.profile)
     _drill(job, found, order)
+    area = _chosen(job, found, profile)
     folder = job.folder
-    if profile.area is not None:
-        folder = _area(found, profile.area) / order.jid
+    if area is not None:
+        folder = _area(found, area) / order.jid
         folder.mkdir(exist_ok=True)
         (folder / OWNER).write_text(f"{job.id}\n", "ascii")
-    return Work(job=job, order=order, settings=found, profile=profile, folder=folder)
+    return Work(job=job, order=order, settings=found, profile=profile, area=area, folder=folder)
+
+
+def area_of(results: Mapping[str, Any], profile: str | None) -> str | None:
+    """The area of an object with these results of stages: its profile's, until space was promised to it in one."""
+    promised: str | None = results.get(PROMISING, {}).get("area", profile)
+    return promised
+
+
+def _chosen(job: Job, found: Settings, profile: Profile) -> str | None:
+    if not found.areas or STAGES.index(job.stage) <= STAGES.index(PROMISING):
+        return profile.area
+    return area_of(job.results, profile.area)
 
 
 def _area(found: Settings, name: str) -> Path:
     with admission():
+        if name not in found.areas:
+            raise UsageError(f"the settings have no working area {name!r} any more, where it is; name it again")
         if not found.areas[name].is_dir():
             raise UsageError(
                 f"the working area {name!r} is not there: mount the disk of {found.areas[name]}, or run "
