@@ -10,10 +10,12 @@ from pathlib import Path
 import orjson
 import pytest
 
+from new_store import new_store
 from spinney.model.audits import BEGINNING, Entry, digest
 from spinney.model.errors import AuditBroken
 from spinney.model.jobs import Submission
 from spinney.model.types import StageSpec, TypeSpec
+from spinney.stores.contract import Store
 from spinney.stores.sql import SqlStore, open_store
 from spinney.stores.sql.schema import GUARDS
 
@@ -24,15 +26,17 @@ COLUMNS = "seq, at_us, by, verb, what, count, reason, call"
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[SqlStore]:
     """A store with some entries."""
-    made = open_store(f"sqlite:///{tmp_path}/x.db")
-    made.create()
-    made.register([TypeSpec(name="one", stages=(StageSpec(name="work"),))], [])
-    ids = made.submit([Submission(type="one", params=["{}"] * ENTRIES)], now_us=1).ids
-    for job_id in ids:
-        made.cancel(job_id, tree=False, by="ann", reason=f"reason {job_id}", now_us=10 + job_id)
+    made = open_store(new_store(tmp_path / "x.db", _enter_some))
     assert made.audit.verify() == ENTRIES
     yield made
     made.close()
+
+
+def _enter_some(store: Store) -> None:
+    store.register([TypeSpec(name="one", stages=(StageSpec(name="work"),))], [])
+    ids = store.submit([Submission(type="one", params=["{}"] * ENTRIES)], now_us=1).ids
+    for job_id in ids:
+        store.cancel(job_id, tree=False, by="ann", reason=f"reason {job_id}", now_us=10 + job_id)
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ import pytest
 from contract.everything import STANDS, TYPES, fill
 from contract.test_bulk import ANN, LAWFUL, PARTICULARS, apply
 from contract.words import Clock, Site, submission
+from new_store import new_store
 from spinney.model.jobs import Filter
 from spinney.model.operators import POSSIBLE, Order, Step, Verb
 from spinney.model.states import State
@@ -21,8 +22,7 @@ from .test_plans import walks
 
 @pytest.fixture
 def site(tmp_path: Path) -> Iterator[Site]:
-    made = open_store(f"sqlite:///{tmp_path}/x.db")
-    made.create()
+    made = open_store(new_store(tmp_path / "x.db"))
     yield Site(made, Clock())
     made.close()
 

@@ -2,13 +2,13 @@
 
 from pathlib import Path
 
+from new_store import new_store
 from spinney.model.jobs import NodeInfo
 from spinney.stores.sql import chores, open_store
 
 
 def test_of_two_that_find_the_house_unkept_one_keeps_it(tmp_path: Path) -> None:
-    store = open_store(f"sqlite:///{tmp_path}/x.db")
-    store.create()
+    store = open_store(new_store(tmp_path / "x.db"))
     elm, oak = (
         store.join(
             NodeInfo(

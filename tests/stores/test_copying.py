@@ -15,6 +15,7 @@ from sqlalchemy import Boolean, Column, Float, Integer
 
 from contract.everything import fill
 from contract.words import ONE, THREE, Clock, Site, submission
+from new_store import new_store
 from servers import postgres_schema
 from spinney.model.errors import Refused, StoreUnusable
 from spinney.model.holds import Scope
@@ -22,6 +23,7 @@ from spinney.model.homes import Root
 from spinney.model.jobs import Filter
 from spinney.model.operators import Author
 from spinney.model.webhooks import Webhook
+from spinney.stores.contract import Store
 from spinney.stores.sql import SqlStore, copying, open_store
 from spinney.stores.sql.copying import copy
 from spinney.stores.sql.schema import metadata
@@ -82,8 +84,11 @@ def server(opened: Opener) -> Iterator[Place]:
 @pytest.fixture
 def rich(tmp_path: Path, opened: Opener) -> Place:
     """A store with rows in every table, and nobody at work."""
-    store = opened(f"sqlite:///{tmp_path}/rich.db")
-    store.create()
+    return opened(new_store(tmp_path / "rich.db", _enrich))
+
+
+def _enrich(store: Store) -> None:
+    assert isinstance(store, SqlStore)
     site = Site(store, Clock())
     fill(site)
     for node in store.nodes():
@@ -100,7 +105,6 @@ def rich(tmp_path: Path, opened: Opener) -> Place:
                 marks = ", ".join("?" for _ in columns)
                 listed = ", ".join(c.name for c in columns)
                 tx.run(f"insert into {name} ({listed}) values ({marks})", [_any(c) for c in columns])
-    return store
 
 
 def _any(column: "Column[object]") -> object:
@@ -116,11 +120,12 @@ def _any(column: "Column[object]") -> object:
 @pytest.fixture
 def small(tmp_path: Path, opened: Opener) -> Place:
     """A store with three jobs."""
-    store = opened(f"sqlite:///{tmp_path}/small.db")
-    store.create()
+    return opened(new_store(tmp_path / "small.db", _three_jobs))
+
+
+def _three_jobs(store: Store) -> None:
     store.register([ONE], [])
     store.submit([submission(n=3)], now_us=1)
-    return store
 
 
 @pytest.fixture

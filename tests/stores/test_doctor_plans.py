@@ -7,6 +7,7 @@ import pytest
 
 from contract.everything import fill
 from contract.words import USUAL, Clock, Site
+from new_store import new_store
 from spinney.model.operators import Author
 from spinney.stores.sql import SqlStore, open_store
 from spinney.stores.sql.doctoring import RULES
@@ -20,8 +21,7 @@ SMALL = {"l", "s", "nodes", "counters", "staging"}
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> SqlStore:
     place: Path = tmp_path_factory.mktemp("plans")
-    made = open_store(f"sqlite:///{place}/x.db")
-    made.create()
+    made = open_store(new_store(place / "x.db"))
     fill(Site(made, Clock()))
     return made
 
@@ -46,8 +46,7 @@ def test_a_rule_stays_with_its_page(store: SqlStore, rule: Paged) -> None:
 def test_to_mend_a_pending_job_costs_the_same_however_many_are_ready(tmp_path: Path) -> None:
     def steps(others: int) -> int:
         """Of SQLite's machine, in the transaction that mends."""
-        store = open_store(f"sqlite:///{tmp_path}/{others}.db")
-        store.create()
+        store = open_store(new_store(tmp_path / f"{others}.db"))
         site = Site(store, Clock())
         site.knows(*USUAL)
         (lost, *_) = site.submit(n=others + 1)

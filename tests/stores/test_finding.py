@@ -9,6 +9,7 @@ import pytest
 
 from contract.everything import Everything, fill
 from contract.words import Clock, Site
+from new_store import new_store
 from spinney.model.errors import NoSuchJob
 from spinney.model.jobs import Filter, Job
 from spinney.model.states import State
@@ -18,8 +19,7 @@ from spinney.stores.sql import SqlStore, leading, open_store, submitting
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Site, Everything]]:
     """Something of everything; a call that is still written; and one that is accepted but not put in place."""
-    store = open_store(f"sqlite:///{tmp_path_factory.mktemp('whole')}/x.db")
-    store.create()
+    store = open_store(new_store(tmp_path_factory.mktemp("whole") / "x.db"))
     site = Site(store, Clock())
     made = fill(site)
     with pytest.MonkeyPatch.context() as patch:

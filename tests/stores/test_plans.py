@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from new_store import new_store
 from spinney.model.jobs import Filter, LaneWant, Lease, NodeInfo, Record, SlotWant, Submission, Want
 from spinney.model.operators import Author
 from spinney.model.outcomes import Outcome
@@ -39,8 +40,7 @@ class House:
     """A store with something of everything in it, whose statements are written down."""
 
     def __init__(self, path: Path) -> None:
-        self.store: SqlStore = open_store(f"sqlite:///{path}")
-        self.store.create()
+        self.store: SqlStore = open_store(new_store(path))
         self.store.register(TYPES, [QueueSpec(name="narrow", limit=1)])
         info = NodeInfo(
             id=0, name="n", boot_id="", host="", pid=0, slots=8, state="active", beat=0, started_us=0, seen_us=0,

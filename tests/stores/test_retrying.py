@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from contract.words import USUAL, Clock, Site
+from new_store import new_store
 from spinney.model.errors import StoreUnusable
 from spinney.model.states import State
 from spinney.stores.sql import open_store
@@ -17,8 +18,7 @@ CHILDREN = 120
 
 @pytest.fixture
 def site(tmp_path: Path) -> Iterator[Site]:
-    store = open_store(f"sqlite:///{tmp_path}/x.db")
-    store.create()
+    store = open_store(new_store(tmp_path / "x.db"))
     made = Site(store, Clock())
     made.knows(*USUAL)
     yield made

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from new_store import new_store
 from spinney.model.errors import Refused, StoreUnusable
 from spinney.model.jobs import Exchange, Filter, LaneWant, Lease, NodeInfo, Record, SlotWant, Submission, Want
 from spinney.model.outcomes import Outcome
@@ -20,8 +21,7 @@ LATE_US = 61_000_000
 
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[SqlStore]:
-    store = open_store(f"sqlite:///{tmp_path}/x.db")
-    store.create()
+    store = open_store(new_store(tmp_path / "x.db"))
     store.register([TypeSpec(name="t", stages=(StageSpec(name="s"),))], [])
     yield store
     store.close()

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from new_store import new_store
 from spinney.model.errors import StoreLocked
 from spinney.model.jobs import Filter, NodeInfo, Submission
 from spinney.model.types import StageSpec, TypeSpec
@@ -57,9 +58,8 @@ time.sleep(600)
 
 @pytest.fixture
 def url(tmp_path: Path) -> str:
-    url = f"sqlite:///{tmp_path}/x.db"
+    url = new_store(tmp_path / "x.db")
     store = open_store(url)
-    store.create()
     store.register([TypeSpec(name="t", stages=(StageSpec(name="s"),))], [])
     store.close()
     return url

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from contract.words import USUAL, Clock, Site
+from new_store import new_store
 from spinney.model.access import Within
 from spinney.model.operators import Author
 from spinney.model.webhooks import Webhook
@@ -19,8 +20,7 @@ ANN = Author(by="ann", call="c", reason=None)
 
 @pytest.fixture
 def site(tmp_path: Path) -> Iterator[Site]:
-    with closing(open_store(f"sqlite:///{tmp_path}/jobs.db")) as store:
-        store.create()
+    with closing(open_store(new_store(tmp_path / "jobs.db"))) as store:
         made = Site(store, Clock())
         made.knows(*USUAL)
         yield made
