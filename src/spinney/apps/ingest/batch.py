@@ -4,6 +4,7 @@ In the batch's folder:
 
     payload/NAME              what was handed in
     objects/JID.json          the files of an object that a JSON batch manifest lists itself
+    unchanged/JID             the version that stood where an object brought none (``standing``)
     queries                   what URLs have behind their '?' (``queries``)
     reports/NNNN/             a report each (``report``); the last that was told is the base of the next
 
@@ -32,6 +33,7 @@ from spinney.apps.ingest import (
     queries,
     report,
     settings,
+    standing,
 )
 from spinney.apps.ingest.admission import admission
 from spinney.apps.ingest.application import STAGES, batches, objects, outbox
@@ -238,15 +240,19 @@ def _link(found: Settings, job_id: int) -> str | None:
 
 def _ends(job: Seen, found: Settings, order: BatchOrder) -> Iterator[report.ObjectEnd]:
     recorded = {e.version.job_id: e for e in opened.inventory(found).batch_entries(order.bid)}
+    unchanged = standing.read(job.folder)
     for child in job.children():
         given = ObjectOrder.model_validate(child.params["order"])
-        entry = recorded.get(given.jid)
+        stands = unchanged.get(given.jid) if child.state == "completed" else None
+        entry = None if stands else recorded.get(given.jid)
         yield report.ObjectEnd(
             jid=given.jid,
             job=child.id,
             state=str(child.state),
-            local_ids=tuple(entry.local_ids) if entry else given.about.local_ids,
-            ark=entry.ark if entry else given.about.primary_id,
+            local_ids=tuple((entry or stands or given.about).local_ids),
+            ark=entry.ark if entry else stands.ark if stands else given.about.primary_id,
+            version=entry.version.version if entry else stands.version if stands else None,
+            unchanged=stands is not None,
             title=given.about.title or given.payload.name,
             passed=STAGES[-1] if child.state == "completed" else _before(child.stage),
             stage=None if child.state == "completed" else child.stage,

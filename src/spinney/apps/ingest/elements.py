@@ -52,6 +52,8 @@ class Elements:
     """The primary id: given, found by a local id, or minted."""
     version: int | None
     """Of the object, once it is stored."""
+    unchanged: bool
+    """That version had all of what came, and no other was made."""
     creator: str | None
     title: str | None
     date: str | None
@@ -100,6 +102,7 @@ def elements(store: Store, settings: Settings, folders: Path, job: Job) -> Eleme
         local_ids=tuple(stored.get("local_ids", about.local_ids)),
         ark=stored.get("ark") or data.get("ark") or about.primary_id,
         version=stored.get("version"),
+        unchanged=not stored.get("own", True),
         creator=stored.get("who") or about.creator,
         title=stored.get("what") or about.title,
         date=stored.get("when") or about.date,

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from spinney.apps.ingest import targets
+from spinney.apps.ingest import standing, targets
 from spinney.apps.ingest.inventory import Recorded, open_inventory
 from spinney.apps.ingest.objects.work import CONTENT, MANIFEST, PAYLOAD
 from spinney.apps.ingest.orders import BatchOrder, ObjectOrder
@@ -74,7 +74,8 @@ def look(store: Store, batch: int, settings: Settings, folders: Path) -> Looked:
     with open_inventory(settings.inventory) as inventory:
         inventory.init()  # where every object failed early there is none
         recorded = list(inventory.batch_entries(order.bid))
-        faults += _counted(objects, recorded)
+        unchanged = standing.read(folders / places.job_folder(batch))
+        faults += _counted(objects, recorded, unchanged)
         storages = {name: targets.standing(settings, name) for name in {entry.version.storage for entry in recorded}}
         verified = [_verified(storages[e.version.storage], inventory, e, faults) for e in recorded]
     faults += _left_over(settings, order, objects, folders)
@@ -122,8 +123,8 @@ def _calls(store: Store, verb: str) -> Iterator[Call]:
         after = page[-1].first
 
 
-def _counted(objects: dict[str, Job], recorded: Iterable[Recorded]) -> Iterator[str]:
-    """Completed objects are those that the inventory has, each once."""
+def _counted(objects: dict[str, Job], recorded: Iterable[Recorded], unchanged: Collection[str]) -> Iterator[str]:
+    """Completed objects are those that the inventory has, each once, and those that had all of it before."""
     entered = Counter(entry.version.job_id for entry in recorded)
     for jid, times in entered.items():
         if times > 1:
@@ -131,7 +132,7 @@ def _counted(objects: dict[str, Job], recorded: Iterable[Recorded]) -> Iterator[
         if jid not in objects:
             yield f"{jid} is in the inventory, and is no object of the batch"
     for jid, job in objects.items():
-        if job.state is State.COMPLETED and jid not in entered:
+        if job.state is State.COMPLETED and jid not in entered and jid not in unchanged:
             yield f"{jid} (job {job.id}) is completed, and not in the inventory"
 
 

@@ -3,13 +3,14 @@
 import hashlib
 import io
 import json
+import shutil
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from apps.ingest.objects.scene import BID, Service
+from apps.ingest.objects.scene import BID, Service, about
 from spinney.apps.ingest import application, orders, parking
 from spinney.apps.ingest.manifests import About, PayloadKind, Row, write, write_json
 from spinney.apps.ingest.orders import BatchOrder, ObjectOrder
@@ -287,6 +288,38 @@ def test_a_report_tells_what_was_deposited(service: Service) -> None:
     batch.run("reporting", ended(found, State.COMPLETED))
     [completed] = batch.report(1)["completed"]
     assert (completed["ark"], completed["files"]) == (done["ark"], 3)
+
+
+def test_a_report_tells_where_nothing_changed(service: Service) -> None:
+    service.write(mail={"host": "localhost", "sender": "archive@example.org"})
+    service.profile(report={"batch": ["ann@example.org"]})
+    said = about(local_ids=("m0",))
+    ark = service.of_file(b"map", number=2, about=said).deposit()["ark"]
+    batch = Batch(service, checkm(BOOK[:1], PayloadKind.SINGLE_FILE_BATCH_MANIFEST))
+    found = objects_of(batch.run("processing"))
+    deposit = service.of_file(b"map", jid=found[0].jid, about=said)
+    deposit.deposit()
+    shutil.copytree(deposit.folder.parent / f"{2:012d}", batch.folder, dirs_exist_ok=True)
+    children = ended(found, State.COMPLETED)
+
+    ran = batch.run("reporting", children)
+
+    told = batch.report(1)
+    [completed] = told["completed"]
+    assert (completed["ark"], completed["version"], completed["unchanged"], completed["files"]) == (ark, 1, True, 0)
+    assert (told["totals"]["completed"], told["totals"]["unchanged"]) == (1, 1)
+    mail = ran.submitted[0].params
+    assert mail["subject"] == f"{BID}: completed (1 object, 1 unchanged)"
+    for text in (mail["text"], mail["html"]):
+        assert f"nothing changed: {ark} had all of this as version 1" in text
+    # Sent back when there is something new, it has brought a version.
+    service.web.put("/1/a.txt", b"another map")
+    deposit.deposit()
+    shutil.rmtree(batch.folder / "unchanged")
+    shutil.copytree(deposit.folder.parent / f"{2:012d}", batch.folder, dirs_exist_ok=True)
+    batch.run("reporting", children)
+    [completed] = batch.report(1)["completed"]
+    assert (completed["version"], completed["unchanged"], completed["files"]) == (2, False, 3)
 
 
 def test_nobody_is_told_where_nobody_wishes(service: Service) -> None:

@@ -3,7 +3,7 @@
 import shutil
 from typing import Any
 
-from spinney import Job
+from spinney import Job, Warn
 from spinney.apps.ingest.application import outbox
 from spinney.apps.ingest.objects.moving import clear
 from spinney.apps.ingest.objects.work import Work, work
@@ -19,6 +19,10 @@ def notify(job: Job, order: ObjectOrder) -> None:
     clear(at)
     if at.folder != job.folder:
         shutil.rmtree(at.folder, ignore_errors=True)
+    done = job.results["processing"]
+    if not done["own"]:
+        # At the last stage, whose message stays with the job.
+        raise Warn(f"nothing changed: {done['ark']} had all of this as version {done['version']}; no other was made")
 
 
 def _delivery(at: Work) -> str:
@@ -32,5 +36,5 @@ def _told(at: Work) -> dict[str, Any]:
         "event": "deposited", "batch": at.order.bid, "job": at.order.jid, "profile": at.profile.name,
         "context": at.profile.context,
         "ark": done["ark"], "version": done["version"], "local_ids": done["local_ids"], "title": done["what"],
-        "files": recorded["files"], "bytes": recorded["bytes"], "update": at.order.update,
+        "files": recorded["files"], "bytes": recorded["bytes"], "update": at.order.update, "changed": done["own"],
     }  # fmt: skip

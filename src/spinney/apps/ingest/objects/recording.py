@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from spinney import Job, Warn
-from spinney.apps.ingest import opened
+from spinney import Job
+from spinney.apps.ingest import opened, standing
 from spinney.apps.ingest.admission import admission
 from spinney.apps.ingest.inventory import Entry, File
 from spinney.apps.ingest.objects.processing import ark_lock
@@ -24,8 +24,9 @@ def recording(job: Job, order: ObjectOrder) -> dict[str, Any]:
     job.lock(ark_lock(done["ark"]), until="job")
     rows = list(read_list(at.folder / STORED, "processing"))
     value = {"files": len(rows), "bytes": sum(row["size"] for row in rows)}
+    _note(job, order)
     if not done["own"]:
-        raise Warn(f"{done['ark']} had all of this as version {done['version']}; no other was made", value=value)
+        return value
     with admission():
         inventory = opened.inventory(at.settings)
         types = _types(inventory, done["ark"], done["version"] - 1) if order.update else {}
@@ -47,6 +48,18 @@ def recording(job: Job, order: ObjectOrder) -> dict[str, Any]:
             )
         )  # fmt: skip
     return value
+
+
+def _note(job: Job, order: ObjectOrder) -> None:
+    """Let the batch know whether a version was made."""
+    done, batch = job.results["processing"], job.parent
+    if batch is None:
+        return
+    if done["own"]:
+        standing.forget(batch.folder, order.jid)
+    else:
+        found = standing.Standing(ark=done["ark"], version=done["version"], local_ids=done["local_ids"])
+        standing.keep(batch.folder, order.jid, found)
 
 
 def _types(inventory: "Inventory", ark: str, version: int) -> Mapping[str, str | None]:

@@ -20,6 +20,8 @@ class Totals:
     cancelled: int
     open: int
     """Not settled yet, when a report is asked for before its time."""
+    unchanged: int
+    """Completed ones of which no version was made, for they had all of what came."""
     files: int
     bytes: int
     digests_verified: int
@@ -109,6 +111,7 @@ def build(facts: BatchFacts, ends: Iterable[ObjectEnd], before: Told | None = No
         failed=len(failed),
         cancelled=cancelled,
         open=len(others) - cancelled,
+        unchanged=sum(end.unchanged for end in completed),
         files=sum(end.files for end in completed),
         bytes=sum(end.bytes for end in completed),
         digests_verified=sum(end.verified for end in completed),

@@ -54,6 +54,10 @@ class ObjectEnd:
     """The state of its job."""
     local_ids: tuple[str, ...] = ()
     ark: str | None = None
+    version: int | None = None
+    """Of the object: the one that it brought, or that stands."""
+    unchanged: bool = False
+    """The object had all of what came already; no version was made."""
     title: str | None = None
     passed: str | None = None
     """The last stage that was successful."""

@@ -24,7 +24,8 @@ def title(report: Report) -> str:
     """One line that says all in short."""
     facts, totals = report.facts, report.totals
     update = f", update {facts.number - 1}" if report.is_update else ""
-    return f"{facts.bid}{update}: {verdict(report)} ({counted(totals.objects, 'object')})"
+    unchanged = f", {totals.unchanged:,} unchanged" if totals.unchanged else ""
+    return f"{facts.bid}{update}: {verdict(report)} ({counted(totals.objects, 'object')}{unchanged})"
 
 
 def verdict(report: Report) -> str:
@@ -51,6 +52,7 @@ def summary(report: Report) -> list[tuple[str, str]]:
         ("accepted", f"{facts.accepted:%Y-%m-%d %H:%M:%S} UTC"),
         ("objects", f"{totals.objects:,}"),
         ("completed", f"{totals.completed:,}"),
+        ("unchanged", f"{totals.unchanged:,}" if totals.unchanged else ""),
         ("failed", f"{totals.failed:,}"),
         ("cancelled", f"{totals.cancelled:,}" if totals.cancelled else ""),
         ("still open", f"{totals.open:,}" if totals.open else ""),
@@ -77,6 +79,16 @@ def where(end: ObjectEnd) -> str:
     """How far an object came."""
     at = f"{cut(end.state)} at {cut(end.stage)}" if end.stage else cut(end.state)
     return f"{at}, last successful stage {cut(end.passed)}" if end.passed else at
+
+
+def unchanged(report: Report) -> list[ObjectEnd]:
+    """Completed objects of which no version was made."""
+    return [end for end in report.completed if end.unchanged]
+
+
+def stands(end: ObjectEnd) -> str:
+    """Why no version was made."""
+    return f"nothing changed: {cut(end.ark or '')} had all of this as version {end.version}"
 
 
 def known_as(end: ObjectEnd) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from spinney.apps.ingest.report import lines
 from spinney.apps.ingest.report.building import Report
-from spinney.apps.ingest.report.wording import FAILURES
+from spinney.apps.ingest.report.wording import FAILURES, UNCHANGED
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 def html(report: Report, *, limit: int = FAILURES, completed: int = 0) -> str:
     """The page. ``limit``: failed objects that it lists; ``completed``: completed ones."""
-    return _template().render(report=report, lines=lines, limit=limit, completed=completed)
+    return _template().render(report=report, lines=lines, UNCHANGED=UNCHANGED, limit=limit, completed=completed)
 
 
 @cache
@@ -71,6 +71,8 @@ a { color: #0550ae; }
 {% if detailed %}
 <br>{{ lines.where(end) }}
 {% if end.message %}<br>{{ lines.message(end.message) }}{% endif %}
+{% elif end.unchanged %}
+<br>{{ lines.stands(end) }}
 {% endif %}
 </li>
 {% endmacro %}
@@ -105,6 +107,7 @@ a { color: #0550ae; }
 </table>
 {% endif %}
 {{ listed("Failed objects", report.failed, limit, true) }}
+{{ listed(UNCHANGED, lines.unchanged(report), limit, false) }}
 {{ listed("Completed objects", report.completed, completed, false) }}
 {% set url = lines.link(report.facts.link) %}
 {% if url %}<p><a href="{{ url }}">All of it</a></p>{% endif %}

@@ -8,6 +8,7 @@ from spinney.apps.ingest.report.facts import ObjectEnd
 
 FAILURES = 20
 """Failed objects that a text shows unless told otherwise."""
+UNCHANGED = "Objects in which nothing changed"
 EVERYTHING = 1_000
 """Objects of one list that a text shows at most: a mail is read by people."""
 
@@ -17,6 +18,7 @@ def text(report: Report, *, failures: int = FAILURES, all_objects: bool = False)
     limit = EVERYTHING if all_objects else failures
     parts = [f"{lines.title(report)}\n", *_summary(report), *_fault(report), *_changes(report)]
     parts += _listed("Failed objects", report.failed, limit, detailed=True)
+    parts += _unchanged(report, limit)
     if all_objects:
         parts += _listed("Objects neither completed nor failed", report.others, limit, detailed=True)
         parts += _listed("Completed objects", report.completed, limit, detailed=False)
@@ -40,10 +42,25 @@ def _changes(report: Report) -> list[str]:
     return ["", "Since the last report:", *(told or ["  nothing"])]
 
 
+def _unchanged(report: Report, limit: int) -> Iterator[str]:
+    ends = lines.unchanged(report)
+    yield from _heading(UNCHANGED, ends)
+    for end in ends[:limit]:
+        yield f"  {lines.label(end)} ({lines.known_as(end)})"
+        yield f"      {lines.stands(end)}"
+    yield from _more(ends, limit)
+
+
+def _heading(title: str, ends: Sequence[ObjectEnd]) -> list[str]:
+    return ["", f"{title} ({len(ends):,}):"] if ends else []
+
+
+def _more(ends: Sequence[ObjectEnd], limit: int) -> list[str]:
+    return [f"  … and {len(ends) - limit:,} more"] if len(ends) > limit else []
+
+
 def _listed(title: str, ends: Sequence[ObjectEnd], limit: int, *, detailed: bool) -> Iterator[str]:
-    if not ends:
-        return
-    yield from ("", f"{title} ({len(ends):,}):")
+    yield from _heading(title, ends)
     for end in ends[:limit]:
         yield f"  {lines.label(end)} ({lines.known_as(end)})"
         if detailed:
@@ -52,5 +69,4 @@ def _listed(title: str, ends: Sequence[ObjectEnd], limit: int, *, detailed: bool
             yield f"      {lines.message(end.message)}"
         if detailed and (link := lines.link(end.link)):
             yield f"      {link}"
-    if len(ends) > limit:
-        yield f"  … and {len(ends) - limit:,} more"
+    yield from _more(ends, limit)
