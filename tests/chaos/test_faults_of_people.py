@@ -34,11 +34,13 @@ def test_jobs_are_cancelled_in_every_state(
         grove.start(name)
     found: Counter[State] = Counter()
     standing: list[int] = []
-    with grove.under_load(80 if LONG else 40):
+    with grove.under_load(80 if LONG else 20):
         works(grove)
         give_up = time.monotonic() + 120
         while (not grove.blows or any(found[state] < EACH for state in OPEN)) and time.monotonic() < give_up:
-            standing += _in_states_that_last(grove)
+            # Not so many that each slot has one that ends only when it is told, and what is to be held never begins
+            if sum(grove.house.store.job(job_id).state not in SETTLED for job_id in standing[::4]) < 2:
+                standing += _in_states_that_last(grove)
             for job_id in _some_open(grove):
                 found[cancel(grove, job_id)] += 1
             grove.rest(0.2)
