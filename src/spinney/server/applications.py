@@ -28,11 +28,27 @@ from fastapi import APIRouter, FastAPI
 
 from spinney.server.api import parsing
 from spinney.server.api.parsing import PREFIX, ApiRoute
+from spinney.server.api.repeating import REPLAYED, IdempotencyKey, replayed
 from spinney.server.asking import Asked, Hands
 from spinney.server.bodies import LargeBody
+from spinney.server.files.multipart import MULTIPART as FORM
+from spinney.server.files.one_file import OneFile
 from spinney.server.problems import documented
 
-__all__ = ["GROUP", "Asked", "Hands", "LargeBody", "add_to", "documented", "routes"]
+__all__ = [
+    "FORM",
+    "GROUP",
+    "REPLAYED",
+    "Asked",
+    "Hands",
+    "IdempotencyKey",
+    "LargeBody",
+    "OneFile",
+    "add_to",
+    "documented",
+    "replayed",
+    "routes",
+]
 
 GROUP = "spinney.routes"
 BELOW = "/apps"

@@ -45,8 +45,11 @@ from spinney.apps.ingest.profiles import Profile
 from spinney.apps.ingest.settings import Settings
 from spinney.job.handle import Child
 from spinney.model.errors import BadParameters
+from spinney.reports.addresses import mailbox
 
 PAYLOAD = "payload"
+NOTIFIED = ".notified"
+"""In the key of a mail to whom the depositor named."""
 _AT_ONCE = 1000
 """Objects in memory: a batch may have any number of them."""
 _OF_ROWS = {
@@ -91,8 +94,7 @@ def reporting(job: Job, order: BatchOrder) -> dict[str, Any]:
     with admission():
         made = report_of(job, found, profile, order, number=told + 1)
     files = report.write(made, job.folder / "reports" / f"{made.facts.number:04d}")
-    mail = _mail(found, profile, made, files)
-    if mail is not None:
+    for mail in _mails(found, profile, order, made, files).values():
         job.submit(outbox.mail, **mail)
     failed = made.totals.failed
     summary = {"number": made.facts.number, "state": made.state, "objects": made.totals.objects, "failed": failed}
@@ -271,16 +273,26 @@ def _before(stage: str | None) -> str | None:
     return STAGES[STAGES.index(stage) - 1]
 
 
-def _mail(found: Settings, profile: Profile, made: report.Report, files: Mapping[str, report.Written]) -> Any:
-    """The parameters of the report's mail; None when nobody is to get one."""
+def _mails(
+    found: Settings, profile: Profile, order: BatchOrder, made: report.Report, files: Mapping[str, report.Written]
+) -> dict[str, dict[str, Any]]:
+    """The parameters of the report's mails: to whom the profile names; and to whom the depositor named, in a mail of
+    their own, so that neither learn of the others."""
     if found.mail is None:
-        return None
+        return {}
     admins = found.mail.admins if profile.report.admins is None else profile.report.admins
     depositors = profile.report.batch
-    return report.mail(
-        made, profile.report.kind, sender=found.mail.sender, to=depositors or admins,
-        cc=admins if depositors else (), domain=found.mail.domain, files=files,
-    )  # fmt: skip
+    to, cc = depositors or admins, admins if depositors else ()
+    known = {mailbox(address).addr_spec for address in (*to, *cc)}
+    named = [address for address in order.notify if mailbox(address).addr_spec not in known]
+    mails = {
+        part: report.mail(
+            made, profile.report.kind, sender=found.mail.sender, to=to_, cc=cc_, domain=found.mail.domain, files=files,
+            part=part,
+        )
+        for part, to_, cc_ in (("", to, cc), (NOTIFIED, named, ()))
+    }  # fmt: skip
+    return {part: mail for part, mail in mails.items() if mail is not None}
 
 
 def _tell_refused(job: Job, found: Settings, profile: Profile, order: BatchOrder, why: str) -> None:
@@ -291,7 +303,6 @@ def _tell_refused(job: Job, found: Settings, profile: Profile, order: BatchOrder
     facts = _facts(job, found, profile, order, number, datetime.fromisoformat(reported), fault=why)
     made = report.build(facts, (), _told_before(job, number))
     files = report.write(made, job.folder / "reports" / f"{number:04d}")
-    mail = _mail(found, profile, made, files)
-    if mail is not None:
-        job.submit(outbox.mail.options(key=report.key(made), forever=True), **mail)
+    for part, mail in _mails(found, profile, order, made, files).items():
+        job.submit(outbox.mail.options(key=report.key(made, part), forever=True), **mail)
     job.data["told"] = number

@@ -1,6 +1,7 @@
 """What batches and objects are submitted with: the nouns of their parameters, as JSON keeps them."""
 
 import uuid
+from collections.abc import Sequence
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field
@@ -8,6 +9,7 @@ from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field
 from spinney.apps.ingest.digests import Digest, digest
 from spinney.apps.ingest.manifests import About, PayloadKind
 from spinney.apps.ingest.paths import NotAdmitted, component, relative
+from spinney.reports.addresses import mailbox
 
 SUBMITTER_MAX_BYTES = 255
 _NAMES = uuid.UUID("5b2c1f52-9c0f-4d3a-8f0c-6f2f0b1b7a11")
@@ -38,6 +40,28 @@ def _submitter(text: str) -> str:
 FileName = Annotated[str, AfterValidator(_name)]
 RelativePath = Annotated[str, AfterValidator(_path)]
 """Downward only, whoever submits it."""
+NOTIFIED_MAX = 10
+ADDRESS_MAX = 320
+"""Characters of an address with the name before it."""
+
+
+def require_notified(addresses: Sequence[str]) -> None:
+    """Raises ValueError unless reports may be sent there."""
+    if len(addresses) > NOTIFIED_MAX:
+        raise ValueError(f"{len(addresses)} addresses are to be notified, and {NOTIFIED_MAX} may be; name fewer")
+    for address in addresses:
+        if len(address) > ADDRESS_MAX:
+            raise ValueError(f"an address has {len(address)} characters, and {ADDRESS_MAX} are the most; shorten it")
+        mailbox(address)
+
+
+def _notified(addresses: tuple[str, ...]) -> tuple[str, ...]:
+    require_notified(addresses)
+    return addresses
+
+
+Notified = Annotated[tuple[str, ...], AfterValidator(_notified)]
+"""Mail addresses, each on one line (``spinney.reports.addresses``)."""
 Submitter = Annotated[str, AfterValidator(_submitter)]
 Stage = Literal["estimating", "provisioning", "downloading", "processing", "recording", "notify"]
 """Of an object, in their order."""
@@ -110,6 +134,8 @@ class BatchOrder(Noun):
     about: Description = Description()
     """Of the object, where the payload is one."""
     response: str = "json"
+    notify: Notified = ()
+    """Mail addresses that get its reports beside those of the profile."""
     fail_at: Stage | None = None
     """A drill: each object fails once at this stage."""
     accepted: AwareDatetime | None = None

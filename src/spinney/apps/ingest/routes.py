@@ -6,40 +6,69 @@ own ``SPINNEY_INGEST``; it sees the folders of the service as nodes do.
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, TypeVar, cast
 
 from fastapi import APIRouter, Body, Query, Request
+from fastapi.exceptions import RequestValidationError
+from pydantic import ValidationError
 from starlette.responses import Response
 
 from spinney.apps.ingest import settings
 from spinney.apps.ingest.inventory import InventoryUnusable
 from spinney.apps.ingest.staff import Accepted, Service, accept, expect, refused
 from spinney.apps.ingest.verbs import VERBS, Verb, written
-from spinney.apps.ingest.verbs.deposits import Submit, told
+from spinney.apps.ingest.verbs.deposits import Said, Submit, of_fields, told
 from spinney.control import Control
 from spinney.model.errors import Refused, StoreAway, UsageError
-from spinney.server.applications import Asked, LargeBody, documented, routes
+from spinney.server.applications import (
+    FORM,
+    REPLAYED,
+    Asked,
+    IdempotencyKey,
+    LargeBody,
+    OneFile,
+    documented,
+    replayed,
+    routes,
+)
 
 T = TypeVar("T")
 log = logging.getLogger(__name__)
 
 router = routes("ingest")
-_BYTES = {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}
+FILE = "file"
+"""The part of a form that is the payload."""
+_BINARY = {"type": "string", "format": "binary"}
+_FIELDS = {name.replace("_", "-"): {"type": "string"} for name in Said.model_fields}
+_BODIES = {
+    "application/octet-stream": {"schema": _BINARY},
+    FORM: {"schema": {"type": "object", "properties": _FIELDS | {FILE: _BINARY}, "required": [FILE]}},
+}
+_HEADERS = REPLAYED | {"Location": {"description": "Where the batch is shown.", "schema": {"type": "string"}}}
 
 
 @router.post(
-    "/submit", summary="Hand a payload in", status_code=201, dependencies=[LargeBody],
-    responses=documented(404, 408, 409, 413),
-    openapi_extra={"requestBody": {"required": True, "content": _BYTES}},
+    "/submit", summary="Hand a payload in", status_code=202, dependencies=[LargeBody],
+    responses=documented(404, 408, 409, 413) | {202: {"description": "The batch is durable.", "headers": _HEADERS}},
+    openapi_extra={"requestBody": {"required": True, "content": _BODIES}},
 )  # fmt: skip
-async def submit(hands: Asked, request: Request, asked: Annotated[Submit, Query()]) -> dict[str, Any]:
-    """The body is the payload: a file, a container or a manifest. The batch is durable when this answers."""
+async def submit(
+    hands: Asked, request: Request, asked: Annotated[Said, Query()], key: IdempotencyKey = None
+) -> dict[str, Any]:
+    """The payload, a file, a container or a manifest, is the body; or the last part of a form, `file`, behind fields
+    that say what else the query would. The batch is durable when this answers."""
     root = request.app.state.folders
-    given = asked.deposit()
-    with await hands.run(lambda control: _refusing(lambda: expect(_service(control, root), given))) as arrival:
-        async for piece in request.stream():
+    given_as = request.headers.get("content-type", "")
+    pieces: AsyncIterator[bytes] = request.stream()
+    file_name, fields = "", list[tuple[str, str]]()
+    if given_as.partition(";")[0].strip().lower() == FORM:
+        form = OneFile(given_as, pieces, name=FILE)
+        fields, file_name, pieces = await form.fields(), form.file_name, form.pieces()
+    given = _meant(asked, fields, file_name).deposit()
+    with await hands.run(lambda control: _refusing(lambda: expect(_service(control, root), given, key))) as arrival:
+        async for piece in pieces:
             await asyncio.to_thread(arrival.file.write, piece)
         await asyncio.to_thread(arrival.file.finish)
     handed_over = False
@@ -56,7 +85,22 @@ async def submit(hands: Asked, request: Request, asked: Annotated[Submit, Query(
         if not handed_over:  # the server is busy, or the person may no more; else ``accept`` has removed it
             await asyncio.to_thread(arrival.forget)
         raise
-    return _sent(written(told(accepted)), 201)
+    return _taken(accepted)
+
+
+def _meant(asked: Said, fields: list[tuple[str, str]], file_name: str) -> Submit:
+    try:
+        return of_fields(asked, fields, file_name)
+    except ValidationError as error:
+        place = "body" if fields else "query"
+        found = [{**e, "loc": (place, *e["loc"])} for e in error.errors(include_url=False, include_context=False)]
+        raise RequestValidationError(found) from None
+
+
+def _taken(accepted: Accepted) -> dict[str, Any]:
+    links = {what: f"{router.prefix}/{what}?batch={accepted.bid}" for what in ("status", "report")}
+    headers = {"Location": links["status"]} | replayed(accepted.repeated)
+    return _sent(written(told(accepted) | {"links": links}), 202, headers)
 
 
 def _add(to: APIRouter, verb: type[Verb]) -> None:
@@ -77,9 +121,9 @@ def _add(to: APIRouter, verb: type[Verb]) -> None:
     )  # fmt: skip
 
 
-def _sent(answer: bytes, status: int = 200) -> dict[str, Any]:
+def _sent(answer: bytes, status: int = 200, headers: Mapping[str, str] | None = None) -> dict[str, Any]:
     """JSON as it is, which to the route is the value that it answers."""
-    return cast("dict[str, Any]", Response(answer, status, media_type="application/json"))
+    return cast("dict[str, Any]", Response(answer, status, headers=headers, media_type="application/json"))
 
 
 def _sentence(verb: type[Verb]) -> str:

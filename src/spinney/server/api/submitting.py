@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any
 
 import orjson
-from fastapi import Header, Query, Request
+from fastapi import Query, Request
 from fastapi.exceptions import RequestValidationError
 from pydantic import Field, ValidationError
 from starlette.exceptions import HTTPException
@@ -15,6 +15,7 @@ from spinney.answers import Made, MadeMany
 from spinney.job.options import Options
 from spinney.model.types import PRIORITIES
 from spinney.server.api.parsing import JSON, NDJSON, read, require_flat, routes, told
+from spinney.server.api.repeating import REPLAYED, IdempotencyKey, once_of, replayed
 from spinney.server.api.shapes import Asking, JobNumber, Moment, Text, Word
 from spinney.server.asking import Asked, Hands
 from spinney.server.bodies import raise_bound
@@ -25,7 +26,6 @@ from spinney.stores.contract import Once, Submitted
 router = routes("jobs")
 LONG_LINES = 2_000
 """More jobs than this are not written within a moment."""
-REPLAY = "Idempotent-Replay"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -58,19 +58,12 @@ class JobAsked(Asking):
         )  # fmt: skip
 
 
-IdempotencyKey = Annotated[
-    str | None,
-    Header(alias="Idempotency-Key", min_length=1, max_length=200, pattern=r"^[\x21-\x7e]+$",
-           description="A word of your choice, new for each submission. Sent again with the same request within a day, "
-           f"also after a crash, it answers with the same jobs and `{REPLAY}: true`."),
-]  # fmt: skip
 _EXAMPLE = {"type": "resize", "params": {"picture": "/scans/page-1.tif", "width": 200}, "priority": 40}
-_REPLAYED = {REPLAY: {"description": "`true` when the jobs were made before.", "schema": {"type": "string"}}}
 
 
 @router.post(
     "/jobs", summary="Submit a job", status_code=201,
-    responses=documented(404, 408, 409, 413, 415) | {201: {"description": "It is accepted.", "headers": _REPLAYED}},
+    responses=documented(404, 408, 409, 413, 415) | {201: {"description": "It is accepted.", "headers": REPLAYED}},
     openapi_extra={"requestBody": {"required": True, "content": {
         JSON: {"schema": JobAsked.model_json_schema(), "example": _EXAMPLE},
         multipart.MULTIPART: {
@@ -122,7 +115,7 @@ async def _with_files(request: Request, hands: Hands, key: str | None) -> Made:
 
 @router.post(
     "/jobs/batch", summary="Submit many jobs", status_code=201,
-    responses=documented(404, 408, 409, 413, 415) | {201: {"description": "All are accepted.", "headers": _REPLAYED}},
+    responses=documented(404, 408, 409, 413, 415) | {201: {"description": "All are accepted.", "headers": REPLAYED}},
     openapi_extra={"requestBody": {"required": True, "content": {NDJSON: {
         "schema": {"type": "string", "description": "A JSON object a line, as of POST /jobs; in `needs`, -k means the "
                    "job of the k-th line. With `type`, each line is the parameters of a job."},
@@ -148,7 +141,7 @@ async def submit_many(
     done: Submitted = await hands.run(
         lambda control: control.submit_lines(lines, type_=type_, once=once), long=len(lines) > LONG_LINES
     )
-    return told(MadeMany(ids=done.ids, held=done.held), 201, headers=_again(done.repeated))
+    return told(MadeMany(ids=done.ids, held=done.held), 201, headers=replayed(done.repeated))
 
 
 def _asked(body: bytes) -> JobAsked:
@@ -161,15 +154,9 @@ def _asked(body: bytes) -> JobAsked:
 
 
 def _once(hands: Hands, key: str | None, body: bytes) -> Once | None:
-    if key is None:
-        return None
-    return Once(owner=hands.asker.name, key=key, digest=hashlib.sha256(body).hexdigest())
+    return once_of(hands.asker.name, key, hashlib.sha256(body).hexdigest())
 
 
 def _made(job_id: int, *, held: bool, repeated: bool) -> Made:
-    headers = {"Location": f"/api/v1/jobs/{job_id}"} | _again(repeated)
+    headers = {"Location": f"/api/v1/jobs/{job_id}"} | replayed(repeated)
     return told(Made(id=job_id, held=held), 201, headers=headers)
-
-
-def _again(repeated: bool) -> dict[str, str]:
-    return {REPLAY: "true"} if repeated else {}

@@ -1,8 +1,8 @@
 """A form with files (RFC 7578), to disk as it comes: memory holds no more than one piece of it."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
-from contextlib import ExitStack
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from typing import Any, BinaryIO
 
 from python_multipart.exceptions import FormParserError
@@ -19,7 +19,9 @@ FILES_MAX = 1_000
 FIELDS_MAX = 1_000
 MULTIPART = "multipart/form-data"
 
-_Event = tuple[str, bytes]
+Event = tuple[str, bytes]
+"""What the parser tells: ``begin``, ``field``, ``value``, ``header``, ``open``, ``data``, ``close`` of a part; at last
+``end``."""
 
 
 async def read(content_type: str, body: AsyncIterator[bytes], upload: Upload) -> bytes:
@@ -48,23 +50,79 @@ async def read_fields(content_type: str, body: AsyncIterator[bytes], upload: Upl
 async def _parsed(
     content_type: str, body: AsyncIterator[bytes], make: "Callable[[ExitStack], _Form]"
 ) -> "_Form":
+    boundary = boundary_of(content_type)
+    with ExitStack() as stack, readable():
+        form = make(stack)
+        parser = MultipartParser(boundary, callbacks(form.told))
+        async for piece in body:
+            parser.write(piece)
+            await asyncio.to_thread(form.take)
+        parser.finalize()
+    if not form.whole:
+        raise broken_off()
+    return form
+
+
+def boundary_of(content_type: str) -> bytes:
+    """What parts the form. Raises HTTPException."""
     kind, options = parse_options_header(content_type)
     boundary = options.get(b"boundary")
     if kind.decode("latin-1") != MULTIPART or not boundary:
         raise HTTPException(400, "the form has no boundary; let your HTTP library set its content type")
-    with ExitStack() as stack:
-        form = make(stack)
-        try:
-            parser = MultipartParser(boundary, form.callbacks())
-            async for piece in body:
-                parser.write(piece)
-                await asyncio.to_thread(form.take)
-            parser.finalize()
-        except FormParserError as error:
-            raise HTTPException(400, f"the form cannot be read: {error}; send {MULTIPART}") from None
-    if not form.whole:
-        raise HTTPException(400, "the form breaks off; send it whole")
-    return form
+    return boundary
+
+
+@contextmanager
+def readable() -> Iterator[None]:
+    """What the parser cannot read, as HTTPException."""
+    try:
+        yield
+    except FormParserError as error:
+        raise HTTPException(400, f"the form cannot be read: {error}; send {MULTIPART}") from None
+
+
+def broken_off() -> HTTPException:
+    return HTTPException(400, "the form breaks off; send it whole")
+
+
+def callbacks(told: list[Event]) -> Any:
+    """Of a parser that is to tell its events there."""
+
+    def with_data(kind: str) -> object:
+        return lambda data, start, end: told.append((kind, data[start:end]))
+
+    def plain(kind: str) -> object:
+        return lambda: told.append((kind, b""))
+
+    with_data_of = {"on_header_field": "field", "on_header_value": "value", "on_part_data": "data"}
+    without = {"on_part_begin": "begin", "on_header_end": "header", "on_headers_finished": "open",
+               "on_part_end": "close", "on_end": "end"}  # fmt: skip
+    return {on: with_data(kind) for on, kind in with_data_of.items()} | {on: plain(k) for on, k in without.items()}
+
+
+class Heads:
+    """The headers of a part, as they come."""
+
+    def __init__(self) -> None:
+        self._field, self._value = bytearray(), bytearray()
+        self._found: dict[str, str] = {}
+
+    def take(self, kind: str, data: bytes) -> None:
+        if kind == "begin":
+            self._found = {}
+        elif kind == "field":
+            self._field += data
+        elif kind == "value":
+            self._value += data
+        elif kind == "header":
+            name = self._field.decode("latin-1").lower()
+            self._found[name] = self._value.decode("utf-8", "surrogateescape")
+            self._field.clear()
+            self._value.clear()
+
+    def named(self) -> tuple[str, str | None]:
+        """The part's name, and that of its file. Raises HTTPException."""
+        return _named(self._found.get("content-disposition", ""))
 
 
 class _Form:
@@ -73,9 +131,8 @@ class _Form:
     def __init__(self, upload: Upload, stack: ExitStack, *, only: str | None) -> None:
         self._upload, self._stack = upload, stack
         self._only = only  # the one part that may be no file; None: any may
-        self._told: list[_Event] = []
-        self._field, self._value = bytearray(), bytearray()
-        self._headers: dict[str, str] = {}
+        self.told: list[Event] = []
+        self._heads = Heads()
         self._part: ExitStack | None = None
         self._file: BinaryIO | None = None
         self._text: bytearray | None = None
@@ -83,43 +140,18 @@ class _Form:
         self.texts: list[tuple[str, bytearray]] = []
         self.whole = False
 
-    def callbacks(self) -> Any:
-        told = self._told
-
-        def with_data(kind: str) -> object:
-            return lambda data, start, end: told.append((kind, data[start:end]))
-
-        def plain(kind: str) -> object:
-            return lambda: told.append((kind, b""))
-
-        with_data_of = {"on_header_field": "field", "on_header_value": "value", "on_part_data": "data"}
-        without = {"on_part_begin": "begin", "on_header_end": "header", "on_headers_finished": "open",
-                   "on_part_end": "close", "on_end": "end"}  # fmt: skip
-        return {on: with_data(kind) for on, kind in with_data_of.items()} | {on: plain(k) for on, k in without.items()}
-
     def take(self) -> None:
-        for kind, data in self._told:
-            if kind == "field":
-                self._field += data
-            elif kind == "value":
-                self._value += data
-            elif kind == "data":
+        for kind, data in self.told:
+            if kind == "data":
                 self._data(data)
-            else:
+            elif kind in ("open", "close", "end"):
                 getattr(self, f"_{kind}")()
-        self._told.clear()
-
-    def _begin(self) -> None:
-        self._headers = {}
-
-    def _header(self) -> None:
-        name = self._field.decode("latin-1").lower()
-        self._headers[name] = self._value.decode("utf-8", "surrogateescape")
-        self._field.clear()
-        self._value.clear()
+            else:
+                self._heads.take(kind, data)
+        self.told.clear()
 
     def _open(self) -> None:
-        name, filename = _named(self._headers.get("content-disposition", ""))
+        name, filename = self._heads.named()
         if filename is None:
             self._text = self._field_of(name)
             return

@@ -182,6 +182,31 @@ def test_a_manifest_that_cannot_be_read_fails_the_batch_with_the_line_and_is_tol
     assert "line 7" in mail.params["text"]
 
 
+NAMED = ["Ann <ann@example.org>", "bob@example.org", "staff@example.org"]
+
+
+def test_whom_the_depositor_named_is_told_apart_from_whom_the_profile_names(service: Service) -> None:
+    service.write(mail={"host": "localhost", "sender": "archive@example.org", "admins": ["staff@example.org"]})
+    service.profile(report={"batch": ["Ann B. <ann@example.org>"]})
+    batch = Batch(service, checkm(BOOK, PayloadKind.SINGLE_FILE_BATCH_MANIFEST), notify=NAMED)
+    found = objects_of(batch.run("processing"))
+    for number in (1, 2):
+        one, other = batch.run("reporting", ended(found, *[State.COMPLETED] * 3)).submitted
+        assert (one.params["to"], one.params["cc"]) == (["Ann B. <ann@example.org>"], ["staff@example.org"])
+        assert (other.params["to"], other.params["cc"]) == (["bob@example.org"], [])
+        assert other.params["text"] == one.params["text"]
+        assert other.params["message_id"].startswith(f"<{BID}.report-{number}.notified@")
+        batch.run("told")
+    assert other.params["in_reply_to"].startswith(f"<{BID}.report-1.notified@")
+
+
+def test_whom_the_depositor_named_is_told_that_the_payload_was_refused(service: Service) -> None:
+    service.write(mail={"host": "localhost", "sender": "archive@example.org", "admins": ["staff@example.org"]})
+    first, second = Batch(service, BROKEN, notify=NAMED[:1]).run("processing").submitted
+    assert (first.key, second.key) == (f"{BID}.report-1", f"{BID}.report-1.notified")
+    assert second.params["to"] == NAMED[:1]
+
+
 def test_sent_back_and_refused_again_it_is_told_again(service: Service) -> None:
     batch = Batch(service, BROKEN)
     batch.run("processing")

@@ -39,9 +39,9 @@ class Served:
         return self.clients[name]
 
 
-def build(folder: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Service, FastAPI]:
-    """A service in this folder, in the environment, and a server before it."""
-    made = service(folder / "service", "test_mode = true")
+def build(folder: Path, monkeypatch: pytest.MonkeyPatch, more: str = "") -> tuple[Service, FastAPI]:
+    """A service in this folder, in the environment, and a server before it. ``more``: of the settings."""
+    made = service(folder / "service", "test_mode = true", more=more)
     for name, value in made.environment.items():
         monkeypatch.setenv(name, value)
     for name in ("incoming", "held", "profiles"):

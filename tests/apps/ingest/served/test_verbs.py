@@ -139,11 +139,11 @@ def test_profiles_are_seen_within_the_collection(house: House) -> None:
 
 def test_a_payload_is_handed_in_in_the_own_name_and_by_profiles_in_sight(served: Served) -> None:
     assert {name: hand_in(served, name).status_code for name in RIGHTS} == {
-        "ann": 201, "mia": 201, "vic": 403, "eve": 422, "operator": 201, "admin": 201,
+        "ann": 202, "mia": 202, "vic": 403, "eve": 422, "operator": 202, "admin": 202,
     }  # fmt: skip
     assert "there is no profile 'maps'; there are: photos" in hand_in(served, "eve").json()["detail"]
     assert hand_in(served, "ann", submitter="librarian").status_code == 403
-    assert hand_in(served, "mia", submitter="librarian").status_code == 201
+    assert hand_in(served, "mia", submitter="librarian").status_code == 202
     items = ask(served, "admin", "batches").json()["items"]
     assert [b["submitter"] for b in items] == ["librarian", "admin", "operator", "mia", "ann"]
     assert {b["collection"] for b in items} == {"maps"}

@@ -60,6 +60,10 @@ def submit_payload(
     title: Annotated[str | None, typer.Option(help="Of the object.", show_default=False)] = None,
     creator: Annotated[str | None, typer.Option(help="Of the object.", show_default=False)] = None,
     date: Annotated[str | None, typer.Option(help="Of the object.", show_default=False)] = None,
+    notify: Annotated[
+        list[str] | None,
+        typer.Option(metavar="ADDRESS", help="Gets the reports of this batch; may be repeated.", show_default=False),
+    ] = None,
     response: Annotated[str, typer.Option(metavar="FORM", help="Kept with each object.")] = "json",
     fail_at: Annotated[
         str | None,
@@ -78,7 +82,7 @@ def submit_payload(
         asked = Submit(
             name=_name(payload, name), profile=profile, kind=kind, submitter=submitter, update=update, digest=digest,
             primary_id=primary_id, local_id=local_id or [], title=title, creator=creator, date=date, response=response,
-            fail_at=fail_at,
+            notification=notify or [], fail_at=fail_at,
         )  # fmt: skip
         with _opened(payload) as source:
             accepted = service.submit(source, asked)

@@ -76,10 +76,15 @@ class _Afar:
         said = words(**asked.model_dump(mode="json", exclude_defaults=True))
         return self._send(
             Call(
-                method="POST", path=f"{BELOW}/submit", meaning=orjson.loads, query=said, content=payload,
+                method="POST", path=f"{BELOW}/submit", meaning=_accepted, query=said, content=payload,
                 headers={"Content-Type": "application/octet-stream"},
             )
         )  # fmt: skip
 
     def _send(self, call: "Call[Any]") -> Any:
         return client_of(self.control).send(call)
+
+
+def _accepted(answer: bytes) -> Any:
+    """What is said at hand, too: links lead to the server."""
+    return {name: value for name, value in orjson.loads(answer).items() if name != "links"}

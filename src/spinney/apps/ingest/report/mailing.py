@@ -17,9 +17,10 @@ _TEXT_MAX = 150_000
 """Characters of a text: parameters of a job, page and all, are a megabyte at most."""
 
 
-def key(report: Report) -> str:
-    """Under which its mail is submitted, once and for ever."""
-    return f"{report.facts.bid}.report-{report.facts.number}"
+def key(report: Report, part: str = "") -> str:
+    """Under which its mail is submitted, once and for ever. ``part``: sets apart a mail of the same report to others.
+    """
+    return f"{report.facts.bid}.report-{report.facts.number}{part}"
 
 
 def mail(
@@ -31,6 +32,7 @@ def mail(
     cc: Sequence[str] = (),
     domain: str,
     files: Mapping[str, Written] | None = None,
+    part: str = "",
 ) -> dict[str, Any] | None:
     """What ``reports.mail`` is submitted with; None when the profile wants no mail, or names nobody.
 
@@ -60,7 +62,7 @@ def mail(
             {"path": str(file.path), "sha256": file.sha256, "media_type": "application/json", "name": file.path.name}
             for file in fitting
         ],
-        "message_id": f"<{key(report)}@{domain}>",
-        "in_reply_to": f"<{report.facts.bid}.report-1@{domain}>" if report.is_update else None,
+        "message_id": f"<{key(report, part)}@{domain}>",
+        "in_reply_to": f"<{report.facts.bid}.report-1{part}@{domain}>" if report.is_update else None,
         "date": report.facts.reported.isoformat(),
     }

@@ -1,5 +1,6 @@
 """Handing a payload in."""
 
+import hashlib
 import re
 import shutil
 from dataclasses import dataclass, replace
@@ -15,16 +16,21 @@ from spinney.apps.ingest.manifests import PayloadKind, fields
 from spinney.apps.ingest.orders import BatchOrder, Description, Stage, Sum
 from spinney.apps.ingest.paths import NotAdmitted, component, shown
 from spinney.apps.ingest.profiles import Profile
+from spinney.apps.ingest.report import Kind
 from spinney.apps.ingest.settings import Settings
 from spinney.apps.ingest.staff import profiling
+from spinney.apps.ingest.staff.batches import seen
 from spinney.apps.ingest.staff.payloads import Incoming
 from spinney.apps.ingest.staff.service import BATCH, Service, introduce
+from spinney.apps.ingest.states import BatchState
 from spinney.control.admitting import admitted
 from spinney.job.options import Options
 from spinney.model import names
 from spinney.model.access import Role
-from spinney.model.errors import FateUnknown, SpinneyError, UsageError
+from spinney.model.errors import FateUnknown, NoSuchJob, Refused, SpinneyError, UsageError
+from spinney.model.states import State
 from spinney.params.hints import did_you_mean, listed
+from spinney.stores.contract import Once, Submitted
 
 _NOTHING = Description()
 _RESPONSE = re.compile(r"[a-z][a-z0-9-]{0,19}")
@@ -46,6 +52,8 @@ class Deposit:
     about: Description = _NOTHING
     """Of the object, where the payload is one."""
     response: str = "json"
+    notify: tuple[str, ...] = ()
+    """Mail addresses that get the reports of this batch, too."""
     fail_at: str | None = None
     """A drill: each object fails once at this stage."""
 
@@ -58,8 +66,11 @@ class Accepted:
     job: int
     kind: PayloadKind
     size_bytes: int
+    state: BatchState
     held: str | None
     """Why it is held as it comes; None: it is not, by its profile."""
+    repeated: bool = False
+    """The same was handed in before, under the same key: it is the batch that was made then."""
 
 
 class Arrival:
@@ -69,9 +80,10 @@ class Arrival:
     come. What has come whole, and is finished, is handed over with ``accept``.
     """
 
-    def __init__(self, settings: Settings, profile: Profile, given: Deposit) -> None:
-        self.settings, self.profile, self.given, self.bid = settings, profile, given, orders.new_bid()
-        self.file = Incoming(settings.incoming / self.bid / given.name, given.digest)
+    def __init__(self, settings: Settings, profile: Profile, given: Deposit, key: str | None) -> None:
+        self.settings, self.profile, self.given, self.key = settings, profile, given, key
+        self.bid = orders.new_bid()
+        self.file = Incoming(settings.incoming / self.bid / given.name, given.digest, known_again=key is not None)
 
     def __enter__(self) -> Self:
         try:
@@ -93,18 +105,20 @@ class Arrival:
         shutil.rmtree(self.settings.incoming / self.bid, ignore_errors=True)
 
 
-def expect(service: Service, given: Deposit) -> Arrival:
-    """Return the place for a payload that may be handed in: asked before it is read.
+def expect(service: Service, given: Deposit, key: str | None = None) -> Arrival:
+    """Return the place for a payload that may be handed in: asked before it is read. ``key``: a word of the caller's,
+    under which the same may be handed in again for a day, whatever became of the answer; it makes no second batch.
 
     Raises UsageError for what cannot be meant, Forbidden.
     """
     given = replace(given, submitter=given.submitter or service.control.by)
     profile = profiling.profile(service, given.profile)
     _require_meant(service, given)
+    _require_told(service.settings, profile, given)
     service.settings.require_home()
     introduce(service.store)
     _require_admitted(service, profile, given)
-    return Arrival(service.settings, profile, given)
+    return Arrival(service.settings, profile, given, key)
 
 
 def accept(service: Service, arrival: Arrival) -> Accepted:
@@ -123,14 +137,20 @@ def accept(service: Service, arrival: Arrival) -> Accepted:
         arrival.forget()
         raise
     try:
-        job = _submitted(service, arrival.profile, order)
+        done = _submitted(service, arrival, order)
     except FateUnknown as error:
         raise FateUnknown(f"{error} 'spinney ingest status {bid}' tells whether the batch is there") from error
     except SpinneyError:
         arrival.forget()
         raise
-    size, held = arrival.file.size_bytes, arrival.profile.hold
-    return Accepted(bid=bid, job=job, kind=order.kind, size_bytes=size, held=held)
+    if done.repeated:
+        arrival.forget()
+        return _made_before(service, done.ids[0], arrival)
+    held = arrival.profile.hold
+    state = BatchState.PENDING if held is None and not done.held else BatchState.HELD
+    return Accepted(
+        bid=bid, job=done.ids[0], kind=order.kind, size_bytes=arrival.file.size_bytes, state=state, held=held
+    )
 
 
 def submit(service: Service, payload: BinaryIO, given: Deposit) -> Accepted:
@@ -169,6 +189,10 @@ def _require_meant(service: Service, given: Deposit) -> None:
     names.label("submitter", given.submitter or "")
     for local_id in given.about.local_ids:
         names.label("local id", local_id)
+    try:
+        orders.require_notified(given.notify)
+    except ValueError as error:
+        raise UsageError(str(error)) from None
     if not _RESPONSE.fullmatch(given.response):
         raise UsageError(f"'{shown(given.response[:40])}' names no form of a response; write it as json")
     if given.fail_at is None:
@@ -178,6 +202,16 @@ def _require_meant(service: Service, given: Deposit) -> None:
         raise UsageError(f"an object has no stage '{shown(given.fail_at[:40])}'{hint}")
     if not service.settings.test_mode:
         raise UsageError("a failure can be ordered in test mode only; set test_mode = true in the settings of a test")
+
+
+def _require_told(settings: Settings, profile: Profile, given: Deposit) -> None:
+    """Whoever asks for reports must get some."""
+    if not given.notify:
+        return
+    if settings.mail is None:
+        raise UsageError("this service sends no mail; leave the notification out")
+    if profile.report.kind is Kind.SUPPRESSED:
+        raise UsageError(f"the profile {profile.name!r} has no reports sent; leave the notification out")
 
 
 def _require_admitted(service: Service, profile: Profile, given: Deposit) -> None:
@@ -207,11 +241,35 @@ def _order(bid: str, kind: PayloadKind, given: Deposit, accepted: datetime) -> B
     return BatchOrder(
         bid=bid, profile=given.profile, kind=kind, name=given.name, submitter=given.submitter or "",
         update=given.update, digest=Sum.of(given.digest), about=given.about, response=given.response,
-        fail_at=cast("Stage | None", given.fail_at), accepted=accepted,
+        notify=given.notify, fail_at=cast("Stage | None", given.fail_at), accepted=accepted,
     )  # fmt: skip
 
 
-def _submitted(service: Service, profile: Profile, order: BatchOrder) -> int:
+def _submitted(service: Service, arrival: Arrival, order: BatchOrder) -> Submitted:
     params = {"order": order.model_dump(mode="json", exclude_defaults=True)}
-    options = Options(collection=profile.collection, submitter=order.submitter, key=order.bid, forever=True)
-    return service.control.submit(BATCH, [params], options, internal=True).ids[0]
+    options = Options(
+        collection=arrival.profile.collection, submitter=order.submitter, key=order.bid, forever=True
+    )
+    once = None if arrival.key is None else Once(owner=service.control.by, key=arrival.key, digest=_whole(arrival))
+    return service.control.submit(BATCH, [params], options, once=once, internal=True)
+
+
+def _whole(arrival: Arrival) -> str:
+    """A digest of all that was handed in."""
+    return hashlib.sha256(f"ingest.submit\0{arrival.given!r}\0{arrival.file.sha256}".encode()).hexdigest()
+
+
+def _made_before(service: Service, job_id: int, arrival: Arrival) -> Accepted:
+    try:
+        job = service.store.job(job_id)
+    except NoSuchJob:
+        job = None
+    if job is None or job.state is State.DELETED:
+        raise Refused("the batch that was made under this key has been deleted; choose a new key")
+    found = seen(service, job)
+    held = parking.reason(arrival.settings, found.bid)
+    state = found.state if held is None else BatchState.HELD
+    return Accepted(
+        bid=found.bid, job=job_id, kind=found.order.kind, size_bytes=arrival.file.size_bytes, state=state, held=held,
+        repeated=True,
+    )  # fmt: skip

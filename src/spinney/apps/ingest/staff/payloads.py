@@ -12,6 +12,8 @@ from spinney.apps.ingest.digests import Digest, Sums
 from spinney.apps.ingest.paths import shown
 from spinney.model.errors import Refused, UsageError
 
+SHA256 = "sha256"
+
 
 @contextmanager
 def opened(path: Path) -> Iterator[BinaryIO]:
@@ -31,11 +33,13 @@ def opened(path: Path) -> Iterator[BinaryIO]:
 class Incoming:
     """A file that is written as it comes, and checked against the digest that was given of it."""
 
-    def __init__(self, path: Path, given: Digest | None) -> None:
-        """``path`` must not be there. Raises NotAdmitted for an algorithm that is not known."""
+    def __init__(self, path: Path, given: Digest | None, *, known_again: bool = False) -> None:
+        """``path`` must not be there. ``known_again``: it may come once more, and has to be known by its SHA-256.
+        Raises NotAdmitted for an algorithm that is not known."""
         self.path = path
         self.size_bytes = 0
-        self._given, self._sums = given, Sums([given.algorithm] if given else [])
+        algorithms = [given.algorithm] if given else []
+        self._given, self._sums = given, Sums({*algorithms, SHA256} if known_again else algorithms)
         self._file: BinaryIO | None = None
 
     def __enter__(self) -> Self:
@@ -52,6 +56,11 @@ class Incoming:
         self._sums.update(piece)
         self.size_bytes += len(piece)
         copying.write_all(self._file, piece)
+
+    @property
+    def sha256(self) -> str:
+        """Of all that has been written, where it was to be known again."""
+        return self._sums.values()[SHA256]
 
     def copy(self, source: BinaryIO) -> None:
         """Append all that ``source`` has. Raises Refused when it changed while it was read."""

@@ -45,7 +45,8 @@ class Status(Verb):
         counts = service.look.counts(Filter(parent_id=batch.job.id))
         holds = service.look.holds_on(batch.job.id) if batch.job.settled_us is None else ()
         objects = {str(state): number for state, number in counts.items() if number}
-        return _facts(batch) | {"objects": objects, "holds": list(holds), "under": [str(hold) for hold in holds]}
+        told = {"notification": list(batch.order.notify), "objects": objects}
+        return _facts(batch) | told | {"holds": list(holds), "under": [str(hold) for hold in holds]}
 
 
 class Batches(Verb):
@@ -117,7 +118,8 @@ class Report(Verb):
             raise UsageError("--now and --number mean different reports; give one of them")
         batch = staff.batch(service, self.batch)
         if not self.now:
-            return {"job": batch.job.id, "path": staff.path_of(batch, f"report.{self.form}", self.number)}
+            job, path = batch.job.id, staff.path_of(batch, f"report.{self.form}", self.number)
+            return {"job": job, "path": path, "link": f"/api/v1/jobs/{job}/files/{path}"}
         made = staff.as_of_now(service, batch)
         if self.form is Form.JSON:
             return {"report": made.head() | {each: getattr(made, each) for each in ("completed", "failed", "others")}}
