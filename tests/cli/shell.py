@@ -107,6 +107,12 @@ class Shell:
         told = [stream.buffer.getvalue().decode() for stream in (out, err)]  # type: ignore[attr-defined]
         return subprocess.CompletedProcess(words, code, *told)
 
+    def submit_lines(self, lines: str, type_: str, *words: str) -> "subprocess.CompletedProcess[str]":
+        """Jobs of a file, in this process."""
+        file = self.folder / "submitted.jsonl"
+        file.write_text(lines)
+        return self.call("submit", type_, "--jobs", str(file), *words)
+
     def ok(self, *words: str, **more: str) -> str:
         """What it printed; the command must succeed."""
         done = self.call(*words, **more)

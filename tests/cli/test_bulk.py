@@ -465,7 +465,7 @@ def flagless(working: Shell, tmp_path: Path) -> Iterator[Path]:
 def submitted(shell: Shell, flag: Path, n: int) -> list[str]:
     """So many jobs that fail unless the flag is up, settled."""
     lines = "".join(json.dumps({"flag": str(flag)}) + "\n" for _ in range(n))
-    done = shell.run("submit", "fragile", "--jobs", "-", "--wait", stdin=lines)
+    done = shell.submit_lines(lines, "fragile", "--wait")
     return [word for word in done.stdout.split() if word.isdigit()][:n]
 
 
@@ -479,7 +479,7 @@ def test_all_that_failed_is_retried_while_a_node_works(working: Shell, flagless:
 
     assert working.ok("retry", "--type", "fragile", "--since", "1h") == "40 retried\n"
 
-    assert working.run("wait", *jobs).returncode == 0
+    assert working.call("wait", *jobs).returncode == 0
     assert {tuple(outcomes(working, job)) for job in jobs} == {("error", "ok")}
     assert working.ok("retry", "--type", "fragile") == "no job fits; nothing was done\n"
 
@@ -489,7 +489,7 @@ def test_verbs_by_filter_leave_a_node_and_its_jobs_in_order(working: Shell, flag
     """Moved, prioritized, held and released while they run; each runs once and completes."""
     flagless.touch()
     lines = "".join(json.dumps({"flag": str(flagless)}) + "\n" for _ in range(150))
-    jobs = working.run("submit", "fragile", "--jobs", "-", stdin=lines).stdout.split()
+    jobs = working.submit_lines(lines, "fragile").stdout.split()
 
     for words in (
         ["priority", "--to", "20"], ["hold", "--reason", "x", "--state", "pending"], ["release", "--each"],
@@ -498,7 +498,7 @@ def test_verbs_by_filter_leave_a_node_and_its_jobs_in_order(working: Shell, flag
         done = working.call(*words, "--type", "fragile")
         assert done.returncode == 0, done.stderr
 
-    assert working.run("wait", *jobs).returncode == 0
+    assert working.call("wait", *jobs).returncode == 0
     assert {tuple(outcomes(working, job)) for job in jobs} == {("ok",)}
 
 
@@ -506,7 +506,7 @@ def test_verbs_by_filter_leave_a_node_and_its_jobs_in_order(working: Shell, flag
 def test_canaries_that_fail_stop_a_retry(working: Shell, flagless: Path) -> None:
     jobs = submitted(working, flagless, 40)
 
-    done = working.run("retry", "--type", "fragile", "--canary", "5", "--stop-at", "20%")
+    done = working.call("retry", "--type", "fragile", "--canary", "5", "--stop-at", "20%")
 
     assert done.returncode == 1
     assert done.stdout == "5 retried\n"
@@ -514,5 +514,5 @@ def test_canaries_that_fail_stop_a_retry(working: Shell, flagless: Path) -> None
     assert "goes on only below 0.2" in done.stderr
     assert Counter(len(outcomes(working, job)) for job in jobs) == {2: 5, 1: 35}
     flagless.touch()
-    assert working.run("retry", "--type", "fragile", "--canary", "5").stdout == "40 retried\n"
-    assert working.run("wait", *jobs).returncode == 0
+    assert working.call("retry", "--type", "fragile", "--canary", "5").stdout == "40 retried\n"
+    assert working.call("wait", *jobs).returncode == 0

@@ -166,7 +166,7 @@ def long_list(tmp_path_factory: pytest.TempPathFactory) -> Shell:
     """3,000 jobs: more than a pipe holds, and its reader reads at once."""
     shell = furnish(tmp_path_factory.mktemp("long"))
     lines = "".join(f'{{"n": {n}}}\n' for n in range(3000))
-    assert shell.run("submit", "double", "--jobs", "-", stdin=lines).stdout.endswith("\n3000\n")
+    assert shell.submit_lines(lines, "double").stdout.endswith("\n3000\n")
     return shell
 
 

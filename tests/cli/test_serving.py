@@ -87,24 +87,6 @@ def test_given_nothing_when_up_then_a_job_runs_and_a_link_makes_the_first_admin(
     assert not server.socket.exists()
 
 
-def test_given_no_user_when_asked_to_listen_to_all_then_only_this_machine_is_heard(shell: Shell) -> None:
-    with running(shell, "serve", "--host", "0.0.0.0", "--port", "0", "--socket", "") as server:
-        assert server.url.startswith("http://127.0.0.1:")
-
-
-def test_given_a_user_when_it_starts_again_then_there_is_no_link(shell: Shell) -> None:
-    shell.ok("user", "add", "ada", "--role", "admin", "--no-password")
-    process = shell.start("serve", "--port", "0", "--socket", "")
-    try:
-        assert process.stdout is not None
-        assert process.stdout.readline().startswith("spinney serves http://127.0.0.1:")
-    finally:
-        process.send_signal(signal.SIGTERM)
-        out, _ = remaining(process)
-    assert "first admin" not in out
-    assert process.returncode == 0
-
-
 def test_given_a_job_that_runs_when_up_gets_two_terms_then_the_node_stops_at_once(
     shell: Shell, until_true: Callable[[Callable[[], object]], None]
 ) -> None:
@@ -118,41 +100,61 @@ def test_given_a_job_that_runs_when_up_gets_two_terms_then_the_node_stops_at_onc
     assert [(row["id"], row["state"]) for row in shell.listed("list")] == [(int(job), "pending")]
 
 
-def test_given_a_first_link_that_has_expired_when_it_starts_again_then_no_link_is_printed(shell: Shell) -> None:
+def test_given_an_expired_link_and_a_node_that_cannot_run_when_up_then_no_link_is_printed_and_the_server_ends(
+    shell: Shell,
+) -> None:
     hour_us = 3_600_000_000
     store = open_store(f"sqlite:///{shell.folder / 'spinney.db'}")
     store.entering.invite(
         None, digest("x"), Author(by="x", call="c"), lasts_us=hour_us, now_us=time.time_ns() // 1000 - 2 * hour_us
     )
     store.close()
-    process = shell.start("serve", "--port", "0", "--socket", "")
-    try:
-        assert process.stdout is not None
-        assert process.stdout.readline().startswith("spinney serves http://127.0.0.1:")
-    finally:
-        process.send_signal(signal.SIGTERM)
-        out, err = remaining(process)
+
+    process = shell.start("up", "no_such_module:app", "--port", "0", "--socket", "")
+
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert "the node has ended" in err
+    assert "Traceback" not in err
     assert "/welcome" not in out + err
     assert "spinney user add NAME --role admin" in err
 
 
-def test_given_a_node_that_cannot_run_when_up_then_the_server_ends_with_it(bare: Shell) -> None:
-    process = bare.start("up", "no_such_module:app", "--port", "0", "--socket", "")
-    _, err = process.communicate(timeout=60)
-    assert process.returncode == 1
-    assert "the node has ended" in err
-    assert "Traceback" not in err
+def test_given_no_user_only_this_machine_is_heard_and_after_a_kill_one_with_a_user_takes_over_without_a_link(
+    shell: Shell,
+) -> None:
+    # given: no user, so that only this machine is heard
+    process = shell.start("serve", "--host", "0.0.0.0", "--port", "0")
+    first = Running(process)
+    assert first.url.startswith("http://127.0.0.1:")
+    assert "/welcome?link=" in first.link
 
+    # when, then: another at the same port is refused in a sentence
+    sentence = shell.refused(1, "serve", "--port", first.url.rpartition(":")[2], "--socket", "")
+    assert "choose another with --port" in sentence.splitlines()[-1]
 
-def test_given_a_server_that_was_killed_when_another_starts_then_its_socket_is_taken_over(shell: Shell) -> None:
-    socket = shell.folder / "spinney.db.run" / "server.sock"
-    process = shell.start("serve", "--port", "0")
-    Running(process)
+    # given: it is killed, and there is a user
     process.kill()
     process.communicate(timeout=30)
-    assert socket.exists()
-    with running(shell, "serve", "--port", "0") as server, over(server.socket) as client:
-        assert client.get("/health").status_code == 200
+    assert first.socket.exists()
+    shell.ok("user", "add", "ada", "--role", "admin", "--no-password")
+
+    # when
+    process = shell.start("serve", "--port", "0")
+    try:
+        assert process.stdout is not None
+        told = [process.stdout.readline() for _ in range(2)]
+        assert told[0].startswith("spinney serves http://127.0.0.1:")
+        assert told[1].strip().endswith(str(first.socket))
+        with over(first.socket) as client:
+            assert client.get("/health").status_code == 200
+    finally:
+        process.send_signal(signal.SIGTERM)
+        out, _ = remaining(process)
+
+    # then
+    assert "first admin" not in "".join(told) + out
+    assert process.returncode == 0
 
 
 @pytest.mark.parametrize("words", [("--host", "256.1.1.1"), ("--socket", "/proc/nowhere/x.sock")])
@@ -161,12 +163,6 @@ def test_what_cannot_be_listened_on_is_refused_in_a_sentence(shell: Shell, words
     done = shell.call("serve", "--port", "0", *words)
     assert done.returncode in (1, 2)
     assert done.stderr.count("\n") == 1, done.stderr
-
-
-def test_a_port_that_is_taken_is_refused_in_a_sentence(shell: Shell) -> None:
-    with running(shell, "serve", "--port", "0", "--socket", "") as server:
-        sentence = shell.refused(1, "serve", "--port", server.url.rpartition(":")[2], "--socket", "")
-        assert "choose another with --port" in sentence
 
 
 def test_a_wrong_setting_is_refused_by_its_key(shell: Shell) -> None:

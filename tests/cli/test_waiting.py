@@ -62,7 +62,7 @@ def test_what_does_not_go_on_by_itself_is_told_to_who_waits(shell: Shell, hold: 
 
 def test_nothing_is_waited_for_twice(shell: Shell, tmp_path: Path) -> None:
     lines = "".join(f'{{"n": {n}}}\n' for n in range(waiting.COUNTED_TREES + 1))
-    shell.run("submit", "double", "--jobs", "-", stdin=lines)
+    shell.submit_lines(lines, "double")
     shell.ok("cancel", "1", "2")
     with opened(f"sqlite:///{shell.folder}/spinney.db") as store:
         line = waiting._Line(store, range(1, waiting.COUNTED_TREES + 2))
@@ -74,7 +74,7 @@ def test_nothing_is_waited_for_twice(shell: Shell, tmp_path: Path) -> None:
 
 
 def test_what_was_waited_for_is_told_as_json_and_the_waiting_on_stderr(shell: Shell) -> None:
-    shell.run("submit", "double", "--jobs", "-", stdin="".join(f'{{"n": {n}}}\n' for n in range(30)))
+    shell.submit_lines("".join(f'{{"n": {n}}}\n' for n in range(30)), "double")
     shell.ok("cancel", *map(str, range(1, 31)))
 
     few = shell.call("wait", "2", "1", "--json")

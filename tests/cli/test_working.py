@@ -170,7 +170,7 @@ def test_a_type_that_no_running_node_knows_is_named(working: Shell) -> None:
 def test_a_list_of_jobs_is_waited_for(working: Shell) -> None:
     lines = "".join(f'{{"n": {n}}}\n' for n in range(300))
 
-    done = working.run("submit", "double", "--jobs", "-", "--wait", stdin=lines)
+    done = working.submit_lines(lines, "double", "--wait")
 
     assert done.returncode == 0, done.stderr
     assert "300 of 300 settled: 300 completed" in done.stdout
@@ -186,10 +186,10 @@ def test_a_job_whose_parameters_cannot_be_read_fails_with_a_sentence_and_the_nod
         ]),))
 
     working.ok("release", "--queue", "default")
-    done = working.run("submit", "double", "-p", "n=21", "--wait")
+    done = working.call("submit", "double", "-p", "n=21", "--wait")
 
     assert done.returncode == 0, done.stderr
-    working.run("wait", *jobs, *programs)
+    working.call("wait", *jobs, *programs)
     for job in jobs + programs:
         assert (told(working, job)["job"]["state"], "cannot be read" in told(working, job)["job"]["message"]) == (
             "failed", True
