@@ -6,7 +6,10 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
+from contextlib import closing
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -15,6 +18,7 @@ from new_store import new_store
 from spinney.app import Spinney, load_app
 from spinney.cli import main
 from spinney.node import folders
+from spinney.stores.contract import Store
 from spinney.stores.sql import open_store
 
 JOBS = '''
@@ -152,9 +156,20 @@ def jobs_app(folder: Path) -> Spinney:
 def furnish(folder: Path) -> Shell:
     """Make a store in ``folder`` that knows the types of ``jobs.py``; what ``init`` and a node do."""
     (folder / "jobs.py").write_text(JOBS)
-    app = jobs_app(folder)
-    store = open_store(new_store(folder / "spinney.db"))
-    store.register([t.spec for t in app.types.values()], app.queues)
-    folders.write_token(folder / "spinney.folders", store.facts()["folder_token"])
-    store.close()
+    new_store(folder / "spinney.db", _declare)
+    folders.write_token(folder / "spinney.folders", _folder_token())
     return Shell(folder)
+
+
+def _declare(store: Store) -> None:
+    with tempfile.TemporaryDirectory() as place:
+        (Path(place) / "jobs.py").write_text(JOBS)
+        app = jobs_app(Path(place))
+    store.register([t.spec for t in app.types.values()], app.queues)
+
+
+@cache
+def _folder_token() -> str:
+    """Of all stores that are made of the same."""
+    with tempfile.TemporaryDirectory() as place, closing(open_store(new_store(Path(place) / "spinney.db"))) as store:
+        return store.facts()["folder_token"]
