@@ -267,7 +267,7 @@ def locked(place: str, note_in: str) -> None:
 stages = app.pipeline("stages", poison_after=1000)
 
 
-@stages.stage(max_attempts=3)
+@stages.stage(max_attempts=1000)
 def first(job: Job, log: str, seconds: float = 0.0, stubborn: str = "", until: str = "") -> int:
     """Does what all three do, then waits until a file is there if one is named."""
     pid = _step(job, log, seconds, stubborn)
@@ -276,12 +276,12 @@ def first(job: Job, log: str, seconds: float = 0.0, stubborn: str = "", until: s
     return pid
 
 
-@stages.stage(max_attempts=3)
+@stages.stage(max_attempts=1000)
 def second(job: Job, log: str, seconds: float = 0.0, stubborn: str = "") -> int:
     return _step(job, log, seconds, stubborn)
 
 
-@stages.stage(max_attempts=3)
+@stages.stage(max_attempts=1000)
 def third(job: Job, log: str, seconds: float = 0.0, stubborn: str = "") -> int:
     return _step(job, log, seconds, stubborn)
 

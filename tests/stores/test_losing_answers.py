@@ -1,6 +1,7 @@
 """The connection is lost between COMMIT and its answer: what the store says then, and what it tells afterwards."""
 
 from collections.abc import Iterator
+from contextlib import closing
 
 import pytest
 
@@ -34,8 +35,9 @@ def network(server: PrivateServer) -> Iterator[Network]:
 def store(server: PrivateServer, network: Network) -> Iterator[Store]:
     """On the far side of the network, with two jobs and a node that has claimed them."""
     with server_with_store_schema(server) as schema:
+        with closing(open_store(server.url(schema=schema))) as patient:  # to make a store takes as long as it takes
+            patient.create()
         made = open_store(server.url(schema=schema, port=network.port), 1.5)
-        made.create()
         made.register([TypeSpec(name="t", stages=(StageSpec(name="s"),))], [])
         node = NodeInfo(
             id=0, name="oak", boot_id="b", host="h", pid=1, slots=2, state="active", beat=0, started_us=1,
