@@ -149,7 +149,7 @@ class Exchange:
 class Web:
     """The server. ``tls``: a certificate and its key as PEM files."""
 
-    def __init__(self, tls: tuple[str, str] | None = None) -> None:
+    def __init__(self, tls: tuple[str, str] | None = None, port: int = 0) -> None:
         self.pages: dict[str, Page] = {}
         self.log: list[Asked] = []
         self.sent_bytes = 0
@@ -159,7 +159,7 @@ class Web:
         self.closing = threading.Event()
         """Set when the server ends: what a behaviour waits on, so that none holds the test up."""
         self._scheme = "https" if tls else "http"
-        self._server = _Server(("127.0.0.1", 0), self._handler())
+        self._server = _Server(("127.0.0.1", port), self._handler())
         if tls:
             context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
             context.load_cert_chain(*tls)

@@ -249,6 +249,11 @@ class Settings(Table):
         return self.home / "held"
 
     @property
+    def silent(self) -> Path:
+        """Hosts that do not answer (``objects.silence``)."""
+        return self.home / "silent"
+
+    @property
     def packages(self) -> Path:
         """What was asked for by access requests."""
         return self.home / "access"

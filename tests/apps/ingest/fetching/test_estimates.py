@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from apps.ingest.web import Exchange, Repeated, Web, headed, raw, redirect, status
-from spinney.apps.ingest.fetching import Estimate, Rules, Stopped, Wanted, estimate, fetch_all
+from spinney.apps.ingest.fetching import Estimate, FetchFailed, Rules, Stopped, Wanted, estimate, fetch_all
 
 
 def test_each_url_is_asked_for_its_size_in_order(web: Web, rules: Rules) -> None:
@@ -72,6 +72,19 @@ def test_a_connection_that_breaks_is_tried_once_more(web: Web, rules: Rules) -> 
 
     assert estimate([url], rules) == [Estimate(url=url, size_bytes=4)]
     assert web.asked("/a", "HEAD") == 2
+
+
+def test_a_silent_server_ends_it_and_one_that_is_not_to_be_asked_leaves_sizes_unknown(web: Web) -> None:
+    rules = Rules(hosts=frozenset({"127.0.0.1"}))
+    wanted = [web.put("/a", b"1234"), "http://127.0.0.1:1/b"]
+
+    with pytest.raises(FetchFailed) as failure:
+        estimate(wanted, rules)
+    assert failure.value.host == "127.0.0.1:1"
+
+    [here, there] = estimate(wanted, rules, unasked=frozenset({"127.0.0.1:1"}))
+    assert (here.size_bytes, there.size_bytes) == (4, None)
+    assert there.problem == "http://127.0.0.1:1/b: 127.0.0.1:1 does not answer; try again later"
 
 
 def test_many_are_asked_at_once(web: Web, rules: Rules) -> None:

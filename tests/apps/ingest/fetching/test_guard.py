@@ -129,7 +129,9 @@ def test_a_name_server_that_changes_its_answer_gains_nothing(web: Web, folder: P
         return ["127.0.0.1"]
 
     wanted = [Wanted(url=f"http://rebind.example:{web.port}/", name="a")]
-    given = Surroundings(resolve=resolve, pause=lambda _, seconds: None)
+    given = Surroundings(resolve=resolve)
+    with pytest.raises(FetchFailed, match="not resolved"):
+        fetch_all(wanted, folder, Rules(), given=given)
     with pytest.raises(FetchFailed, match="public Internet"):
         fetch_all(wanted, folder, Rules(), given=given)
 
@@ -164,7 +166,8 @@ def test_a_name_that_is_not_known(folder: Path) -> None:
 
     url = "http://nowhere.example/"
     assert not refusal(url, folder, Rules(), resolve(socket.EAI_NONAME)).retryable
-    assert refusal(url, folder, Rules(), resolve(socket.EAI_AGAIN)).retryable
+    silent = refusal(url, folder, Rules(), resolve(socket.EAI_AGAIN))
+    assert (silent.retryable, silent.host) == (True, "nowhere.example")
 
 
 def test_a_proxy_of_the_environment_is_not_used(

@@ -1,14 +1,17 @@
 """Servers that break off, lie, refuse, loop, drip: each against a real one."""
 
+import contextlib
 import gzip
 import hashlib
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from apps.ingest.fetching.conftest import Rests
 from apps.ingest.web import (
+    Behaviour,
     Exchange,
     Web,
     cut,
@@ -305,19 +308,63 @@ def test_a_coded_body_is_not_taken_for_the_file(web: Web, fetch: Fetch) -> None:
 def test_a_server_that_falls_silent_is_left_and_asked_for_the_rest(web: Web, fetch: Fetch) -> None:
     url = web.put("/a", BODY, stuck(3000))
 
+    failure = failure_of(fetch, url, read_s=0.1)
+
+    assert (failure.host, failure.tried) == (web.host, 1)
     assert fetch(url, read_s=0.5) == BODY
     assert web.ranges("/a") == [None, "bytes=3000-"]
 
 
-def test_a_server_that_never_answers_fails_after_its_tries(web: Web, fetch: Fetch) -> None:
-    def silent(x: Exchange) -> None:
-        x.web.closing.wait()
-        x.close()
+def silent(x: Exchange) -> None:
+    x.web.closing.wait()
+    x.close()
 
+
+def test_a_server_that_never_answers_is_not_waited_for(web: Web, fetch: Fetch, rests: Rests) -> None:
     failure = failure_of(fetch, web.put("/a", BODY, always=silent), read_s=0.02)
 
     assert failure.retryable
     assert "silent" in failure.reason
+    assert (failure.host, failure.tried, web.asked("/a"), rests.taken_s) == (web.host, 1, 1, [])
+
+
+def test_who_answers_is_told_whatever_is_said(web: Web, rules: Rules, folder: Path) -> None:
+    heard: list[str] = []
+
+    def asked(behaviour: Behaviour) -> set[str]:
+        heard.clear()
+        with contextlib.suppress(FetchFailed):
+            one = Wanted(url=web.put("/a", BODY, always=behaviour), name="a")
+            fetch_all([one], folder, replace(rules, read_s=0.1), tries=1, answered=heard.append)
+        return set(heard)
+
+    for behaviour in (status(404), status(503), cut(100), raw(b"no HTTP"), redirect("/gone"), Exchange.well):
+        assert asked(behaviour) == {web.host}
+    (folder / "a").unlink()
+    assert asked(silent) == asked(stuck(3000)) == set()
+
+
+def test_of_hosts_that_a_redirect_leads_to_it_is_told_which_is_silent(web: Web, fetch: Fetch) -> None:
+    url = web.put("/a", always=redirect("http://127.0.0.1:1/b"))
+    hosts = frozenset({"127.0.0.1"})
+
+    assert failure_of(fetch, url, hosts=hosts).host == "127.0.0.1:1"
+
+
+def test_hosts_that_are_avoided_are_not_asked(web: Web, fetch: Fetch) -> None:
+    with Web() as other:
+        url = web.put("/a", always=redirect(other.put("/b", BODY)))
+        hosts = frozenset({"127.0.0.1"})
+
+        failure = failure_of(fetch, url, hosts=hosts, avoided=frozenset({other.host}))
+
+    assert (failure.host, failure.tried, other.log) == (other.host, 0, [])
+
+
+def test_earlier_tries_count(web: Web, fetch: Fetch) -> None:
+    failure = failure_of(fetch, web.put("/a", BODY, always=status(500)), wanted={"tried": 3})
+
+    assert (failure.tried, web.asked("/a")) == (5, 2)
 
 
 def test_a_server_that_drips_is_left(web: Web, fetch: Fetch) -> None:
@@ -368,6 +415,7 @@ def test_nobody_listening_is_told(web: Web, fetch: Fetch) -> None:
     failure = failure_of(fetch, "http://127.0.0.1:1/a", hosts=frozenset({"127.0.0.1"}))
 
     assert failure.retryable
+    assert failure.host == "127.0.0.1:1"
     assert "no connection" in failure.reason
 
 

@@ -110,6 +110,17 @@ def test_an_answer_that_was_lost_takes_nothing_back(service: Service, tmp_path: 
     assert sweep(service, days=0).leftovers == (), "what a batch still waits for is no leftover"
 
 
+def test_the_mark_of_a_host_that_nobody_asks_any_more_is_a_leftover(service: Service) -> None:
+    service.settings.silent.mkdir()
+    old, new, lock = (service.settings.silent / name for name in ("old.json", "new.json", "lock"))
+    for path in (old, new, lock):
+        path.write_text("{}")
+    for path in (old, lock):
+        os.utime(path, (0, 0))
+    assert sweep(service, days=0).leftovers == (old,)
+    assert (old.exists(), new.exists(), lock.exists()) == (False, True, True)
+
+
 def test_a_name_that_no_file_system_has_is_refused_before_anything_is_made(service: Service) -> None:
     for name in ("", ".", "..", "a/b", "a\0b", "n" * 256):
         with pytest.raises(UsageError):

@@ -2,7 +2,7 @@
 
 import ssl
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -17,6 +17,8 @@ from spinney.apps.ingest.fetching.troubles import Trouble
 from spinney.apps.ingest.paths import NotAdmitted
 
 _KEPT_ALIVE_S = 15.0
+_ANSWERED_BYTES = 1 << 20
+"""So much of a body shows that a server answers, as its end does; a head alone does not: many fall silent behind it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,8 +36,13 @@ class Asker:
     Proxies of the environment are not used: behind one, nobody here would see the address reached.
     """
 
-    def __init__(self, rules: Rules, halt: threading.Event, given: Surroundings, *, at_once: int) -> None:
+    def __init__(
+        self, rules: Rules, halt: threading.Event, given: Surroundings, *, at_once: int,
+        answered: Callable[[str], None] = lambda host: None,
+    ) -> None:  # fmt: skip
+        """``answered``: called with each host that answers, whatever it says, in the thread that asked."""
         self._rules = rules
+        self._answered = answered
         self._guard = Guard(rules, halt, given)
         self._at_once = at_once
         self._pools: dict[str, httpcore.ConnectionPool] = {}
@@ -54,7 +61,7 @@ class Asker:
         """
         at = _admitted(url)
         for _ in range(self._rules.redirects + 1):
-            with self._asked(method, at, headers) as answer:
+            with self._heard(urls.host_name(at)), self._asked(method, at, headers) as answer:
                 if answer.status not in answers.REDIRECTS:
                     yield answer
                     return
@@ -64,6 +71,31 @@ class Asker:
             f"give the URL it ends at",
             retryable=False,
         )
+
+    @contextmanager
+    def _heard(self, host: str) -> Iterator[None]:
+        """Says of a host that it answered, and of silence whose it was."""
+        if host in self._rules.avoided:
+            trouble = Trouble(f"{paths.shown(host)} does not answer; try again later", retryable=True, silent=True)
+            trouble.host = host
+            raise trouble
+        try:
+            yield
+        except Trouble as trouble:
+            if trouble.silent:
+                trouble.host = host
+            else:
+                self._answered(host)
+            raise
+
+    def _counted(self, host: str, chunks: Iterator[bytes]) -> Iterator[bytes]:
+        came = 0
+        for chunk in chunks:
+            came += len(chunk)
+            if came - len(chunk) < _ANSWERED_BYTES <= came:
+                self._answered(host)
+            yield chunk
+        self._answered(host)
 
     @contextmanager
     def _asked(self, method: str, url: httpx.URL, headers: Mapping[str, str]) -> Iterator[Answer]:
@@ -92,9 +124,13 @@ class Asker:
                 stream.body_begins()
             # A HEAD has no body: read to its end, the connection serves the next question.
             body = iter(list(response.iter_stream())) if method == "HEAD" else response.iter_stream()
+            host = urls.host_name(url)
+            if method == "HEAD" or response.status not in (200, 206):
+                self._answered(host)
             yield Answer(
-                status=response.status, headers=answers.headers_of(response.headers), chunks=body
-            )
+                status=response.status, headers=answers.headers_of(response.headers),
+                chunks=self._counted(host, body),
+            )  # fmt: skip
 
     def _pool(self, scheme: str) -> httpcore.ConnectionPool:
         # One a scheme: reading the system's authorities takes longer than many a file, and http needs none.
@@ -162,6 +198,7 @@ def _next(at: httpx.URL, answer: Answer) -> httpx.URL:
 @contextmanager
 def _told(rules: Rules) -> Iterator[None]:
     """Turn what httpcore raises into Trouble. Its texts are not taken over whole: they may hold anything."""
+    silent = True
     try:
         yield
     except httpcore.ConnectTimeout:
@@ -174,6 +211,7 @@ def _told(rules: Rules) -> Iterator[None]:
                 f"have it renewed, or its authority added to the configuration",
                 retryable=False,
             ) from None
+        silent = not isinstance(cause, ssl.SSLError)
         told = cause.strerror if isinstance(cause, OSError) else None
         reason = f"no connection to the server ({paths.shown(told or 'refused')}); try again later"
     except httpcore.TimeoutException:
@@ -181,9 +219,9 @@ def _told(rules: Rules) -> Iterator[None]:
     except httpcore.LocalProtocolError:
         raise Trouble("a question for it cannot be written as HTTP; mend the URL", retryable=False) from None
     except httpcore.ProtocolError:
-        reason = "the answer broke off, or is no HTTP; try again later"
+        reason, silent = "the answer broke off, or is no HTTP; try again later", False
     except httpcore.NetworkError:
-        reason = "the connection broke; try again later"
+        reason, silent = "the connection broke; try again later", False
     else:
         return
-    raise Trouble(reason, retryable=True)
+    raise Trouble(reason, retryable=True, silent=silent)

@@ -2,11 +2,12 @@
 
 import threading
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from spinney.apps.ingest.fetching import answers, crew, urls
 from spinney.apps.ingest.fetching.local import size_of
-from spinney.apps.ingest.fetching.nouns import Estimate, Rules, Surroundings
+from spinney.apps.ingest.fetching.nouns import Estimate, FetchFailed, Rules, Surroundings
 from spinney.apps.ingest.fetching.troubles import Trouble
 from spinney.apps.ingest.paths import NotAdmitted
 
@@ -25,20 +26,31 @@ def estimate(
     *,
     at_once: int = 16,
     stopped: Callable[[], bool] = lambda: False,
+    answered: Callable[[str], None] = lambda host: None,
+    unasked: frozenset[str] = frozenset(),
     given: Surroundings | None = None,
 ) -> list[Estimate]:
     """The size of each URL by HEAD (``file:`` by the file system), in the order given.
 
     A problem with one stops no other, and is a warning: only fetching shows what can be had. (A URL
-    signed for GET answers HEAD with 403.) Raises Stopped.
+    signed for GET answers HEAD with 403.) But a host that is silent ends the call, for all that it has would be waited
+    for in vain; of those in ``unasked`` the sizes are not known. ``answered``: as in ``fetch_all``. Raises FetchFailed,
+    Stopped.
     """
     from spinney.apps.ingest.fetching.asking import Asker  # with httpx, which is slow to load
 
     halt = threading.Event()
-    asker = Asker(rules, halt, given or Surroundings(), at_once=at_once)
+    rules = replace(rules, avoided=rules.avoided | unasked)
+    asker = Asker(rules, halt, given or Surroundings(), at_once=at_once, answered=answered)
 
     def one(url: str, _heard: Callable[[int], None]) -> Estimate:
-        return _estimated(asker, url, rules)
+        try:
+            return _estimated(asker, url, rules)
+        except Trouble as trouble:
+            if trouble.host in unasked:
+                return Estimate(url=url, problem=f"{urls.shown_text(url)}: {trouble.reason}")
+            shown = urls.shown_text(url)
+            raise FetchFailed(shown, trouble.reason, True, name=shown, host=trouble.host) from None
 
     try:
         return crew.together(
@@ -49,6 +61,7 @@ def estimate(
 
 
 def _estimated(asker: "Asker", url: str, rules: Rules) -> Estimate:
+    """Raises Trouble for silence."""
     try:
         parsed = urls.admitted(url)
         if parsed.scheme == "file":
@@ -58,6 +71,8 @@ def _estimated(asker: "Asker", url: str, rules: Rules) -> Estimate:
     except NotAdmitted as error:
         return Estimate(url=url, problem=str(error))
     except Trouble as trouble:
+        if trouble.silent:
+            raise
         return Estimate(url=url, problem=f"{urls.shown_text(url)}: {trouble.reason}")
     except OSError as error:
         return Estimate(url=url, problem=f"{urls.shown_text(url)} cannot be read ({error.strerror}); mend that")
@@ -77,6 +92,6 @@ def _asked(asker: "Asker", url: str, rules: Rules) -> int | None:
                     return None
                 return answers.length_of(answer.headers)
         except Trouble as trouble:
-            if not (tries_left and trouble.retryable):
+            if not (tries_left and trouble.retryable) or trouble.silent:
                 raise
     raise AssertionError("the last try returns or raises")

@@ -45,6 +45,7 @@ def fetch_all(
     algorithms: Sequence[str] = ("sha256",),
     progress: Callable[[int], None] = lambda came_bytes: None,
     stopped: Callable[[], bool] = lambda: False,
+    answered: Callable[[str], None] = lambda host: None,
     given: Surroundings | None = None,
 ) -> list[Fetched]:
     """Fetch files into ``folder``, in the order given; called again it fetches what is missing or wrong.
@@ -52,7 +53,9 @@ def fetch_all(
     ``progress`` gets the bytes that have come since it was called last, ``stopped`` is asked whether to
     end; both are called some times a second, in the caller's thread. A try that failed for a reason that
     may pass is repeated after a rest, ``tries`` times in all; a file of another size or digest than given
-    is fetched anew once. The first failure ends the others, whose parts are kept.
+    is fetched anew once. A host that does not answer, or falls silent, ends the call at once: the caller
+    knows what else there is to do until it is tried again. ``answered`` is called with every host that
+    answers, in any thread. The first failure ends the others, whose parts are kept.
 
     Raises FetchFailed, Stopped; NotAdmitted for an unknown algorithm.
     """
@@ -67,7 +70,7 @@ def fetch_all(
     halt = threading.Event()
     surroundings = given or Surroundings()
     with _alone(aside, wanted[0]), Journal(aside / JOURNAL) as journal:
-        asker = Asker(rules, halt, surroundings, at_once=at_once)
+        asker = Asker(rules, halt, surroundings, at_once=at_once, answered=answered)
         fetching = _Fetching(
             folder=folder.resolve(),
             aside=aside,
@@ -142,7 +145,7 @@ class _Fetching:
             given=self.given,
             halt=self.halt,
         )
-        tried, anew = 0, False
+        tried, anew = one.tried, False
         while True:
             try:
                 return self._once(one, place, measure, heard)
@@ -152,11 +155,17 @@ class _Fetching:
                     raise _failed(one, differs.reason, retryable=False) from None
                 anew = True
             except Trouble as trouble:
+                if trouble.silent:
+                    tried += trouble.host not in self.rules.avoided
+                    raise _failed(
+                        one, trouble.reason, retryable=True, tried=tried, host=trouble.host
+                    ) from None
                 tried += 1
                 if not trouble.retryable:
                     raise _failed(one, trouble.reason, retryable=False) from None
                 if tried >= self.tries:
-                    raise _failed(one, f"{trouble.reason} (tried {tried} times)", retryable=True) from None
+                    reason = f"{trouble.reason} (tried {tried} times)"
+                    raise _failed(one, reason, retryable=True, tried=tried) from None
                 self._rest(tried, trouble.after_s or 0.0)
 
     def _once(self, one: Wanted, place: Place, measure: Measure, heard: Callable[[int], None]) -> Part:
@@ -250,8 +259,12 @@ def _sweep(aside: Path) -> None:
             Path(entry.path).unlink(missing_ok=True)
 
 
-def _failed(one: Wanted, reason: str, *, retryable: bool) -> FetchFailed:
-    return FetchFailed(urls.shown_text(one.url), reason, retryable, name=paths.shown(one.name))
+def _failed(
+    one: Wanted, reason: str, *, retryable: bool, tried: int = 0, host: str | None = None
+) -> FetchFailed:
+    return FetchFailed(
+        urls.shown_text(one.url), reason, retryable, name=paths.shown(one.name), tried=tried, host=host
+    )
 
 
 def _source(one: Wanted) -> str:

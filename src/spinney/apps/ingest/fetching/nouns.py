@@ -40,6 +40,8 @@ class Rules:
     mark_bytes: int = 16 << 20
     """So much, or what comes in `mark_s`, is lost at most when the process dies."""
     mark_s: float = 5.0
+    avoided: frozenset[str] = frozenset()
+    """Hosts as in ``hosts_of`` that are not asked, as if they were silent: others try whether they answer."""
     authorities: Path | None = None
     """A PEM file of certificate authorities trusted beside the system's."""
 
@@ -74,6 +76,8 @@ class Wanted:
     """Relative path below the folder."""
     digest: Digest | None = None
     size_bytes: int | None = None
+    tried: int = 0
+    """How often it was tried by earlier calls, which counts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,15 +96,24 @@ class FetchFailed(Exception):
     """A file could not be fetched.
 
     ``url`` bears neither credentials nor a query. ``retryable``: another attempt, later, may meet
-    something else.
+    something else. ``tried``: how often the file was tried, earlier calls included. ``host``: which server was silent,
+    if that is why; to try it again at once would be to wait as long in vain.
     """
 
-    def __init__(self, url: str, reason: str, retryable: bool, *, name: str) -> None:
+    def __init__(
+        self, url: str, reason: str, retryable: bool, *, name: str, tried: int = 0, host: str | None = None
+    ) -> None:
         super().__init__(f"'{name}' could not be fetched from {url}: {reason}")
         self.url = url
         self.reason = reason
         self.retryable = retryable
         self.name = name
+        self.tried = tried
+        self.host = host
+
+    @property
+    def silent(self) -> bool:
+        return self.host is not None
 
 
 class Stopped(Exception):

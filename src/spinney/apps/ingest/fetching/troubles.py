@@ -4,14 +4,19 @@
 class Trouble(Exception):
     """One try failed: a reason in a sentence without a subject's URL, and whether another may pass.
 
-    ``after_s``: how long the server asked to be left alone.
+    ``after_s``: how long the server asked to be left alone. ``silent``: it did not answer at all, or fell silent, so
+    that each further try would wait as long in vain; ``host`` is which, since redirects lead elsewhere.
     """
 
-    def __init__(self, reason: str, *, retryable: bool, after_s: float | None = None) -> None:
+    def __init__(
+        self, reason: str, *, retryable: bool, after_s: float | None = None, silent: bool = False
+    ) -> None:
         super().__init__(reason)
         self.reason = reason
         self.retryable = retryable
         self.after_s = after_s
+        self.silent = silent
+        self.host = ""
 
 
 class Differs(Trouble):

@@ -9,12 +9,13 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from spinney import Defer, Fail, Job
+from spinney import Defer, Job
 from spinney.apps.ingest import copying, fetching
 from spinney.apps.ingest.admission import admission
 from spinney.apps.ingest.digests import Sums
-from spinney.apps.ingest.fetching import FetchFailed, Stopped, Wanted
+from spinney.apps.ingest.fetching import Stopped, Wanted
 from spinney.apps.ingest.manifests import PayloadKind
+from spinney.apps.ingest.objects import silence
 from spinney.apps.ingest.objects.provisioning import FULL_S, disk, release, renew
 from spinney.apps.ingest.objects.work import (
     FETCHED,
@@ -41,8 +42,7 @@ def downloading(job: Job, order: ObjectOrder) -> dict[str, Any]:
     wanted = [_wanted(row) for row in rows if row["url"]]
     renew(at, _here_bytes(at))
     with admission():
-        at_once = _hosts_locked(at, wanted)
-        found = _fetched(at, wanted, at_once) if wanted else []
+        found = _fetched(at, wanted) if wanted else []
         found += [_held(at, row) for row in rows if not row["url"]]
     write_list(at.folder / FETCHED, found)
     total = sum(row["size"] for row in found)
@@ -96,16 +96,17 @@ def _wanted(row: dict[str, Any]) -> Wanted:
     return Wanted(url=row["url"], name=row["name"], digest=given, size_bytes=row["size"])
 
 
-def _fetched(at: Work, wanted: list[Wanted], at_once: int) -> list[dict[str, Any]]:
+def _fetched(at: Work, wanted: list[Wanted]) -> list[dict[str, Any]]:
     job = at.job
     is_full = _watch(at)
     try:
-        found = fetching.fetch_all(
-            wanted, at.folder / PAYLOAD, at.rules, at_once=at_once, tries=at.settings.downloads.tries,
-            algorithms=algorithms(at), progress=_progress(job), stopped=lambda: job.cancelled or is_full(),
-        )  # fmt: skip
-    except FetchFailed as error:
-        raise Fail(str(error), retryable=error.retryable) from error
+        with silence.watched(at, fetching.hosts_of(w.url for w in wanted), silence.FILES) as watch:
+            at_once = _hosts_locked(at, wanted)
+            found = fetching.fetch_all(
+                watch.wanted(wanted), at.folder / PAYLOAD, watch.rules, at_once=at_once,
+                tries=at.settings.downloads.tries, algorithms=algorithms(at), progress=_progress(job),
+                stopped=lambda: job.cancelled or is_full(), answered=watch.answered,
+            )  # fmt: skip
     except Stopped:
         job.check_cancelled()
         full = disk(at.folder).full(at.settings.working)

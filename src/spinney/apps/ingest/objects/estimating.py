@@ -2,19 +2,20 @@
 
 import shutil
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
 from spinney import Fail, Job, Warn
 from spinney.apps.ingest import fetching, manifests, priorities
 from spinney.apps.ingest.admission import admission
-from spinney.apps.ingest.fetching import Estimate, FetchFailed, Stopped, Wanted
+from spinney.apps.ingest.fetching import Estimate, Stopped, Wanted
 from spinney.apps.ingest.inventory import admitting
 from spinney.apps.ingest.manifests import PayloadKind, Row, fields
-from spinney.apps.ingest.objects import moving
+from spinney.apps.ingest.objects import moving, silence
 from spinney.apps.ingest.objects.work import MANIFEST, WANTED, Work, work, write_list
 from spinney.apps.ingest.orders import ObjectOrder, Sum
-from spinney.apps.ingest.paths import shown
+from spinney.apps.ingest.paths import NotAdmitted, shown
 
 SHOWN = 5
 """Files that a message names."""
@@ -30,9 +31,7 @@ def estimating(job: Job, order: ObjectOrder) -> dict[str, Any]:
         rows = wanted_rows(at)
         urls = list(dict.fromkeys(row.url for row in rows if row.url))
         try:
-            asked = {e.url: e for e in fetching.estimate(
-                urls, at.rules, at_once=at.settings.downloads.estimates_at_once, stopped=lambda: job.cancelled
-            )}  # fmt: skip
+            asked = _asked(at, urls)
         except Stopped:
             job.check_cancelled()
             raise Fail("estimating was called off") from None
@@ -62,6 +61,21 @@ def wanted_rows(at: Work) -> list[Row]:
 def write_wanted(at: Work, rows: list[Row]) -> None:
     """List what is to be fetched."""
     write_list(at.folder / WANTED, map(_line, rows))
+
+
+def _asked(at: Work, urls: list[str]) -> dict[str, Estimate]:
+    with silence.watched(at, _hosts_of(urls), silence.SIZES, forgiving=True) as watch:
+        found = fetching.estimate(
+            urls, watch.rules, at_once=at.settings.downloads.estimates_at_once, unasked=watch.unasked,
+            stopped=lambda: at.job.cancelled, answered=watch.answered,
+        )  # fmt: skip
+    return {estimate.url: estimate for estimate in found}
+
+
+def _hosts_of(urls: list[str]) -> Iterator[str]:
+    for url in urls:
+        with suppress(NotAdmitted):  # what may not be asked is told by its estimate
+            yield from fetching.hosts_of([url])
 
 
 # Files go by their names in messages: a URL may hold a signature.
@@ -118,13 +132,11 @@ def _fetched_manifest(at: Work) -> Any:
     folder = at.folder / MANIFEST
     # One that stands would do for who asks again, and it may be the one that could not be read.
     shutil.rmtree(folder, ignore_errors=True)
-    try:
+    with silence.watched(at, _hosts_of([at.url]), silence.MANIFEST) as watch:
         fetching.fetch_all(
-            [wanted], folder, replace(at.rules, largest_bytes=_MANIFEST_MAX_BYTES),
-            tries=at.settings.downloads.tries, stopped=lambda: at.job.cancelled,
+            watch.wanted([wanted]), folder, replace(watch.rules, largest_bytes=_MANIFEST_MAX_BYTES),
+            tries=at.settings.downloads.tries, stopped=lambda: at.job.cancelled, answered=watch.answered,
         )  # fmt: skip
-    except FetchFailed as error:
-        raise Fail(f"the object manifest {error}", retryable=error.retryable) from error
     return folder / payload.name
 
 

@@ -95,7 +95,7 @@ def _old(service: Service, before_us: int) -> Iterator[Batch]:
 
 
 def _left(service: Service) -> Iterator[Path]:
-    """Payloads, and reasons to hold, of batches that are not there."""
+    """Payloads, and reasons to hold, of batches that are not there; marks of hosts that nobody asks any more."""
     for folder in (service.settings.incoming, service.settings.held):
         for place in sorted(folder.iterdir()) if folder.is_dir() else ():
             if not BID.fullmatch(place.name) or time.time() - _changed_s(place) < LEFT_S:
@@ -103,6 +103,9 @@ def _left(service: Service) -> Iterator[Path]:
             job = by_bid(service, place.name)
             if job is None or job.state is State.DELETED:
                 yield place
+    for place in sorted(service.settings.silent.glob("*.json")):
+        if time.time() - _changed_s(place) >= LEFT_S:  # nobody has asked that host since
+            yield place
 
 
 def _remove(place: Path) -> None:
