@@ -16,6 +16,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
+PRODUCER, SYSTEM = "producer", "system"
+"""Folders of an object: what its depositor sent, and what this service says of it. The names are Merritt's."""
 COMPONENT_MAX_BYTES = 255
 DEPTH_MAX = 200
 """Folders within folders; what removes trees does so by recursion."""

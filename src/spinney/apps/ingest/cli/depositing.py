@@ -7,7 +7,7 @@ from typing import Annotated, Any, BinaryIO
 
 import typer
 
-from spinney.apps.ingest import manifests
+from spinney.apps.ingest import foreseeing, manifests
 from spinney.apps.ingest.cli import words
 from spinney.apps.ingest.cli.session import serving
 from spinney.apps.ingest.manifests import Judgement, PayloadKind
@@ -97,9 +97,10 @@ def check(
     manifest: Annotated[Path, typer.Argument(metavar="MANIFEST", help="In Checkm or JSON.")],
     json: JsonOption = False,
 ) -> None:
-    """Judge a manifest without depositing it; exit code 1 when anything is wrong with it."""
+    """Judge a manifest without depositing it, with what its objects would fail by later; exit code 1 when anything is
+    wrong with it."""
     with refused():
-        found = manifests.judge(manifest)
+        found = manifests.judge(manifest, further=foreseeing.of_rows)
     if json:
         showing.as_json(_judgement(found))
     else:

@@ -38,22 +38,28 @@ def named(name: str) -> Kind | None:
     return next((kind for ending, kind in ENDINGS.items() if lower.endswith(ending)), None)
 
 
+def promised(name: str) -> Kind:
+    """The kind that a container's name promises; raises NotAdmitted when it promises none."""
+    kind = named(name)
+    if kind is None:
+        raise NotAdmitted(f"its name ends in none of {', '.join(ENDINGS)}; name it after what it is")
+    return kind
+
+
 def kind_of(container: Path, name: str) -> Kind:
     """The kind of a container; raises NotAdmitted when name and content do not agree.
 
     ``name`` is the depositor's name of it. That a file named ``.tar`` is one shows when it is read: a
     tar has no first bytes of its own, only those of the other kinds are told apart here.
     """
-    promised = named(name)
-    if promised is None:
-        raise NotAdmitted(f"its name ends in none of {', '.join(ENDINGS)}; name it after what it is")
+    told = promised(name)
     with container.open("rb") as file:
         first = file.read(4)
     found = next((kind for magic, kind in _FIRST_BYTES.items() if first.startswith(magic)), Kind.TAR)
-    if found is not promised:
+    if found is not told:
         what = "is no such file" if found is Kind.TAR else f"begins like {found.value}"
         raise NotAdmitted(
-            f"it is named {promised.value} and {what} (first bytes '{shown(repr(first))}'); name it after "
+            f"it is named {told.value} and {what} (first bytes '{shown(repr(first))}'); name it after "
             f"what it is, or send it again"
         )
-    return promised
+    return told

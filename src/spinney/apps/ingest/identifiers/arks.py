@@ -43,7 +43,7 @@ def parse(text: str) -> Ark:
     """The ARK that a text is; raises NotAdmitted when it is none."""
     stripped = text.strip()
     if len(stripped) > LENGTH_MAX:
-        raise NotAdmitted(f"'{shown(stripped[:40])}…' is longer than an ARK may be ({LENGTH_MAX}); shorten it")
+        raise _too_long(stripped)
     core = _HOST.sub("", stripped, count=1)
     label = _LABEL.match(core)
     rest = core[label.end() :] if label else ""
@@ -55,7 +55,10 @@ def parse(text: str) -> Ark:
     whole = _STRUCTURAL_RUN.sub(r"\1", whole).rstrip("./")
     cut = re.search(r"[./]|$", whole)
     at = cut.start() if cut else len(whole)
-    return Ark(naan=naan, name=whole[:at], qualifier=whole[at:])
+    found = Ark(naan=naan, name=whole[:at], qualifier=whole[at:])
+    if len(str(found)) > LENGTH_MAX:  # by the slash behind the label
+        raise _too_long(stripped)
+    return found
 
 
 def canonical(text: str) -> str:
@@ -66,3 +69,7 @@ def canonical(text: str) -> str:
 def same(one: str, other: str) -> bool:
     """Whether two ARKs identify the same thing; raises NotAdmitted when one is none."""
     return parse(one) == parse(other)
+
+
+def _too_long(text: str) -> NotAdmitted:
+    return NotAdmitted(f"'{shown(text[:40])}…' is longer than an ARK may be ({LENGTH_MAX}); shorten it")

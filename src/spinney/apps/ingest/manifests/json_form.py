@@ -8,6 +8,7 @@ import io
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NoReturn
 
 from spinney.apps.ingest.manifests import fields, lines
@@ -140,6 +141,7 @@ def _entries(
     for number, entry in entries:
         try:
             row = _object(number, entry, kind) if kind.is_batch else _file(number, entry)
+            row = row if unit == row.unit else replace(row, unit=unit)
             if names is not None:
                 names.add(row.name, number)
         except NotAdmitted as problem:

@@ -1,7 +1,7 @@
 """The nouns of a manifest: its kind, its rows, what is wrong with it."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Literal
 
@@ -50,12 +50,17 @@ class About:
 NOTHING = About()
 
 
+Unit = Literal["line", "entry"]
+"""What is counted: the entries, in a JSON manifest that is one document and can be parsed."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
     """A file of an object or, in a batch manifest, an object."""
 
     line: int = 0
-    """Where it stands, from 1; in a JSON manifest that is one document, the number of the entry."""
+    """Where it stands, from 1."""
+    unit: Unit = field(default="line", compare=False)
     url: str
     """http, https or file, without user name and password. Empty when ``files`` are given."""
     name: str
@@ -70,9 +75,6 @@ class Row:
     """The files of an object that a JSON batch-manifest gives in place of a URL."""
 
 
-Unit = Literal["line", "entry"]
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
     """Something that keeps a manifest out."""
@@ -82,7 +84,6 @@ class Problem:
     reason: str
     """One sentence: what is wrong, and what to do."""
     unit: Unit = "line"
-    """What is counted: the entries, in a JSON manifest that is one document and can be parsed."""
 
     def __str__(self) -> str:
         return f"{self.unit} {self.line}: {self.reason}"

@@ -1,7 +1,7 @@
 """Reading and judging manifests, whichever form they have."""
 
 import io
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from spinney.apps.ingest.manifests import checkm, json_form, lines
@@ -42,7 +42,11 @@ def kind_of(manifest: Path) -> PayloadKind:
     return kind
 
 
-def judge(manifest: Path, most: int = MOST_PROBLEMS) -> Judgement:
+Further = Callable[[PayloadKind], Callable[[Row], Iterator[str]]]
+"""By the kind of a manifest, what else is wrong with each of its rows, sentence by sentence."""
+
+
+def judge(manifest: Path, most: int = MOST_PROBLEMS, further: Further | None = None) -> Judgement:
     """Read a manifest to its end and tell what is wrong with it, up to ``most`` problems.
 
     Raises NotAdmitted only when there is no such file.
@@ -60,7 +64,12 @@ def judge(manifest: Path, most: int = MOST_PROBLEMS) -> Judgement:
             parsed = _form(file, note)
             if parsed is not None:
                 kind, found = parsed
+                refusals = further(kind) if further else _none
                 for row in found:
+                    if reasons := list(refusals(row)):
+                        for reason in reasons:
+                            note(Problem(line=row.line, reason=reason, unit=row.unit))
+                        continue
                     rows += 1
                     for one in row.files or (row,):
                         size_bytes += one.size_bytes or 0
@@ -75,6 +84,10 @@ def judge(manifest: Path, most: int = MOST_PROBLEMS) -> Judgement:
         problems=tuple(problems),
         whole=whole and kind is not None,
     )
+
+
+def _none(row: Row) -> Iterator[str]:
+    return iter(())
 
 
 class _Enough(Exception):

@@ -28,7 +28,7 @@ from spinney.apps.ingest.objects.work import (
     write_list,
 )
 from spinney.apps.ingest.orders import ObjectOrder, Sum
-from spinney.apps.ingest.paths import NotAdmitted, shown
+from spinney.apps.ingest.paths import SYSTEM, NotAdmitted, shown
 from spinney.model import names
 from spinney.model.errors import BadName, UsageError
 

@@ -7,11 +7,10 @@ from dataclasses import replace
 from typing import Any
 
 from spinney import Fail, Job, Warn
-from spinney.apps.ingest import fetching, manifests, priorities
+from spinney.apps.ingest import fetching, foreseeing, manifests, priorities
 from spinney.apps.ingest.admission import admission
 from spinney.apps.ingest.fetching import Estimate, Stopped, Wanted
-from spinney.apps.ingest.inventory import admitting
-from spinney.apps.ingest.manifests import PayloadKind, Row, fields
+from spinney.apps.ingest.manifests import PayloadKind, Row
 from spinney.apps.ingest.objects import moving, silence
 from spinney.apps.ingest.objects.work import MANIFEST, WANTED, Work, work, write_list
 from spinney.apps.ingest.orders import ObjectOrder, Sum
@@ -19,7 +18,6 @@ from spinney.apps.ingest.paths import NotAdmitted, shown
 
 SHOWN = 5
 """Files that a message names."""
-_MANIFEST_MAX_BYTES = 1 << 30
 
 
 def estimating(job: Job, order: ObjectOrder) -> dict[str, Any]:
@@ -39,8 +37,8 @@ def estimating(job: Job, order: ObjectOrder) -> dict[str, Any]:
     moving.leave(at)
     there = [(row, asked[row.url].size_bytes if row.url else None) for row in rows]
     needed = sum(found or 0 if row.size_bytes is None else row.size_bytes for row, found in there)
-    if needed > fields.SIZE_MAX_BYTES:
-        raise Fail(f"its files weigh {needed} bytes together, as is said; mend the sizes", retryable=False)
+    with admission():
+        foreseeing.require_weight(needed)
     if at.profile.priority is None:
         in_batch = _in_batch(job)
         mine = priorities.of_object(in_batch, needed)
@@ -99,8 +97,7 @@ def _otherwise(there: list[tuple[Row, int | None]]) -> Iterator[str]:
 
 def _admitted(row: Row) -> Row:
     """Here, since what is stored must be recordable. Raises NotAdmitted."""
-    if row.mime_type is not None:
-        admitting.name("MIME type", row.mime_type)
+    foreseeing.require_file(row)
     return row
 
 
@@ -134,7 +131,7 @@ def _fetched_manifest(at: Work) -> Any:
     shutil.rmtree(folder, ignore_errors=True)
     with silence.watched(at, _hosts_of([at.url]), silence.MANIFEST) as watch:
         fetching.fetch_all(
-            watch.wanted([wanted]), folder, replace(watch.rules, largest_bytes=_MANIFEST_MAX_BYTES),
+            watch.wanted([wanted]), folder, replace(watch.rules, largest_bytes=foreseeing.MANIFEST_MAX_BYTES),
             tries=at.settings.downloads.tries, stopped=lambda: at.job.cancelled, answered=watch.answered,
         )  # fmt: skip
     return folder / payload.name

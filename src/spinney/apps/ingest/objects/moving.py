@@ -11,7 +11,8 @@ from pathlib import Path
 
 from spinney.apps.ingest import copying, fetching
 from spinney.apps.ingest.objects import unpacking
-from spinney.apps.ingest.objects.work import FETCHED, MANIFEST, PAYLOAD, STORED, SYSTEM, WANTED, Work
+from spinney.apps.ingest.objects.work import FETCHED, MANIFEST, PAYLOAD, STORED, WANTED, Work
+from spinney.apps.ingest.paths import SYSTEM
 
 
 def bring(at: Work) -> bool:

@@ -18,9 +18,7 @@ from spinney.apps.ingest.objects.unpacking import unpacked
 from spinney.apps.ingest.objects.work import (
     FETCHED,
     PAYLOAD,
-    PRODUCER,
     STORED,
-    SYSTEM,
     WANTED,
     Work,
     read_list,
@@ -28,6 +26,7 @@ from spinney.apps.ingest.objects.work import (
     write_list,
 )
 from spinney.apps.ingest.orders import ObjectOrder
+from spinney.apps.ingest.paths import PRODUCER, SYSTEM
 from spinney.apps.ingest.storage import Busy, Incoming, NoSuchObject
 
 if TYPE_CHECKING:

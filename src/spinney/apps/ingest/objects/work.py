@@ -20,8 +20,6 @@ from spinney.model.errors import UsageError
 
 WANTED, FETCHED, UNPACKED, STORED = "wanted.jsonl", "fetched.jsonl", "unpacked.jsonl", "stored.jsonl"
 PAYLOAD, CONTENT, MANIFEST = "payload", "content", "manifest"
-PRODUCER, SYSTEM = "producer", "system"
-"""Folders of an object: what its depositor sent, and what this service says of it. The names are Merritt's."""
 PROMISING = "provisioning"
 """The stage that chooses the area of an object; those before it go by its profile."""
 OWNER = "job"

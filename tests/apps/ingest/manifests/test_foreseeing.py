@@ -1,0 +1,126 @@
+"""What an object would fail by at a later stage is told of its manifest, in the same words."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from apps.ingest.manifests.texts import FILE, FIRST, batch, checkm, put
+from apps.ingest.objects.scene import Service, about, payload
+from spinney.apps.ingest import foreseeing
+from spinney.apps.ingest.manifests import About, Judgement, PayloadKind, Row, judge
+
+SINGLE, CONTAINERS = PayloadKind.SINGLE_FILE_BATCH_MANIFEST, PayloadKind.CONTAINER_BATCH_MANIFEST
+URL = "https://example.org/a.txt"
+DEEP = "/".join("d" * 201)  # lawful by itself, and one folder too deep below "producer"
+LONG = "/".join(["x" * 250] * 9)
+ARK_OF_256 = "ark:12345/" + "x" * 245
+"""With the slash that its one form has."""
+
+
+def told(folder: Path, content: bytes) -> Judgement:
+    return judge(put(folder, content), further=foreseeing.of_rows)
+
+
+def object_of(**said: Any) -> str:
+    """A row of a batch."""
+    values = (said.get(name, "") for name in ("size", "name", "primary_id", "local_ids"))
+    size, name, primary_id, local_ids = values
+    return f"{said.get('url', URL)} | | | {size} | | {name} | {primary_id} | {local_ids}"
+
+
+OF_OBJECTS = [
+    ({"primary_id": "doi:10.1/x"}, "", "'doi:10.1/x' is no ARK; give one like ark:/12345/fk4abc"),
+    ({"primary_id": ARK_OF_256}, "", "is longer than an ARK may be (255)"),
+    ({"local_ids": "m" * 1001}, "", "is longer than 1000 bytes"),
+    ({"url": f"{URL}?{'q' * 8000}"}, "", "is longer than 8000 characters"),
+    ({"url": "file:////a", "name": "b"}, "", "is absolute"),
+    ({"url": "file:///%ff", "name": "b"}, "", "is not UTF-8"),
+    ({"name": DEEP}, "", "lies more than 200 folders deep"),
+    ({"name": LONG}, "", "is longer than 2048 bytes"),
+    ({"name": "a.rar"}, "mrt-container-batch-manifest", "container 'a.rar': its name ends in none of .zip, .tar"),
+    ({"size": 2 << 30, "name": "m"}, "mrt-batch-manifest", "an object manifest of 2147483648 bytes"),
+]
+
+
+@pytest.mark.parametrize(("said", "profile", "says"), OF_OBJECTS)
+def test_what_an_object_would_fail_by_is_told_with_its_line(
+    tmp_path: Path, said: dict[str, Any], profile: str, says: str
+) -> None:
+    good = object_of(name="a.zip")
+
+    found = told(tmp_path, batch(good, object_of(**said), good, profile=profile or "mrt-single-file-batch-manifest"))
+
+    assert [problem.line for problem in found.problems] == [FIRST + 1]
+    assert says in found.problems[0].reason
+    assert (found.rows, found.whole) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("row", "says"),
+    [
+        (f"{URL} | | | | | p | image/{'x' * 255}", "the MIME type 'image/"),
+        (f"{URL} | | | {2**63 - 1} | | p", "its files weigh 9223372036854775808 bytes together"),
+    ],
+)
+def test_so_is_what_a_file_would(tmp_path: Path, row: str, says: str) -> None:
+    found = told(tmp_path, checkm(f"{URL} | | | 1", row, fields=FILE))
+
+    assert [problem.line for problem in found.problems] == [FIRST + 1]
+    assert says in found.problems[0].reason
+
+
+def test_two_objects_with_one_local_id_and_two_arks_cannot_both_be(tmp_path: Path) -> None:
+    one, other = "ark:/12345/x1", "ark:/12345/x2"
+    rows = [
+        object_of(primary_id=one, local_ids="m1"),
+        object_of(primary_id="ark:12345/x-1", local_ids="m1;m2"),  # the same ARK, written otherwise
+        object_of(primary_id=other, local_ids="m2"),
+        object_of(primary_id=other, local_ids="m3"),
+        object_of(local_ids="m1;m3"),
+        object_of(local_ids="m1;new"),
+    ]
+
+    found = told(tmp_path, batch(*rows))
+
+    assert [problem.line for problem in found.problems] == [FIRST + 2, FIRST + 4]
+    assert f"the local id 'm2' is that of {one} in a row above" in found.problems[0].reason
+
+
+def test_files_of_an_object_are_told_with_both_places(tmp_path: Path) -> None:
+    files = [{"url": URL}, {"url": URL, "name": DEEP}]
+    document = {"profile": "batch-manifest", "objects": [{"files": [{"url": URL}]}, {"files": files}]}
+
+    found = told(tmp_path, json.dumps(document).encode())
+
+    assert [str(problem).partition(": path")[0] for problem in found.problems] == [
+        f"entry 2: files, entry 2: 'producer/{DEEP[:51]}…' lies more than 200 folders deep; flatten it"
+    ]
+
+
+def test_what_is_said_of_an_object_fits_the_parameters_of_a_job(tmp_path: Path) -> None:
+    entry = {"url": URL, "local_ids": [f"{n:0900}" for n in range(1200)]}
+    lines = [{"profile": "single-file-batch-manifest"}, entry, {"end": 1}]
+
+    found = told(tmp_path, b"\n".join(json.dumps(line).encode() for line in lines))
+
+    assert [(problem.line, "takes more than" in problem.reason) for problem in found.problems] == [(2, True)]
+
+
+def test_the_stages_refuse_the_same_in_the_same_words(service: Service, tmp_path: Path) -> None:
+    """Which is what makes it foreseen."""
+    given = [({"primary_id": "doi:10.1/x"}, "processing"), ({"primary_id": ARK_OF_256}, "processing")]
+    for number, (said, stage) in enumerate(given, 1):
+        row = Row(url=URL, name="a.txt", about=About(**said))
+        ran = service.of_file(number=number, about=about(**said)).to(stage)
+        assert (ran.outcome, [ran.message]) == ("error", list(foreseeing.of_rows(SINGLE)(row)))
+
+    rar = service.of_container(b"Rar!", number=3, name="a.rar").to("processing")
+    row = Row(url=URL, name="a.rar")
+    assert (rar.outcome, [rar.message]) == ("error", list(foreseeing.of_rows(CONTAINERS)(row)))
+
+    for number, name in enumerate((DEEP, LONG), 4):
+        order = payload(PayloadKind.FILE, service.web.put("/x", b"x"), name)
+        ran = service.object(number, payload=order).run("estimating")
+        assert (ran.outcome, [ran.message]) == ("error", list(foreseeing.of_rows(SINGLE)(Row(url=URL, name=name))))
