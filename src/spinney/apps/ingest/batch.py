@@ -50,6 +50,8 @@ from spinney.reports.addresses import mailbox
 PAYLOAD = "payload"
 NOTIFIED = ".notified"
 """In the key of a mail to whom the depositor named."""
+_SHOWN = 5
+"""Warnings that a message names; the report has more."""
 _AT_ONCE = 1000
 """Objects in memory: a batch may have any number of them."""
 _OF_ROWS = {
@@ -71,7 +73,9 @@ def processing(job: Job, order: BatchOrder) -> dict[str, Any]:
     job.data.setdefault("begun", datetime.now(UTC).isoformat())
     try:
         payload = _taken(found, job, order)
-        count = _judged(order, payload)
+        noted = manifests.Warnings()
+        count = _judged(order, payload, noted)
+        job.data["warnings"] = [str(warning) for warning in noted.first]
         priority = priorities.of_batch(count) if profile.priority is None else profile.priority
         job.data["priority"] = priority  # what its objects' own is reckoned from
         kind = objects.options(priority=priority, collection=profile.collection, submitter=order.submitter)
@@ -81,7 +85,10 @@ def processing(job: Job, order: BatchOrder) -> dict[str, Any]:
     except (NotAdmitted, BadParameters) as error:
         _tell_refused(job, found, profile, order, str(error))
         raise Fail(str(error), retryable=False) from error
-    return {"objects": count, "priority": priority}
+    value = {"objects": count, "priority": priority}
+    if noted.count:
+        raise Warn(f"manifest '{shown(order.name)}', {noted.told(_SHOWN)}", value=value)
+    return value
 
 
 @batches.stage(again=True, max_attempts=5)
@@ -151,12 +158,12 @@ def _require_digest(path: Path, given: Sum) -> None:
         )
 
 
-def _judged(order: BatchOrder, payload: Path) -> int:
+def _judged(order: BatchOrder, payload: Path, noted: manifests.Warnings) -> int:
     """How many objects there are. The whole manifest is read before anything is made of it, so that it can be refused
     with the line."""
     if not order.kind.is_manifest:
         return 1
-    rows = sum(1 for _ in manifests.read(payload, order.kind).rows)
+    rows = sum(1 for _ in manifests.read(payload, order.kind, noted).rows)
     return rows if order.kind.is_batch else 1
 
 
@@ -233,6 +240,7 @@ def _facts(
     return report.BatchFacts(
         bid=order.bid, job=job.id, profile=profile.name, submitter=order.submitter, collections=profile.collections,
         payload=order.name, accepted=accepted, reported=reported, number=number, fault=fault, link=_link(found, job.id),
+        warnings=tuple(job.data.get("warnings", ())),
     )  # fmt: skip
 
 
@@ -259,6 +267,7 @@ def _ends(job: Seen, found: Settings, order: BatchOrder) -> Iterator[report.Obje
             passed=STAGES[-1] if child.state == "completed" else _before(child.stage),
             stage=None if child.state == "completed" else child.stage,
             message=child.message,
+            warnings=child.warnings,
             link=_link(found, child.id),
             files=entry.version.files if entry else 0,
             bytes=entry.version.size_bytes if entry else 0,

@@ -11,6 +11,8 @@ other character survives: blanks, line breaks, percent signs, quotes, what is no
 import errno
 import os
 import stat
+import tempfile
+import unicodedata
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -65,6 +67,24 @@ def relative(path: str) -> str:
         except NotAdmitted as error:
             raise NotAdmitted(f"path '{shown(path)}': {error}") from None
     return path
+
+
+def folded(path: str) -> str:
+    """What a path becomes where neither upper and lower case nor the encoding of an accent counts."""
+    if path.isascii():
+        return path.lower()
+    return unicodedata.normalize("NFC", unicodedata.normalize("NFD", path).casefold())
+
+
+def kept_apart(folder: Path, one: str, other: str) -> bool:
+    """Whether the file system of a folder takes these two names for two; tried in the folder, and nothing is left."""
+    with tempfile.TemporaryDirectory(dir=folder) as place:
+        os.close(os.open(f"{place}/{one}", os.O_CREAT | os.O_EXCL | os.O_WRONLY))
+        try:
+            os.close(os.open(f"{place}/{other}", os.O_CREAT | os.O_EXCL | os.O_WRONLY))
+        except FileExistsError:
+            return False
+    return True
 
 
 @contextmanager

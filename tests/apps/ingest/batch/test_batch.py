@@ -71,6 +71,22 @@ def ended(orders_: Iterable[ObjectOrder], *states: State) -> list[Child]:
     ]  # fmt: skip
 
 
+def test_what_a_manifest_is_read_with_a_word_about_is_a_warning_and_in_the_report(service: Service) -> None:
+    rows = [Row(url="http://example.org/1", name=name) for name in ("p.tif", "P.tif")]
+    batch = Batch(service, checkm(rows, PayloadKind.OBJECT_MANIFEST), PayloadKind.OBJECT_MANIFEST)
+
+    ran = batch.run("processing")
+    batch.run("reporting", ended(objects_of(ran), State.COMPLETED))
+
+    assert ran.outcome == "warning"
+    assert ran.message.startswith("manifest 'm.checkm', line 7: the name 'P.tif' is that on line 6 but for")
+    assert ran.value["objects"] == 1
+    (warning,) = batch.report(1)["warnings"]
+    assert warning.startswith("line 7: the name 'P.tif'")
+    for name in ("report.txt", "report.html"):
+        assert "line 6 but for" in (batch.folder / "reports/0001" / name).read_text()
+
+
 # --- taken in ---------------------------------------------------------------------------------
 
 

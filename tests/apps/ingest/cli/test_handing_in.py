@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from spinney.apps.ingest.manifests import PayloadKind
+
 from .house import House
 
 TEXT = b"some bytes\n"
@@ -168,7 +170,7 @@ def test_a_manifest_is_judged_whole(house: House) -> None:
     whole = Path(path).read_bytes()
     assert house.document("check", path) == {
         "kind": "single-file-batch-manifest", "rows": 2, "bytes": 22, "sizes_unknown": 0, "whole": True,
-        "problems": [],
+        "problems": [], "warnings": [],
     }  # fmt: skip
     assert house.ingest("check", path) == "single-file-batch-manifest: 2 rows, 22 bytes\n"
 
@@ -181,6 +183,15 @@ def test_a_manifest_is_judged_whole(house: House) -> None:
     assert house.shell.call("ingest", "check", path, "--json").returncode == 1
     house.refused(1, "check", "none.checkm")
     assert left(house) == []
+
+
+def test_names_that_nearly_meet_are_a_warning_and_no_problem(house: House) -> None:
+    path = house.manifest("a.checkm", {"x": TEXT, "X": TEXT}, PayloadKind.OBJECT_MANIFEST)
+
+    told = house.ingest("check", path)
+
+    assert "warning: line 7: the name 'X' is that on line 6 but for" in told
+    assert told.endswith("object-manifest: 2 rows, 22 bytes; 1 warning\n")
 
 
 def test_what_stands_in_a_manifest_cannot_move_the_cursor(house: House) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from apps.ingest.manifests.texts import URL, put
 from spinney.apps.ingest.digests import Digest
-from spinney.apps.ingest.manifests import About, ManifestRefused, PayloadKind, Row, kind_of, read
+from spinney.apps.ingest.manifests import About, ManifestRefused, PayloadKind, Row, judge, kind_of, read
 from spinney.apps.ingest.manifests.json_form import JSON_MAX_BYTES
 
 MD5 = "0b21c6d48e815dd537d42dc1cfac0111"
@@ -202,7 +202,7 @@ def test_an_entry_that_is_wrong_is_refused_by_its_place(
         ({"files": "x"}, "list the files"),
         ({"files": [FILE], "url": URL}, "a key 'url'"),
         ({"files": [FILE, {"url": "x"}]}, "files, entry 2: 'x' is no URL"),
-        ({"files": [FILE, {**FILE, "name": "SCANS/P1.tif"}]}, "files, entry 2: .* on entry 1 already"),
+        ({"files": [FILE, FILE]}, "files, entry 2: .* on entry 1 already"),
         ({"files": [OBJECT]}, "files, entry 1: .*'creator'"),
         ({"files": [{"files": [FILE]}]}, "files, entry 1: .*'files'"),
     ],
@@ -229,11 +229,20 @@ def test_only_a_batch_manifest_takes_files_in_place_of_a_url(tmp_path: Path) -> 
 
 
 def test_names_that_meet_are_refused_with_both_places(tmp_path: Path) -> None:
-    other = {**FILE, "name": "SCANS/p1.tif"}
+    assert "line 3: the name" in refusal(tmp_path, lines("object-manifest", FILE, FILE))
+    assert "on line 2 already" in refusal(tmp_path, lines("object-manifest", FILE, FILE))
+    assert "on entry 1 already" in refusal(tmp_path, document("object-manifest", FILE, FILE))
 
-    assert "line 3: the name" in refusal(tmp_path, lines("object-manifest", FILE, other))
-    assert "on line 2 already" in refusal(tmp_path, lines("object-manifest", FILE, other))
-    assert "on entry 1 already" in refusal(tmp_path, document("object-manifest", FILE, other))
+
+def test_names_that_nearly_meet_are_told_of_with_both_places(tmp_path: Path) -> None:
+    other = {**FILE, "name": "SCANS/p1.tif"}
+    for content, says in (
+        (lines("object-manifest", FILE, other), "line 3: the name 'SCANS/p1.tif' is that on line 2 but for"),
+        (document("object-manifest", FILE, other), "entry 2: the name 'SCANS/p1.tif' is that on entry 1 but for"),
+        (lines("batch-manifest", {"files": [FILE, other]}), "line 2: files, entry 2: the name 'SCANS/p1.tif' is that"),
+    ):
+        found = judge(put(tmp_path, content))
+        assert (found.problems, str(found.warnings.first[0])[: len(says)]) == ((), says)
 
 
 @pytest.mark.parametrize(

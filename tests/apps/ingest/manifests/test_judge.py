@@ -27,7 +27,7 @@ def test_the_files_that_an_object_carries_are_counted_one_by_one(tmp_path: Path)
 
 
 def test_every_problem_is_told_with_its_line_and_good_rows_are_counted(tmp_path: Path) -> None:
-    content = checkm(f"{HOST}/a", "rubbish", f"{HOST}/A", "", f"{HOST}/b | md5", f"{HOST}/c | | | 7", end="")
+    content = checkm(f"{HOST}/a", "rubbish", f"{HOST}/a", "", f"{HOST}/b | md5", f"{HOST}/c | | | 7", end="")
 
     found = judge(put(tmp_path, content))
 

@@ -1,4 +1,4 @@
-"""The files of an object never meet, on any file system, and never leave the object."""
+"""The files of an object never meet, those that nearly do are told of, and none leaves the object."""
 
 import tracemalloc
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from apps.ingest.manifests.texts import FIRST, checkm, put
-from spinney.apps.ingest.manifests import ManifestRefused, Row, read
+from spinney.apps.ingest.manifests import ManifestRefused, Row, judge, read
 from spinney.apps.ingest.manifests.names import Names
 from spinney.apps.ingest.paths import NotAdmitted
 
@@ -18,10 +18,17 @@ def rows(folder: Path, *names: str) -> list[Row]:
     return list(read(put(folder, content)).rows)
 
 
+@pytest.mark.parametrize("name", ["p.tif", "scans/p.tif", "caf\u00e9"])
+def test_a_name_that_is_there_twice_is_refused_with_both_lines(tmp_path: Path, name: str) -> None:
+    with pytest.raises(ManifestRefused, match=f"is on line {FIRST} already") as refused:
+        rows(tmp_path, name, "between", name)
+
+    assert refused.value.problem.line == FIRST + 2
+
+
 @pytest.mark.parametrize(
     ("one", "other"),
     [
-        ("p.tif", "p.tif"),
         ("p.tif", "P.TIF"),
         ("scans/p.tif", "Scans/p.tif"),
         ("caf\u00e9", "cafe\u0301"),
@@ -29,23 +36,38 @@ def rows(folder: Path, *names: str) -> list[Row]:
         ("stra\u00dfe", "STRASSE"),
         ("\u1fb3", "\u03b1\u0345"),
         ("\u212a", "k"),
+        ("a", "A/b/c"),
+        ("a/b/c", "a/B"),
     ],
 )
-def test_two_names_that_would_be_one_file_are_refused_with_both_lines(
+def test_two_names_that_some_file_systems_take_for_one_are_kept_and_told_of_with_both_lines(
     tmp_path: Path, one: str, other: str
 ) -> None:
-    with pytest.raises(ManifestRefused, match=f"is on line {FIRST} already") as refused:
-        rows(tmp_path, one, "between", other)
+    content = checkm(*(f"{HOST}/x | | | | | {name}" for name in (one, "between", other)))
+    manifest = read(put(tmp_path, content))
 
-    assert refused.value.problem.line == FIRST + 2
+    assert [row.name for row in manifest.rows] == [one, "between", other]
+    (warning,) = manifest.warnings.first
+    assert warning.line == FIRST + 2
+    assert f"is that on line {FIRST} but for upper and lower case" in warning.reason
+    judged = judge(tmp_path / "deposit.checkm")
+    assert (judged.problems, judged.warnings.first, judged.rows) == ((), [warning], 3)
+
+
+def test_of_many_warnings_the_first_are_kept_and_all_are_counted(tmp_path: Path) -> None:
+    content = checkm(*(f"{HOST}/x | | | | | {name}{n}" for name in "aA" for n in range(60)))
+
+    found = judge(put(tmp_path, content)).warnings
+
+    assert (len(found.first), found.count) == (50, 60)
 
 
 @pytest.mark.parametrize(
     ("one", "other", "says"),
     [
         ("a", "a/b", f"needs a folder where line {FIRST} has a file"),
-        ("a", "A/b/c", f"needs a folder where line {FIRST} has a file"),
-        ("a/b/c", "a/B", f"is a folder on line {FIRST}"),
+        ("a", "a/b/c", f"needs a folder where line {FIRST} has a file"),
+        ("a/b/c", "a/b", f"is a folder on line {FIRST}"),
         ("a/b/c", "a", f"is a folder on line {FIRST}"),
     ],
 )
@@ -58,6 +80,24 @@ def test_names_that_only_look_alike_stand_side_by_side(tmp_path: Path) -> None:
     names = ["a/p.tif", "b/p.tif", "a/b", "ab", "a/p.tif2", "1/2", "12", "1/1/2", "e", "\u00e9", "\u0435"]
 
     assert [row.name for row in rows(tmp_path, *names)] == names
+
+
+@pytest.mark.parametrize(
+    ("given", "name"),
+    [
+        ("p%20|1".replace("|", "%7c"), "p |1"),
+        ("%7C%257c", "|%7c"),
+        ("%20a%09", " a\t"),
+        ("100%", "100%"),
+        ("a%41%0A%2F..%c3%a9", "a%41%0A%2F..%c3%a9"),
+        ("%2520", "%20"),
+    ],
+)
+def test_blanks_bars_and_percent_signs_may_be_encoded(tmp_path: Path, given: str, name: str) -> None:
+    """And nothing else is: what an encoding would hide, such as a way upward, stays a name."""
+    (row,) = rows(tmp_path, given)
+
+    assert row.name == name
 
 
 @pytest.mark.parametrize(
@@ -141,4 +181,5 @@ def test_the_first_place_of_a_name_is_kept() -> None:
     names.add("a", 1)
     for place in (2, 3):
         with pytest.raises(NotAdmitted, match="on entry 1 already"):
-            names.add("A", place)
+            names.add("a", place)
+    assert "that on entry 1 but" in (names.add("A", 4) or "")

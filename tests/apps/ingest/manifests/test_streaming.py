@@ -74,9 +74,9 @@ def test_rows_are_written_as_they_come() -> None:
 @pytest.mark.parametrize(
     ("row", "says"),
     [
-        (Row(url=URL, name="a|b"), r"'a\|b' has a '\|'"),
+        (Row(url=URL, name="a", modified="a|b"), r"'a\|b' has a '\|'"),
         (Row(url=URL, name="a\nb"), r"'a\\nb' has a"),
-        (Row(url=URL, name=" a"), "blank at an end"),
+        (Row(url=URL, name="a", modified=" a"), "blank at an end"),
         (Row(url=URL, name="../a"), "go downward only"),
         (Row(url="", name="a"), "no URL"),
         (Row(url="https://user:pw@example.org/a", name="a"), "user name or password"),

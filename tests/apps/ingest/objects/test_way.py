@@ -2,6 +2,9 @@
 
 import hashlib
 
+import pytest
+
+from apps.ingest.containers.test_names import without_case
 from apps.ingest.objects.scene import BID, Service, about, payload, tarred, zipped
 from spinney.apps.ingest import orders
 from spinney.apps.ingest.manifests import PayloadKind
@@ -25,6 +28,33 @@ def test_nothing_is_left_in_the_working_folder(service: Service) -> None:
     deposit = service.of_container(zipped({"a": b"1"}))
     deposit.deposit()
     assert list(deposit.folder.rglob("*")) == []
+
+
+@pytest.mark.parametrize("is_container", [False, True])
+def test_names_that_differ_in_case_only_are_kept_apart_and_told_of(service: Service, is_container: bool) -> None:
+    files = {"a/p.tif": b"1", "a/P.tif": b"2"} | ({"caf\u00e9": b"3", "cafe\u0301": b"4"} if is_container else {})
+    deposit = service.of_container(zipped(files)) if is_container else service.of_files(files)
+
+    ran = deposit.to("processing") if is_container else deposit.run("estimating")
+    deposit.to("recording", "recording" if is_container else "provisioning")
+
+    assert ran.outcome == "warning"
+    assert "upper and lower case" in ran.message
+    assert "P.tif'" in ran.message
+    assert service.stored(deposit.bench.results["processing"]["ark"]) == files
+
+
+def test_a_working_disk_that_takes_two_names_for_one_is_told_of(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    deposit = service.of_files({"p.tif": b"1", "P.tif": b"2"})
+    deposit.to("provisioning")
+    without_case(monkeypatch)
+
+    ran = deposit.run("downloading")
+
+    assert (ran.outcome, ran.signal.retryable) == ("error", False)  # type: ignore[union-attr]
+    assert "'p.tif' and 'P.tif' are one file on the disk of" in ran.message
 
 
 def test_an_area_of_its_own_is_used_and_left_empty(service: Service) -> None:

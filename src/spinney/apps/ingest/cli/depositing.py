@@ -106,6 +106,8 @@ def check(
     else:
         for problem in found.problems:
             typer.echo(showing.safe(str(problem)))
+        for warning in found.warnings.first:
+            typer.echo(showing.safe(f"warning: {warning}"))
         typer.echo(_verdict(found))
     if found.problems:
         raise typer.Exit(Exit.REFUSED)
@@ -146,6 +148,7 @@ def _judgement(found: Judgement) -> dict[str, object]:
     return {
         "kind": found.kind, "rows": found.rows, "bytes": found.size_bytes, "sizes_unknown": found.sizes_unknown,
         "whole": found.whole, "problems": found.problems,
+        "warnings": found.warnings.first,
     }  # fmt: skip
 
 
@@ -153,6 +156,8 @@ def _verdict(found: Judgement) -> str:
     kind = "no kind of manifest that is known" if found.kind is None else str(found.kind)
     unknown = f", the sizes of {found.sizes_unknown:,} not given" if found.sizes_unknown else ""
     told = f"{kind}: {counted(found.rows, 'row')}, {counted(found.size_bytes, 'byte')}{unknown}"
+    if found.warnings.count:
+        told += f"; {counted(found.warnings.count, 'warning')}"
     if not found.problems:
         return told
     return f"{told}; {counted(len(found.problems), 'problem')}{'' if found.whole else ', and the rest was not read'}"

@@ -1,11 +1,10 @@
 """Where a member may go: the rules for its name, and for all names of one container together."""
 
 import re
-import unicodedata
 
 from spinney.apps.ingest import paths
 from spinney.apps.ingest.containers.limits import Limits
-from spinney.apps.ingest.paths import NotAdmitted, shown
+from spinney.apps.ingest.paths import NotAdmitted, folded, shown
 
 PATH_MAX_BYTES = 2048
 """Of a member's path, so that it can be opened below the folder of a job (Linux: 4096 in all)."""
@@ -39,21 +38,21 @@ def within(name: str, *, depth: int) -> str:
     return path
 
 
-def folded(path: str) -> str:
-    """What a path becomes where neither case nor the form of an accent counts."""
-    if path.isascii():
-        return path.lower()
-    return unicodedata.normalize("NFC", unicodedata.normalize("NFD", path).casefold())
-
-
 class Tree:
-    """The files and folders of one container so far, so that no two can be one on any file system."""
+    """The files and folders of one container so far: no two have one path, and those that some file systems take for
+    one are told of."""
+
+    NEAR_MOST = 5
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
-        self._files: dict[str, str] = {}
-        self._folders: dict[str, str] = {}
+        self._files: set[str] = set()
+        self._folders: set[str] = set()
+        self._folded: dict[str, str] = {}
+        """The first path of each that is equal but for case and accents; files and folders alike."""
         self._names_bytes = 0
+        self.near: list[tuple[str, str]] = []
+        """The first pairs of paths that nearly meet."""
 
     def admit_file(self, name: str) -> str:
         """The path of a new file; raises NotAdmitted when its name or its place is not free."""
@@ -61,14 +60,22 @@ class Tree:
         if not path:
             raise NotAdmitted("its name is that of the top folder; give the file a name")
         self._admit_folders(path.rpartition("/")[0])
-        key = folded(path)
-        if key in self._folders:
-            raise NotAdmitted(f"'{shown(self._folders[key])}' is a folder too; rename one of them")
-        if key in self._files:
-            raise NotAdmitted(self._clash(path, self._files[key]))
+        if path in self._folders:
+            raise NotAdmitted(f"'{shown(path)}' is a folder too; rename one of them")
+        if path in self._files:
+            raise NotAdmitted("it is there twice; pack it once")
         self._count(path)
-        self._files[key] = path
+        self._files.add(path)
         return path
+
+    def near_to(self, path: str) -> str | None:
+        """Another path that some file systems take for this one, or for a folder above it."""
+        while path:
+            other = self._folded.get(folded(path), path)
+            if other != path:
+                return other
+            path = path.rpartition("/")[0]
+        return None
 
     def admit_folder(self, name: str) -> str:
         """The path of a folder, which may have been named before; '' for the top itself."""
@@ -79,16 +86,12 @@ class Tree:
     def _admit_folders(self, path: str) -> None:
         # From the bottom up: where a folder is known, so are those above it.
         while path:
-            key = folded(path)
-            if key in self._files:
-                raise NotAdmitted(f"'{shown(self._files[key])}' is a file too; rename one of them")
-            known = self._folders.get(key)
-            if known == path:
+            if path in self._files:
+                raise NotAdmitted(f"'{shown(path)}' is a file too; rename one of them")
+            if path in self._folders:
                 return
-            if known is not None:
-                raise NotAdmitted(self._clash(path, known))
             self._count(path)
-            self._folders[key] = path
+            self._folders.add(path)
             path = path.rpartition("/")[0]
 
     def _count(self, path: str) -> None:
@@ -100,9 +103,6 @@ class Tree:
             )
         if self._names_bytes > NAMES_MAX_BYTES:
             raise NotAdmitted("its names are too many and too long; send it in parts")
-
-    @staticmethod
-    def _clash(path: str, other: str) -> str:
-        if path == other:
-            return "it is there twice; pack it once"
-        return f"it clashes with '{shown(other)}' where case or accents do not count; rename one of them"
+        other = self._folded.setdefault(folded(path), path)
+        if other != path and len(self.near) < self.NEAR_MOST:
+            self.near.append((other, path))

@@ -53,6 +53,7 @@ def unpack(
     name: str,
     limits: Limits,
     between: Callable[[int], None] = lambda unpacked: None,
+    near: Callable[[str, str], None] = lambda one, other: None,
 ) -> list[Member]:
     """Unpack a zip, tar, tar.gz, tgz or tar.bz2; returns its files in their order.
 
@@ -60,9 +61,11 @@ def unpack(
     ending must agree with its content. Files get the mode 0644 and today's date, whatever the
     container says; folders are made, also empty ones, and not returned; containers within are files.
     ``between`` is called after each chunk with its size (0 for an empty file), so that a long unpacking
-    can show progress or be called off.
+    can show progress or be called off. ``near`` is called in the end with the first pairs of paths that are equal but
+    for upper and lower case or the encoding of accents.
 
-    Raises NotAdmitted, with the member's name, for anything that may not enter; OSError when ``into``
+    Raises NotAdmitted, with the member's name, for anything that may not enter, and for such a pair where the file
+    system of ``into`` takes it for one; OSError when ``into``
     is not empty (FileExistsError), when the disk is full (ENOSPC) or the system fails. Whatever is
     raised, ``into`` has been removed, except in the first case.
     """
@@ -71,7 +74,11 @@ def unpack(
         kind = formats.kind_of(container, name)
         with container.open("rb") as source, Beneath(into) as below:
             meter = Meter(limits, container_bytes=os.fstat(source.fileno()).st_size, into=into)
-            return list(_members(_entries(source, kind, limits, meter), below, kind, limits, meter, between))
+            tree = Tree(limits)
+            found = list(_members(_entries(source, kind, limits, meter), below, kind, tree, meter, between))
+        for one, other in tree.near:
+            near(one, other)
+        return found
     except BaseException as error:
         shutil.rmtree(into, ignore_errors=True)
         if isinstance(error, NotAdmitted):
@@ -96,11 +103,10 @@ def _members(
     entries: Iterator[Entry],
     below: Beneath,
     kind: Kind,
-    limits: Limits,
+    tree: Tree,
     meter: Meter,
     between: Callable[[int], None],
 ) -> Iterator[Member]:
-    tree = Tree(limits)
     # A tar is metered where it is read, headers and all.
     inflated = meter.inflated if kind is Kind.ZIP else _nothing
     while (entry := _next(entries)) is not None:
@@ -112,7 +118,7 @@ def _members(
                 continue
             path = tree.admit_file(entry.name)
             meter.expect(entry.size_bytes)
-            with below.new_file(path) as out:
+            with _apart(tree, path), below.new_file(path) as out:
                 for chunk in _content(entry):
                     meter.unpacked(len(chunk))
                     inflated(len(chunk))
@@ -152,6 +158,19 @@ def _naming(member: str) -> Iterator[None]:
         yield
     except NotAdmitted as error:
         raise NotAdmitted(f"member '{shown(member[:200])}': {error}") from None
+
+
+@contextmanager
+def _apart(tree: Tree, path: str) -> Iterator[None]:
+    try:
+        yield
+    except (FileExistsError, NotADirectoryError):
+        other = tree.near_to(path)
+        told = "another" if other is None else f"'{shown(other)}'"
+        raise NotAdmitted(
+            f"the working disk takes it and {told} for one, since upper and "
+            f"lower case or accents do not count there; rename one, or have the working folder on another file system"
+        ) from None
 
 
 @contextmanager

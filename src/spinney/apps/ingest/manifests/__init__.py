@@ -38,15 +38,16 @@ sample manifests. Where these leave something open, or manifests in use differ, 
 - Fields: in any order and in any case; ``nfo:fileUrl`` must be among them, each once. The fields that
   tell of an object (primary and local identifiers, creator, title, date) only in batches.
 - Rows: fields divided by ``|``, blanks and tabs around them dropped. Fields missing at the end are
-  empty; empty ones too many are dropped; a full one too many is refused. There is no escape for ``|``.
+  empty; empty ones too many are dropped; a full one too many is refused.
 - Blank lines, and comments (``#`` without ``%``), are skipped everywhere but on the first line.
 - ``#%eof``, in any case, must come: without it the manifest was cut off. Below it only blank lines and
   comments. A manifest without a row is refused.
 - URL: http, https or file; no user name or password, no fragment, no unencoded blank.
-- Name: a relative path downward; without one, the last part of the URL, decoded. In an object two names
-  that are equal but for case or for the encoding of accents are refused with both lines, since they
-  would be one file on some file systems, and so is a file that is another's folder. In a batch each
-  row is an object, and names may repeat.
+- Name: a relative path downward, in which %20, %09, %7C and %25 are a blank, a tab, a bar and a percent
+  sign (Checkm, section 3), and no other ``%`` means anything; without one, the last part of the URL,
+  decoded. In an object two names that are equal are refused with both lines, and so is a file that is
+  another's folder; two that are equal but for case or for the encoding of accents are kept, with a
+  warning, since some file systems take them for one. In a batch each row is an object, and names may repeat.
 - Digest: algorithm and value, or neither (see `spinney.apps.ingest.digests`). Size: decimal digits.
 - Local identifiers: several in one field, divided by ``;``.
 - The date of the last change is kept as it was given and not judged: too many forms are in use.
@@ -82,6 +83,7 @@ from spinney.apps.ingest.manifests.model import (
     PayloadKind,
     Problem,
     Row,
+    Warnings,
 )
 from spinney.apps.ingest.manifests.reading import judge, kind_of, read
 from spinney.apps.ingest.manifests.writing import write, write_json
@@ -95,6 +97,7 @@ __all__ = [
     "PayloadKind",
     "Problem",
     "Row",
+    "Warnings",
     "judge",
     "kind_of",
     "read",

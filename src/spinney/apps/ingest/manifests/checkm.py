@@ -4,6 +4,7 @@ Rules in the package's docstring. What a problem leads to is the caller's choice
 is to raise at the first, to judge is to note it and go on with the next line.
 """
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import chain
@@ -45,12 +46,13 @@ OBJECT_FIELDS = ("mrt:primaryIdentifier", "mrt:localIdentifier", "mrt:creator", 
 """Only in batch manifests."""
 
 _CANONICAL = {f.lower(): f for f in (*FILE_FIELDS, *OBJECT_FIELDS)}
+_ENCODED, _DECODED = re.compile(r"[ \t|%]"), re.compile("%(20|09|25|7[Cc])")
 _SHOWN_MAX = 140
 
 Lines = Iterator[tuple[int, bytes]]
 
 
-def parse(file: BinaryIO, report: Report) -> tuple[PayloadKind, Iterator[Row]] | None:
+def parse(file: BinaryIO, report: Report, warn: Report) -> tuple[PayloadKind, Iterator[Row]] | None:
     """Read the header; the rows are read as they are asked for. None: the header does not tell."""
     reading = lines.numbered(file, LINE_MAX_BYTES)
     head = _head(reading, report)
@@ -61,7 +63,7 @@ def parse(file: BinaryIO, report: Report) -> tuple[PayloadKind, Iterator[Row]] |
         return None
     if head.kind is None:
         return None
-    return head.kind, _rows(chain(head.body, reading), head.kind, head.last, columns, report)
+    return head.kind, _rows(chain(head.body, reading), head.kind, head.last, columns, report, warn)
 
 
 # --- the header ---------------------------------------------------------------------------------
@@ -211,7 +213,7 @@ def _prefix(values: list[str]) -> None:
 
 
 def _rows(
-    reading: Lines, kind: PayloadKind, above: int, columns: Mapping[str, int], report: Report
+    reading: Lines, kind: PayloadKind, above: int, columns: Mapping[str, int], report: Report, warn: Report
 ) -> Iterator[Row]:
     row = _builder(kind, columns)
     names = None if kind.is_batch else Names("line")
@@ -230,8 +232,8 @@ def _rows(
                 continue
             found = True
             one = row(number, line)
-            if names is not None:
-                names.add(one.name, number)
+            if names is not None and (met := names.add(one.name, number)) is not None:
+                warn(Problem(line=number, reason=met))
         except NotAdmitted as problem:
             report(Problem(line=number, reason=str(problem)))
             continue
@@ -287,7 +289,7 @@ def _builder(kind: PayloadKind, columns: Mapping[str, int]) -> Callable[[int, st
         return Row(
             line=number,
             url=where,
-            name=fields.name(parts[name] or None, where),
+            name=fields.name(decoded(parts[name]) or None, where),
             digest=fields.digest(parts[algorithm], parts[value]),
             size_bytes=fields.size(parts[size]),
             modified=fields.one_line(parts[modified], "date of the last change"),
@@ -296,6 +298,16 @@ def _builder(kind: PayloadKind, columns: Mapping[str, int]) -> Callable[[int, st
         )
 
     return row
+
+
+def encoded(name: str) -> str:
+    """A name as it stands in a row (Checkm, section 3): blanks, bars and percent signs percent-encoded."""
+    return _ENCODED.sub(lambda m: f"%{ord(m[0]):02X}", name)
+
+
+def decoded(field: str) -> str:
+    """The name that stands so in a row. What else begins with a percent sign is left as it is."""
+    return _DECODED.sub(lambda m: chr(int(m[1], 16)), field)
 
 
 def local_identifiers(given: str) -> tuple[str, ...]:

@@ -26,7 +26,7 @@ _SHOWN_MAX = 140
 Entry = Mapping[str, Any]
 
 
-def parse(file: io.BufferedReader, report: Report) -> tuple[PayloadKind, Iterator[Row]] | None:
+def parse(file: io.BufferedReader, report: Report, warn: Report) -> tuple[PayloadKind, Iterator[Row]] | None:
     """Read the header or the document; rows follow as they are asked for. None: no kind is told."""
     reading = lines.numbered(file, JSON_MAX_BYTES)
     before: list[bytes] = []
@@ -39,7 +39,7 @@ def parse(file: io.BufferedReader, report: Report) -> tuple[PayloadKind, Iterato
         if header is not None:
             kind = _kind(header)
             _no_others(header, ("profile",), "the header")
-            return kind, _lines(reading, kind, report)
+            return kind, _lines(reading, kind, report, warn)
         document = _whole(b"".join((*before, raw)), file)
         kind = _kind(document)
         key = "objects" if kind.is_batch else "files"
@@ -52,7 +52,7 @@ def parse(file: io.BufferedReader, report: Report) -> tuple[PayloadKind, Iterato
     except NotAdmitted as problem:
         report(Problem(line=number, reason=str(problem)))
     else:
-        return kind, _entries(enumerate(entries, 1), kind, "entry", report)
+        return kind, _entries(enumerate(entries, 1), kind, "entry", report, warn)
     return None
 
 
@@ -91,7 +91,9 @@ def _kind(value: Entry) -> PayloadKind:
 # --- JSON Lines ---------------------------------------------------------------------------------
 
 
-def _lines(reading: Iterator[tuple[int, bytes]], kind: PayloadKind, report: Report) -> Iterator[Row]:
+def _lines(
+    reading: Iterator[tuple[int, bytes]], kind: PayloadKind, report: Report, warn: Report
+) -> Iterator[Row]:
     ended: list[tuple[int, Any]] = []
     count, number = 0, 1
 
@@ -112,7 +114,7 @@ def _lines(reading: Iterator[tuple[int, bytes]], kind: PayloadKind, report: Repo
             count += 1
             yield number, value
 
-    yield from _entries(entries(), kind, "line", report)
+    yield from _entries(entries(), kind, "line", report, warn)
     if not ended:
         reason = f'the manifest ends without {{"end": {count}}}, so it was cut off; hand it in whole'
         report(Problem(line=number + 1, reason=reason))
@@ -135,22 +137,22 @@ def _lines(reading: Iterator[tuple[int, bytes]], kind: PayloadKind, report: Repo
 
 
 def _entries(
-    entries: Iterator[tuple[int, Any]], kind: PayloadKind, unit: Unit, report: Report
+    entries: Iterator[tuple[int, Any]], kind: PayloadKind, unit: Unit, report: Report, warn: Report
 ) -> Iterator[Row]:
     names = None if kind.is_batch else Names(unit)
     for number, entry in entries:
         try:
-            row = _object(number, entry, kind) if kind.is_batch else _file(number, entry)
+            row = _object(number, entry, kind, unit, warn) if kind.is_batch else _file(number, entry)
             row = row if unit == row.unit else replace(row, unit=unit)
-            if names is not None:
-                names.add(row.name, number)
+            if names is not None and (met := names.add(row.name, number)) is not None:
+                warn(Problem(line=number, reason=met, unit=unit))
         except NotAdmitted as problem:
             report(Problem(line=number, reason=str(problem), unit=unit))
             continue
         yield row
 
 
-def _object(number: int, entry: Any, kind: PayloadKind) -> Row:
+def _object(number: int, entry: Any, kind: PayloadKind, unit: Unit, warn: Report) -> Row:
     if kind is not PayloadKind.BATCH_MANIFEST or not isinstance(entry, dict) or entry.get("files") is None:
         return _file(number, entry, of_object=True)
     _no_others(entry, ("files", "name", *OBJECT_KEYS), "an object with files of its own")
@@ -162,7 +164,8 @@ def _object(number: int, entry: Any, kind: PayloadKind) -> Row:
     for at, one in enumerate(given, 1):
         try:
             files.append(_file(number, one))
-            names.add(files[-1].name, at)
+            if (met := names.add(files[-1].name, at)) is not None:
+                warn(Problem(line=number, reason=f"files, entry {at}: {met}", unit=unit))
         except NotAdmitted as problem:
             raise NotAdmitted(f"files, entry {at}: {problem}") from None
     return Row(

@@ -77,7 +77,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
-    """Something that keeps a manifest out."""
+    """Something that keeps a manifest out, or is worth a word."""
 
     line: int
     """Counted from 1."""
@@ -101,6 +101,26 @@ Report = Callable[[Problem], None]
 """What a parser does with a problem: raise, or note it and return, so that the parser goes on."""
 
 
+class Warnings:
+    """The first so many, and how many there were."""
+
+    MOST = 50
+
+    def __init__(self) -> None:
+        self.first: list[Problem] = []
+        self.count = 0
+
+    def note(self, warning: Problem) -> None:
+        self.count += 1
+        if len(self.first) < self.MOST:
+            self.first.append(warning)
+
+    def told(self, most: int) -> str:
+        """The first so many as one text."""
+        more = f"; and {self.count - most:,} more" if self.count > most else ""
+        return "; ".join(str(warning) for warning in self.first[:most]) + more
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest:
     """A manifest whose header has been judged, with its rows still to be read."""
@@ -108,6 +128,8 @@ class Manifest:
     kind: PayloadKind
     rows: Iterator[Row]
     """Read as they are asked for, once. Raises `ManifestRefused` at the first that is wrong."""
+    warnings: "Warnings"
+    """What is worth a word and keeps nothing out: that of the header, and then that of the rows as they are read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,5 +145,6 @@ class Judgement:
     sizes_unknown: int
     """Files without a size."""
     problems: tuple[Problem, ...]
+    warnings: Warnings
     whole: bool
     """False: the rest was not read, since the header does not tell how, or there were too many problems."""

@@ -13,18 +13,19 @@ from spinney.apps.ingest.manifests.model import (
     Problem,
     Report,
     Row,
+    Warnings,
 )
 from spinney.apps.ingest.paths import NotAdmitted, shown
 
 MOST_PROBLEMS = 50
 
 
-def read(manifest: Path, kind: PayloadKind | None = None) -> Manifest:
+def read(manifest: Path, kind: PayloadKind | None = None, warnings: Warnings | None = None) -> Manifest:
     """Judge the header of a manifest; its rows follow as they are asked for.
 
-    ``kind``: what it was handed in as. Raises `ManifestRefused`, which names the line; NotAdmitted
-    when the file is of another kind, or not there. Nothing stays open before the first row is
-    asked for.
+    ``kind``: what it was handed in as; ``warnings``: where to note them. Raises `ManifestRefused`, which names
+    the line; NotAdmitted when the file is of another kind, or not there. Nothing stays open before the first
+    row is asked for.
     """
     found = kind_of(manifest)
     if kind not in (None, found):
@@ -32,13 +33,14 @@ def read(manifest: Path, kind: PayloadKind | None = None) -> Manifest:
             f"'{shown(manifest.name)}' says that it is of kind {found} and was handed in as {kind}; "
             f"mend its profile, or hand it in as {found}"
         )
-    return Manifest(kind=found, rows=_rows(manifest))
+    warnings = Warnings() if warnings is None else warnings
+    return Manifest(kind=found, rows=_rows(manifest, warnings), warnings=warnings)
 
 
 def kind_of(manifest: Path) -> PayloadKind:
     """The kind that a manifest names itself, its header judged. Raises as `read` does."""
     with lines.opened(manifest) as file:
-        kind, _ = _parsed(file, manifest)
+        kind, _ = _parsed(file, manifest, Warnings())
     return kind
 
 
@@ -52,6 +54,7 @@ def judge(manifest: Path, most: int = MOST_PROBLEMS, further: Further | None = N
     Raises NotAdmitted only when there is no such file.
     """
     problems: list[Problem] = []
+    warnings = Warnings()
 
     def note(problem: Problem) -> None:
         problems.append(problem)
@@ -61,7 +64,7 @@ def judge(manifest: Path, most: int = MOST_PROBLEMS, further: Further | None = N
     kind, rows, size_bytes, unknown, whole = None, 0, 0, 0, True
     try:
         with lines.opened(manifest) as file:
-            parsed = _form(file, note)
+            parsed = _form(file, note, warnings.note)
             if parsed is not None:
                 kind, found = parsed
                 refusals = further(kind) if further else _none
@@ -82,6 +85,7 @@ def judge(manifest: Path, most: int = MOST_PROBLEMS, further: Further | None = N
         size_bytes=size_bytes,
         sizes_unknown=unknown,
         problems=tuple(problems),
+        warnings=warnings,
         whole=whole and kind is not None,
     )
 
@@ -94,27 +98,27 @@ class _Enough(Exception):
     """So many problems that the rest tells nothing new."""
 
 
-def _rows(manifest: Path) -> Iterator[Row]:
+def _rows(manifest: Path, warnings: Warnings) -> Iterator[Row]:
     with lines.opened(manifest) as file:
-        _, rows = _parsed(file, manifest)
+        _, rows = _parsed(file, manifest, warnings)
         yield from rows
 
 
-def _parsed(file: io.BufferedReader, manifest: Path) -> tuple[PayloadKind, Iterator[Row]]:
+def _parsed(file: io.BufferedReader, manifest: Path, warnings: Warnings) -> tuple[PayloadKind, Iterator[Row]]:
     def refuse(problem: Problem) -> None:
         raise ManifestRefused(shown(manifest.name), problem) from None
 
-    parsed = _form(file, refuse)
+    parsed = _form(file, refuse, warnings.note)
     assert parsed is not None, "a parser that finds no kind has reported why"
     return parsed
 
 
-def _form(file: io.BufferedReader, report: Report) -> tuple[PayloadKind, Iterator[Row]] | None:
+def _form(file: io.BufferedReader, report: Report, warn: Report) -> tuple[PayloadKind, Iterator[Row]] | None:
     first = file.peek(1).lstrip()[:1]
     if first == b"{":
-        return json_form.parse(file, report)
+        return json_form.parse(file, report, warn)
     if first == b"#":
-        return checkm.parse(file, report)
+        return checkm.parse(file, report, warn)
     report(
         Problem(
             line=1,

@@ -16,8 +16,8 @@ _SHOWN_MAX = 140
 def write(rows: Iterable[Row], kind: PayloadKind, stream: BinaryIO) -> int:
     """Write a Checkm manifest; returns the number of rows.
 
-    Raises NotAdmitted for a row that this form cannot tell (a name with a ``|`` or a line break,
-    files in place of a URL), for which there is `write_json`, and for what `read` would refuse.
+    Raises NotAdmitted for a row that this form cannot tell (a name with a line break, a title with a
+    ``|``, files in place of a URL), for which there is `write_json`, and for what `read` would refuse.
     Whether names meet is not looked at.
     """
     profile = _profile(kind)
@@ -65,7 +65,7 @@ def _line(row: Row, kind: PayloadKind) -> bytes:
         digest.value if digest else "",
         "" if row.size_bytes is None else str(row.size_bytes),
         row.modified or "",
-        relative(row.name),
+        checkm.encoded(relative(row.name)),
         row.mime_type or "",
     ]
     if kind.is_batch:

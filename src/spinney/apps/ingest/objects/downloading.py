@@ -5,7 +5,7 @@ import os
 import time
 from collections import Counter
 from collections.abc import Callable
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -28,11 +28,13 @@ from spinney.apps.ingest.objects.work import (
     write_list,
 )
 from spinney.apps.ingest.orders import ObjectOrder, Sum
-from spinney.apps.ingest.paths import SYSTEM, NotAdmitted, shown
+from spinney.apps.ingest.paths import NotAdmitted, folded, kept_apart, shown
 from spinney.model import names
 from spinney.model.errors import BadName, UsageError
 
 SHOW_S = 0.5
+_TRIED = 10
+"""Pairs of names that are tried on the disk: it treats others alike."""
 
 
 def downloading(job: Job, order: ObjectOrder) -> dict[str, Any]:
@@ -42,12 +44,28 @@ def downloading(job: Job, order: ObjectOrder) -> dict[str, Any]:
     wanted = [_wanted(row) for row in rows if row["url"]]
     renew(at, _here_bytes(at))
     with admission():
+        _require_apart(at, rows)
         found = _fetched(at, wanted) if wanted else []
         found += [_held(at, row) for row in rows if not row["url"]]
     write_list(at.folder / FETCHED, found)
     total = sum(row["size"] for row in found)
     release(at, total if order.payload.kind is PayloadKind.CONTAINER else 0)
     return {"files": len(found), "bytes": total, "verified": sum(1 for row in rows if row["digest"])}
+
+
+def _require_apart(at: Work, rows: list[dict[str, Any]]) -> None:
+    """Raise NotAdmitted where two names are equal but for case or accents, and the disk takes them for one."""
+    found: dict[str, str] = {}
+    names_ = (row["name"] for row in rows)
+    near = ((found[key], name) for name in names_ if found.setdefault(key := folded(name), name) != name)
+    for one, other in islice(near, _TRIED):
+        parts = zip(one.split("/"), other.split("/"), strict=True)
+        if not any(kept_apart(at.folder, a, b) for a, b in parts if a != b):
+            raise NotAdmitted(
+                f"'{shown(one)}' and '{shown(other)}' are one file on the disk of {shown(str(at.folder))}, since "
+                f"upper and lower case or accents do not count there; rename one, or have the working folder on "
+                f"another file system"
+            )
 
 
 def host_lock(host: str) -> str:

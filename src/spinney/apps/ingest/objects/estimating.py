@@ -10,7 +10,7 @@ from spinney import Fail, Job, Warn
 from spinney.apps.ingest import fetching, foreseeing, manifests, priorities
 from spinney.apps.ingest.admission import admission
 from spinney.apps.ingest.fetching import Estimate, Stopped, Wanted
-from spinney.apps.ingest.manifests import PayloadKind, Row
+from spinney.apps.ingest.manifests import PayloadKind, Row, Warnings
 from spinney.apps.ingest.objects import moving, silence
 from spinney.apps.ingest.objects.work import MANIFEST, WANTED, Work, work, write_list
 from spinney.apps.ingest.orders import ObjectOrder, Sum
@@ -26,7 +26,8 @@ def estimating(job: Job, order: ObjectOrder) -> dict[str, Any]:
     answer HEAD otherwise than GET."""
     at = work(job, order)
     with admission():
-        rows = wanted_rows(at)
+        noted = Warnings()
+        rows = wanted_rows(at, noted)
         urls = list(dict.fromkeys(row.url for row in rows if row.url))
         try:
             asked = _asked(at, urls)
@@ -46,14 +47,14 @@ def estimating(job: Job, order: ObjectOrder) -> dict[str, Any]:
             job.prioritise(mine)
     unknown = [row for row, found in there if row.url and row.size_bytes is None and found is None]
     value = {"files": len(rows), "bytes": needed, "unknown": len(unknown)}
-    if said := [*_unknown(unknown, asked, len(rows)), *_otherwise(there)]:
+    if said := [*_unknown(unknown, asked, len(rows)), *_otherwise(there), *_noted(noted)]:
         raise Warn("; ".join(said), value=value)
     return value
 
 
-def wanted_rows(at: Work) -> list[Row]:
-    """The files of the object. Raises NotAdmitted, Fail."""
-    return [_admitted(row) for row in _rows(at)]
+def wanted_rows(at: Work, noted: Warnings | None = None) -> list[Row]:
+    """The files of the object; ``noted``: where to note warnings of its manifest. Raises NotAdmitted, Fail."""
+    return [_admitted(row) for row in _rows(at, noted)]
 
 
 def write_wanted(at: Work, rows: list[Row]) -> None:
@@ -95,6 +96,12 @@ def _otherwise(there: list[tuple[Row, int | None]]) -> Iterator[str]:
         yield f"{len(found)} of {len(there)} files are not as large as was said: {'; '.join(found[:SHOWN])}"
 
 
+def _noted(warnings: Warnings) -> Iterator[str]:
+    """Of the manifest."""
+    if warnings.count:
+        yield warnings.told(SHOWN)
+
+
 def _admitted(row: Row) -> Row:
     """Here, since what is stored must be recordable. Raises NotAdmitted."""
     foreseeing.require_file(row)
@@ -106,7 +113,7 @@ def _in_batch(job: Job) -> int:
     return priorities.of_batch(1) if parent is None else int(parent.data.get("priority", priorities.of_batch(1)))
 
 
-def _rows(at: Work) -> Iterator[Row]:
+def _rows(at: Work, noted: Warnings | None) -> Iterator[Row]:
     """The files of the object. What the batch holds itself is a row without a URL."""
     payload, held = at.order.payload, at.held()
     if payload.kind is not PayloadKind.OBJECT_MANIFEST:
@@ -117,7 +124,8 @@ def _rows(at: Work) -> Iterator[Row]:
         )  # fmt: skip
         return
     manifest = held or _fetched_manifest(at)
-    yield from manifests.read(manifest, PayloadKind.OBJECT_MANIFEST).rows
+    found = manifests.read(manifest, PayloadKind.OBJECT_MANIFEST, noted)
+    yield from found.rows
 
 
 def _fetched_manifest(at: Work) -> Any:

@@ -7,14 +7,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from spinney import Defer, Job
+from spinney import Defer, Job, Warn
 from spinney.apps.ingest import copying, identities, metadata, opened, targets
 from spinney.apps.ingest.admission import admission
 from spinney.apps.ingest.inventory import LocalIdTaken, admitting
 from spinney.apps.ingest.manifests import PayloadKind
 from spinney.apps.ingest.metadata import About
 from spinney.apps.ingest.objects.provisioning import release
-from spinney.apps.ingest.objects.unpacking import unpacked
+from spinney.apps.ingest.objects.unpacking import unpacked, warning
 from spinney.apps.ingest.objects.work import (
     FETCHED,
     PAYLOAD,
@@ -55,7 +55,10 @@ def processing(job: Job, order: ObjectOrder) -> dict[str, Any]:
         _require_new(at, inventory, ark)
         identities.require_ours(inventory, at.profile, ark)
         _bind(at, inventory, about, ark)
-        return _stored(at, content, replace(about, ark=ark), ark)
+        value = _stored(at, content, replace(about, ark=ark), ark)
+    if (said := warning(at)) is not None:
+        raise Warn(said, value=value)
+    return value
 
 
 def ark_lock(ark: str) -> str:

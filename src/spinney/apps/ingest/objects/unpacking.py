@@ -17,6 +17,7 @@ from typing import Any
 from spinney.apps.ingest import containers
 from spinney.apps.ingest.containers import Limits, Member
 from spinney.apps.ingest.digests import Sums
+from spinney.apps.ingest.manifests import PayloadKind
 from spinney.apps.ingest.objects.work import (
     CONTENT,
     PAYLOAD,
@@ -41,6 +42,20 @@ def unpacked(at: Work, container: dict[str, Any]) -> list[Incoming]:
     return [Incoming(path=r["path"], source=into / r["path"], size_bytes=r["size"], sums=r["sums"]) for r in rows]
 
 
+def warning(at: Work) -> str | None:
+    """What is worth a word about the names in the container that was unpacked."""
+    if at.order.payload.kind is not PayloadKind.CONTAINER:
+        return None
+    near = next(read_list(at.folder / UNPACKED, "downloading")).get("near")
+    if not near:
+        return None
+    pairs = ", ".join(f"'{shown(one)}' and '{shown(other)}'" for one, other in near)
+    return (
+        f"names differ in upper and lower case or the encoding of accents only: {pairs}; all are kept, and readers "
+        f"with other file systems may see one"
+    )
+
+
 def _stands(at: Work, of: dict[str, str]) -> bool:
     if not (at.folder / UNPACKED).exists():
         return False
@@ -52,14 +67,16 @@ def _unpack(at: Work, container: dict[str, Any], of: dict[str, str]) -> None:
     clear(at)
     folder = f"{CONTENT}-{at.job.fence}"
     working = at.settings.working
+    near: list[tuple[str, str]] = []
     members = containers.unpack(
         at.folder / PAYLOAD / container["name"], at.folder / folder, name=at.order.payload.name,
         limits=Limits(total_bytes=working.unpacked_bytes, ratio=working.ratio),
-        between=lambda _: at.job.check_cancelled(),
+        between=lambda _: at.job.check_cancelled(), near=lambda one, other: near.append((one, other)),
     )  # fmt: skip
     if not members:
         raise NotAdmitted(f"container '{shown(at.order.payload.name)}': it holds no file; pack the files again")
-    write_list(at.folder / UNPACKED, chain([{**of, "folder": folder}], _hashed(at, at.folder / folder, members)))
+    head = {**of, "folder": folder, "near": near}
+    write_list(at.folder / UNPACKED, chain([head], _hashed(at, at.folder / folder, members)))
 
 
 def _hashed(at: Work, into: Path, members: list[Member]) -> Iterator[dict[str, Any]]:

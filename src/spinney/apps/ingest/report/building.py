@@ -87,6 +87,7 @@ class Report:
             "reported": facts.reported.isoformat(),
             "fault": facts.fault,
             "link": facts.link,
+            "warnings": list(facts.warnings),
             "totals": values(self.totals),
         }
         return head if changes is None else head | {"changes": values(changes)}

@@ -41,6 +41,8 @@ class BatchFacts:
     """Why the batch failed as a whole (a manifest that cannot be read), with the line."""
     link: str | None = None
     """Where a page shows it."""
+    warnings: tuple[str, ...] = ()
+    """What its manifest was read with a word about, with the line: the first of very many."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +66,8 @@ class ObjectEnd:
     stage: str | None = None
     """The stage at which it failed, or stands."""
     message: str | None = None
+    warnings: int = 0
+    """Stages that passed with a word; its job shows which."""
     link: str | None = None
     files: int = 0
     bytes: int = 0

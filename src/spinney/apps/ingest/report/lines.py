@@ -42,6 +42,7 @@ def verdict(report: Report) -> str:
 def summary(report: Report) -> list[tuple[str, str]]:
     """Names and values, in the order in which people ask for them."""
     facts, totals = report.facts, report.totals
+    warned = sum(1 for end in report.completed if end.warnings)
     told = [
         ("batch", facts.bid),
         ("state", report.state),
@@ -54,6 +55,7 @@ def summary(report: Report) -> list[tuple[str, str]]:
         ("completed", f"{totals.completed:,}"),
         ("unchanged", f"{totals.unchanged:,}" if totals.unchanged else ""),
         ("failed", f"{totals.failed:,}"),
+        ("with warnings", f"{warned:,}" if warned else ""),
         ("cancelled", f"{totals.cancelled:,}" if totals.cancelled else ""),
         ("still open", f"{totals.open:,}" if totals.open else ""),
         ("files", f"{totals.files:,}"),
@@ -62,6 +64,13 @@ def summary(report: Report) -> list[tuple[str, str]]:
         ("time", f"{totals.seconds:,.1f} s"),
     ]
     return [(name, value) for name, value in told if value]
+
+
+def warnings(report: Report) -> list[str]:
+    """The first of those of the manifest, and how many more are told elsewhere."""
+    told = report.facts.warnings
+    more = [f"and {len(told) - _NAMES:,} more"] if len(told) > _NAMES else []
+    return [*(message(one) for one in told[:_NAMES]), *more]
 
 
 def changes(found: Changes) -> list[tuple[str, str]]:

@@ -96,6 +96,14 @@ a { color: #0550ae; }
 <tr><th scope="row">{{ name }}</th><td>{{ value }}</td></tr>
 {% endfor %}
 </table>
+{% if report.facts.warnings %}
+<h2>Warnings</h2>
+<ul>
+{% for one in lines.warnings(report) %}
+<li>{{ one }}</li>
+{% endfor %}
+</ul>
+{% endif %}
 {% if report.changes is not none %}
 <h2>Since the last report</h2>
 <table>

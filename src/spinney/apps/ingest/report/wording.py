@@ -16,7 +16,7 @@ EVERYTHING = 1_000
 def text(report: Report, *, failures: int = FAILURES, all_objects: bool = False) -> str:
     """As people read it. ``all_objects``: lists completed ones too, and up to a thousand of each list."""
     limit = EVERYTHING if all_objects else failures
-    parts = [f"{lines.title(report)}\n", *_summary(report), *_fault(report), *_changes(report)]
+    parts = [f"{lines.title(report)}\n", *_summary(report), *_fault(report), *_warnings(report), *_changes(report)]
     parts += _listed("Failed objects", report.failed, limit, detailed=True)
     parts += _unchanged(report, limit)
     if all_objects:
@@ -33,6 +33,11 @@ def _summary(report: Report) -> list[str]:
 
 def _fault(report: Report) -> list[str]:
     return ["", f"The batch failed: {lines.message(report.facts.fault)}"] if report.facts.fault else []
+
+
+def _warnings(report: Report) -> list[str]:
+    told = lines.warnings(report)
+    return ["", "Warnings:", *(f"  {one}" for one in told)] if told else []
 
 
 def _changes(report: Report) -> list[str]:
