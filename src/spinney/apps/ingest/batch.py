@@ -33,6 +33,7 @@ from spinney.apps.ingest import (
     queries,
     report,
     settings,
+    space,
     standing,
 )
 from spinney.apps.ingest.admission import admission
@@ -42,6 +43,7 @@ from spinney.apps.ingest.manifests import PayloadKind, Row
 from spinney.apps.ingest.orders import BatchOrder, Description, ObjectOrder, Payload, Sum
 from spinney.apps.ingest.paths import NotAdmitted, component, shown
 from spinney.apps.ingest.profiles import Profile
+from spinney.apps.ingest.resting import awaited
 from spinney.apps.ingest.settings import Settings
 from spinney.job.handle import Child
 from spinney.model.errors import BadParameters
@@ -62,6 +64,7 @@ _OF_ROWS = {
 
 
 @batches.stage(max_attempts=3)
+@awaited
 def processing(job: Job, order: BatchOrder) -> dict[str, Any]:
     """Take the payload into the batch's folder, and make a job for every object that it names."""
     with admission():
@@ -92,6 +95,7 @@ def processing(job: Job, order: BatchOrder) -> dict[str, Any]:
 
 
 @batches.stage(again=True, max_attempts=5)
+@awaited
 def reporting(job: Job, order: BatchOrder) -> dict[str, Any]:
     """Say what became of the objects, and what has changed since the last report."""
     with admission():
@@ -111,6 +115,7 @@ def reporting(job: Job, order: BatchOrder) -> dict[str, Any]:
 
 
 @batches.stage(again=True, max_attempts=5)
+@awaited
 def told(job: Job) -> None:
     """From now on that report is what the next one is compared with."""
     job.data["told"] = job.results["reporting"]["number"]
@@ -135,7 +140,7 @@ def _taken(found: Settings, job: Job, order: BatchOrder) -> Path:
             beside.unlink()
             return _taken(found, job, order)
         except OSError:  # another disk, or one without links
-            with source.open("rb") as file:
+            with source.open("rb") as file, space.told(job.folder, source.stat().st_size):
                 copying.copy(file, beside)
         beside.replace(target)
         copying.sync_folder(target.parent)

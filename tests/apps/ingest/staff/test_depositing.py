@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from apps.ingest.objects.test_full_disk import small
 from new_store import new_store
 from spinney.apps.ingest import settings
 from spinney.apps.ingest.manifests import PayloadKind
@@ -82,6 +83,13 @@ def test_a_file_that_grows_while_it_is_read_is_refused(service: Service, tmp_pat
         submit(service, source, GIVEN)
 
     assert left(service) == []
+
+
+def test_a_full_disk_takes_nothing_in_and_says_so(service: Service) -> None:
+    with small(service.settings.incoming) as folder:
+        with pytest.raises(Refused, match=f"^{folder} .* make room, and hand it in again"):
+            submit(service, io.BytesIO(b"x" * (2 << 20)), GIVEN)
+        assert left(service) == []
 
 
 def test_an_answer_that_was_lost_takes_nothing_back(service: Service, tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from spinney import Defer, Fail, Job
-from spinney.apps.ingest import opened, priorities, settings, targets
+from spinney.apps.ingest import opened, priorities, settings, space, targets
 from spinney.apps.ingest.access import archives, bags, packages
 from spinney.apps.ingest.access.packages import Package
 from spinney.apps.ingest.access.requesting import LARGE, SMALL
@@ -65,6 +65,8 @@ def _made(job: Job, found: Settings, order: AccessOrder, folder: Path) -> Packag
             _report(found, order, str(error))
             raise Fail(f"{order.ark} is damaged: {error}", retryable=False) from error
         except OSError as error:
+            if space.is_full(error):
+                raise Defer(ROOM_S, str(space.no_room(found.home, order.size_bytes))) from error
             why = error.strerror or error
             raise Fail(f"the package could not be made ({why}); see to disk and storage, and retry") from error
 

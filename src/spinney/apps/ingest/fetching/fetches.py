@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from spinney.apps.ingest import copying, paths
+from spinney.apps.ingest import copying, paths, space
 from spinney.apps.ingest.digests import canonical
 from spinney.apps.ingest.fetching import crew, parts, urls
 from spinney.apps.ingest.fetching.journal import Entry, Journal
@@ -57,7 +57,7 @@ def fetch_all(
     knows what else there is to do until it is tried again. ``answered`` is called with every host that
     answers, in any thread. The first failure ends the others, whose parts are kept.
 
-    Raises FetchFailed, Stopped; NotAdmitted for an unknown algorithm.
+    Raises FetchFailed, Stopped; NotAdmitted for an unknown algorithm; NoRoom where the disk is full.
     """
     from spinney.apps.ingest.fetching.asking import Asker  # with httpx, which is slow to load
 
@@ -114,6 +114,8 @@ class _Fetching:
         except NotAdmitted as error:
             raise _failed(one, str(error), retryable=False) from None
         except OSError as error:
+            if space.is_full(error):
+                raise space.no_room(self.folder, one.size_bytes or 0) from error
             reason = f"the file system failed ({error.strerror or error}); mend that, then retry"
             raise _failed(one, reason, retryable=True) from error
 

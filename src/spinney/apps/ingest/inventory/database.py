@@ -10,6 +10,7 @@ SQLite keeps a write-ahead log and syncs it at every commit (synchronous = FULL)
 
 import fcntl
 import os
+import shutil
 import sqlite3
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -142,7 +143,11 @@ class _Sqlite:
         if "locked" in said or "busy" in said:
             return InventoryAway(f"{path} was kept locked for {_BUSY_S:g} s; close what has it open, then go on")
         if "full" in said:
-            return InventoryAway(f"the disk that holds {path} is full; make room, then go on: nothing was half-written")
+            free = shutil.disk_usage(path.parent).free
+            return InventoryAway(
+                f"the disk that holds {path} is full, with {free:,} bytes free; make room, then go on: nothing was "
+                f"half-written"
+            )
         if "disk i/o" in said:
             return InventoryAway(f"the disk that holds {path} does not answer; check the disk, then go on")
         return None

@@ -26,10 +26,11 @@ from spinney.apps.ingest.objects.notify import notify
 from spinney.apps.ingest.objects.processing import processing
 from spinney.apps.ingest.objects.provisioning import provisioning
 from spinney.apps.ingest.objects.recording import recording
+from spinney.apps.ingest.resting import awaited
 
-objects.stage(queue=queue_of("estimating"), max_attempts=3)(estimating)
-objects.stage(queue=queue_of("provisioning"))(provisioning)
-objects.stage(queue=queue_of("downloading"), max_attempts=3)(downloading)
-objects.stage(queue=queue_of("processing"), max_attempts=3)(processing)
-objects.stage(queue=queue_of("recording"), max_attempts=5)(recording)
-objects.stage(queue=queue_of("notify"), max_attempts=5)(notify)
+objects.stage(queue=queue_of("estimating"), max_attempts=3)(awaited(estimating))
+objects.stage(queue=queue_of("provisioning"))(awaited(provisioning))
+objects.stage(queue=queue_of("downloading"), max_attempts=3)(awaited(downloading))
+objects.stage(queue=queue_of("processing"), max_attempts=3)(awaited(processing))
+objects.stage(queue=queue_of("recording"), max_attempts=5)(awaited(recording))
+objects.stage(queue=queue_of("notify"), max_attempts=5)(awaited(notify))

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from spinney import Defer, Job
-from spinney.apps.ingest import copying, fetching
+from spinney.apps.ingest import copying, fetching, space
 from spinney.apps.ingest.admission import admission
 from spinney.apps.ingest.digests import Sums
 from spinney.apps.ingest.fetching import Stopped, Wanted
@@ -125,6 +125,8 @@ def _fetched(at: Work, wanted: list[Wanted]) -> list[dict[str, Any]]:
                 tries=at.settings.downloads.tries, algorithms=algorithms(at), progress=_progress(job),
                 stopped=lambda: job.cancelled or is_full(), answered=watch.answered,
             )  # fmt: skip
+    except space.NoRoom as error:
+        raise space.no_room(at.folder, max(0, job.results["estimating"]["bytes"] - _here_bytes(at))) from error
     except Stopped:
         job.check_cancelled()
         full = disk(at.folder).full(at.settings.working)

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import BinaryIO, Self, cast
 
-from spinney.apps.ingest import copying, manifests, orders, parking
+from spinney.apps.ingest import copying, manifests, orders, parking, space
 from spinney.apps.ingest.application import STAGES
 from spinney.apps.ingest.digests import Digest
 from spinney.apps.ingest.identifiers import arks
@@ -94,10 +94,17 @@ class Arrival:
             raise
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, *_: object) -> None:
         self.file.__exit__()
         if kind is not None:
             self.forget()
+        if space.is_full(error):
+            raise self.no_room() from error
+
+    def no_room(self) -> Refused:
+        """Why it cannot be handed in now."""
+        found = space.no_room(self.settings.incoming, mend="make room, and hand it in again")
+        return Refused(str(found))
 
     def forget(self) -> None:
         """Remove it with all that was written for it."""
@@ -133,8 +140,10 @@ def accept(service: Service, arrival: Arrival) -> Accepted:
     bid = arrival.bid
     try:
         order = _prepared(service, arrival)
-    except BaseException:
+    except BaseException as error:
         arrival.forget()
+        if space.is_full(error):
+            raise arrival.no_room() from error
         raise
     try:
         done = _submitted(service, arrival, order)

@@ -12,11 +12,14 @@ from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
 from spinney.apps.ingest.paths import NotAdmitted, shown
+from spinney.apps.ingest.space import NoRoom
 from spinney.apps.ingest.storage.place import Document
 
 DELETE_MAX = 1000
 """Keys that one request may delete."""
 _TRIES = 5
+_FULL = {"507", "InsufficientStorage", "QuotaExceeded", "XMinioStorageFull", "XMinioAdminBucketQuotaExceeded"}
+"""Codes of services that have run full: the standard's, Ceph's and MinIO's. AWS never does."""
 _CONNECT_S, _READ_S = 10, 60
 
 
@@ -41,7 +44,7 @@ class Bucket:
     """Paths are below the prefix, '/' between their parts."""
 
     def __init__(self, client: Any, name: str, prefix: str) -> None:
-        self._client, self._name = client, name
+        self._client, self.name = client, name
         self._prefix = f"{prefix}/" if prefix else ""
         self._conditional = True
 
@@ -97,7 +100,7 @@ class Bucket:
         """Everything below ``path``, by the path below it."""
         start = f"{self._prefix}{path}/" if path else self._prefix
         with _asking(f"listing {path}"):
-            pages = self._client.get_paginator("list_objects_v2").paginate(Bucket=self._name, Prefix=start)
+            pages = self._client.get_paginator("list_objects_v2").paginate(Bucket=self.name, Prefix=start)
             for page in pages:
                 for one in page.get("Contents", ()):
                     yield Listed(path=one["Key"][len(start) :], size_bytes=one["Size"], tag=one["ETag"])
@@ -108,7 +111,7 @@ class Bucket:
         with _asking("deleting"):
             for start in range(0, len(left), DELETE_MAX):
                 answer = self._client.delete_objects(
-                    Bucket=self._name, Delete={"Objects": left[start : start + DELETE_MAX], "Quiet": True}
+                    Bucket=self.name, Delete={"Objects": left[start : start + DELETE_MAX], "Quiet": True}
                 )
                 if answer.get("Errors"):
                     raise ServiceFailed(f"the service would not delete {len(answer['Errors'])} objects; see its rights")
@@ -117,11 +120,11 @@ class Bucket:
         """End the uploads in parts below ``path`` that nobody completed; until then they are stored and paid for."""
         with _asking(f"listing the uploads below {path}"):
             pages = self._client.get_paginator("list_multipart_uploads").paginate(
-                Bucket=self._name, Prefix=f"{self._prefix}{path}/"
+                Bucket=self.name, Prefix=f"{self._prefix}{path}/"
             )
             for upload in [u for page in pages for u in page.get("Uploads", ())]:
                 self._client.abort_multipart_upload(
-                    Bucket=self._name, Key=upload["Key"], UploadId=upload["UploadId"]
+                    Bucket=self.name, Key=upload["Key"], UploadId=upload["UploadId"]
                 )
 
     def put_parts(self, path: str, parts: Iterable[bytes]) -> None:
@@ -146,7 +149,7 @@ class Bucket:
         return str(self._client.put_object(**self._of(path), Body=raw, **more)["ETag"])
 
     def _of(self, path: str) -> dict[str, str]:
-        return {"Bucket": self._name, "Key": f"{self._prefix}{path}"}
+        return {"Bucket": self.name, "Key": f"{self._prefix}{path}"}
 
 
 def connect(name: str, prefix: str, endpoint: str | None, region: str | None, connections: int) -> Bucket:
@@ -176,6 +179,8 @@ def _asking(what: str) -> Iterator[None]:
     try:
         yield
     except ClientError as error:
+        if _code(error) in _FULL:
+            raise NoRoom(f"the storage service refused {shown(what)} ({_code(error)})") from None
         raise ServiceFailed(f"the storage service refused {shown(what)} ({_code(error)}); try again later") from None
     except BotoCoreError as error:
         raise ServiceFailed(f"{shown(what)} failed ({type(error).__name__}); try again later") from None

@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from typing import BinaryIO
 
 from spinney.apps.ingest.paths import NotAdmitted, shown
+from spinney.apps.ingest.space import NoRoom
 from spinney.apps.ingest.storage.bucket import Bucket, connect
 from spinney.apps.ingest.storage.contract import Busy, Late, NoSuchObject, NotThere
 from spinney.apps.ingest.storage.layout import (
@@ -56,6 +57,12 @@ class S3Place:
             yield room
         except (Busy, Late):  # what is there is another writer's
             raise
+        except NoRoom as error:
+            room.give_up()
+            raise NoRoom(
+                f"s3://{self._bucket.name} has no room ({error}): {room.needed_bytes:,} bytes are needed; make room or "
+                f"raise the quota, and it goes on by itself"
+            ) from error
         except (NotAdmitted, OSError):
             room.give_up()
             raise

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
+from spinney.apps.ingest import space
 from spinney.apps.ingest.paths import NotAdmitted, opened_beneath, shown
 from spinney.apps.ingest.storage.contract import NoSuchObject, NotThere
 from spinney.apps.ingest.storage.durable import make_folders, place_durably, sync_together
@@ -82,15 +83,15 @@ class DiskPlace:
             room = DiskWriting(self, self._root / claim.root, folder, claim, self._at)
             try:
                 room.claim()
-            except OSError:
-                room.clear()
-                raise
-            try:
                 yield room
-            finally:
+            except BaseException as error:
                 # Whatever went wrong: a disk that is full must not stay so because of what nobody needs. Only a
                 # death leaves the staged content for the next put.
                 room.clear()
+                if isinstance(error, OSError) and space.is_full(error):
+                    raise space.no_room(self._root, room.needed_bytes) from error
+                raise
+            room.clear()
 
 
 def open_disk(root: Path, staging_folder: Path | None, make: bool, at: Step) -> tuple[DiskPlace, Layout]:

@@ -1,9 +1,11 @@
 """A put on a file system: built in its staging folder, moved in by one rename."""
 
+import os
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
+from spinney.apps.ingest import space
 from spinney.apps.ingest.paths import NotAdmitted, shown
 from spinney.apps.ingest.storage import inventory as inventories
 from spinney.apps.ingest.storage import reading, sources
@@ -31,13 +33,15 @@ class DiskWriting:
     staging/object/…                                  the rest of the version, once it is built
     """
 
-    __slots__ = ("_at", "_build", "_claim", "_content", "_object", "_place", "_shape", "_staging")
+    __slots__ = ("_at", "_build", "_claim", "_content", "_object", "_place", "_shape", "_staging", "needed_bytes")
 
     def __init__(self, place: Place, object_root: Path, staging: Path, claim: Claim, at: Step) -> None:
         self._place, self._object, self._staging, self._claim, self._at = place, object_root, staging, claim, at
         self._build = staging / "object"
         self._shape = Shape(version="v1", content="content", algorithm="sha512")
         self._content = self._build
+        self.needed_bytes = 0
+        """Room for the contents that are new, once they are known."""
 
     def claim(self) -> None:
         """Write down whose put this is. Raises Late, and then changes nothing."""
@@ -82,6 +86,9 @@ class DiskWriting:
 
     def keep(self, files: Iterable[Incoming], have: Collection[str]) -> Iterator[Kept]:
         """See `place.Writing.keep`."""
+        files = list(files)
+        self.needed_bytes = self._needed(files, have)
+        space.require(self._staging, self.needed_bytes)  # rather than fill a disk with what is not whole
         for file in files:
             yield self._kept(file, have)
 
@@ -128,6 +135,13 @@ class DiskWriting:
             )
         inventories.parse(document.raw, self._claim.object_id)
         return document.raw
+
+    def _needed(self, files: Iterable[Incoming], have: Collection[str]) -> int:
+        """In whole blocks, without what is known to be there."""
+        block = os.statvfs(self._staging).f_frsize
+        known = {file.sums.get(self._shape.algorithm, file.path): file.size_bytes for file in files}
+        coming = (n for value, n in known.items() if value not in have and not (self._content / value).exists())
+        return sum(-(-n // block) * block for n in coming)
 
     def _kept(self, file: Incoming, have: Collection[str]) -> Kept:
         known = file.sums.get(self._shape.algorithm)

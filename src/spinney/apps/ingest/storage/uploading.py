@@ -40,6 +40,8 @@ class S3Writing:
         self._left: dict[str, Listed] = {}
         # Parts of one large file at a time: they are held in memory, and may be large ones.
         self._large = Lock()
+        self.needed_bytes = 0
+        """Of the files, once they are known; some of it may be there."""
 
     def claim(self) -> None:
         """Write down whose put this is. Raises Late, or Busy when another does the same just now."""
@@ -73,6 +75,8 @@ class S3Writing:
 
     def keep(self, files: Iterable[Incoming], have: Collection[str]) -> Iterator[Kept]:
         """See `place.Writing.keep`."""
+        files = list(files)
+        self.needed_bytes = sum(file.size_bytes for file in files)
         return _ahead(lambda file: self._kept(file, have), files)
 
     def commit(self, draft: Draft) -> None:
