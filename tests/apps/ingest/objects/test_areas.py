@@ -15,12 +15,12 @@ FILES = {"a": b"x" * 50, "b": b"y" * 30}
 
 @pytest.fixture
 def areas(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two areas, of which the large one alone has room for the files, as job folders have not."""
+    """Two areas, of which the large one alone has room for the files; job folders have none."""
     service.write(areas={"small": "small", "large": "large"}, working={"limit": 0.7, "warning": 0.8})
     service.prepare()
 
     def found(path: Path) -> SimpleNamespace:
-        room = 1_000_000 if "large" in Path(path).parts else 100
+        room = 1_000_000 if {"large", "archive"} & set(Path(path).parts) else 100
         return SimpleNamespace(f_blocks=room, f_bfree=room, f_bavail=room, f_frsize=1)
 
     monkeypatch.setattr(os, "statvfs", found)
