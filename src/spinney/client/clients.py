@@ -12,7 +12,7 @@ import orjson
 
 from spinney.answers import Page
 from spinney.client.calls import Call, path
-from spinney.client.refusals import ServerAway, refusal
+from spinney.client.refusals import BrokenOff, ServerAway, refusal
 from spinney.client.streaming import Event, Lines
 from spinney.client.verbs import Verbs
 from spinney.client.verbs.jobs import file_path
@@ -163,6 +163,19 @@ class Client(Verbs):
         except httpx.TransportError as error:
             raise self._place.away(error) from error
 
+    def pieces(self, call: Call[Any]) -> Iterator[bytes]:
+        """What the answer of a call that reads has, piece by piece. Raises what the server refused it with, ServerAway,
+        and BrokenOff where the server closed the connection before the end."""
+        begun = False
+        try:
+            with self._http.stream(**_request(call)) as answer:
+                if not answer.is_success:
+                    raise refusal(answer.status_code, answer.read())
+                begun = True
+                yield from answer.iter_bytes()
+        except httpx.TransportError as error:
+            raise (BrokenOff() if begun and _broke_off(error) else self._place.away(error)) from error
+
     def _content(
         self, path: str, *, headers: Mapping[str, str] | None = None, query: Mapping[str, str] | None = None,
         limits: httpx.Timeout | float = TIMEOUT_S,
@@ -263,6 +276,19 @@ class AsyncClient(Verbs):
                     yield _line(line)
         except httpx.TransportError as error:
             raise self._place.away(error) from error
+
+    async def pieces(self, call: Call[Any]) -> AsyncIterator[bytes]:
+        """As ``Client.pieces``."""
+        begun = False
+        try:
+            async with self._http.stream(**_request(call)) as answer:
+                if not answer.is_success:
+                    raise refusal(answer.status_code, await answer.aread())
+                begun = True
+                async for piece in answer.aiter_bytes():
+                    yield piece
+        except httpx.TransportError as error:
+            raise (BrokenOff() if begun and _broke_off(error) else self._place.away(error)) from error
 
     async def _content(
         self, path: str, *, headers: Mapping[str, str] | None = None, query: Mapping[str, str] | None = None,

@@ -37,6 +37,15 @@ class ServerAway(StoreAway):
     """The server does not answer; see that it runs, and that its address is right."""
 
 
+class BrokenOff(Refused):
+    """The server broke its answer off, and what has come is not the whole; ask again, or see what its log tells."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "the server broke its answer off, and what has come is not the whole; ask again, or see what its log tells"
+        )
+
+
 class NoProblem(SpinneyError):
     """What answered is no server of Spinney, or something stands between; the message tells what it said."""
 

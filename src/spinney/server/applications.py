@@ -31,11 +31,13 @@ from spinney.server.api.parsing import PREFIX, ApiRoute
 from spinney.server.api.repeating import REPLAYED, IdempotencyKey, replayed
 from spinney.server.asking import Asked, Hands
 from spinney.server.bodies import LargeBody
+from spinney.server.files.answers import BINARY, attachment
 from spinney.server.files.multipart import MULTIPART as FORM
 from spinney.server.files.one_file import OneFile
 from spinney.server.problems import documented
 
 __all__ = [
+    "BINARY",
     "FORM",
     "GROUP",
     "REPLAYED",
@@ -45,6 +47,7 @@ __all__ = [
     "LargeBody",
     "OneFile",
     "add_to",
+    "attachment",
     "documented",
     "replayed",
     "routes",

@@ -6,6 +6,7 @@ broken off: the connection is closed without the end, and no program takes what 
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 
+from spinney.control import Control
 from spinney.server.asking import Hands
 from spinney.server.renewal import LOST
 
@@ -17,13 +18,18 @@ class BrokenOff(Exception):
 def permission(hands: Hands, job_id: int) -> Callable[[], Awaitable[None]]:
     """What is to be called before each piece of something of this job. It raises Unidentified or Forbidden where
     whoever asked may ask no more, and NoSuchJob where limits were narrowed so that the job is out of sight."""
+    return permission_for(hands, lambda control: control.look.job(job_id))
+
+
+def permission_for(hands: Hands, look: Callable[[Control], object]) -> Callable[[], Awaitable[None]]:
+    """The same of what is in sight as long as ``look``, called with the rights that have changed, does not raise."""
     renewal, rights = hands.lasting, hands.asker.rights
 
     async def require() -> None:
         nonlocal rights
         asker = await renewal.steady_asker()
         if asker.rights != rights:
-            await hands.run(lambda control: control.look.job(job_id))
+            await hands.run(look)
             rights = asker.rights
 
     return require

@@ -16,19 +16,23 @@ from pydantic import ValidationError
 from starlette.responses import Response
 
 from spinney.apps.ingest import settings
+from spinney.apps.ingest.access.contents import Content
 from spinney.apps.ingest.inventory import InventoryUnusable
 from spinney.apps.ingest.staff import Accepted, Service, accept, expect, refused
 from spinney.apps.ingest.verbs import VERBS, Verb, written
+from spinney.apps.ingest.verbs.archive import File
 from spinney.apps.ingest.verbs.deposits import Said, Submit, of_fields, told
 from spinney.control import Control
 from spinney.model.errors import Refused, StoreAway, UsageError
 from spinney.server.applications import (
+    BINARY,
     FORM,
     REPLAYED,
     Asked,
     IdempotencyKey,
     LargeBody,
     OneFile,
+    attachment,
     documented,
     replayed,
     routes,
@@ -43,7 +47,7 @@ FILE = "file"
 _BINARY = {"type": "string", "format": "binary"}
 _FIELDS = {name.replace("_", "-"): {"type": "string"} for name in Said.model_fields}
 _BODIES = {
-    "application/octet-stream": {"schema": _BINARY},
+    BINARY: {"schema": _BINARY},
     FORM: {"schema": {"type": "object", "properties": _FIELDS | {FILE: _BINARY}, "required": [FILE]}},
 }
 _HEADERS = REPLAYED | {"Location": {"description": "Where the batch is shown.", "schema": {"type": "string"}}}
@@ -101,6 +105,26 @@ def _taken(accepted: Accepted) -> dict[str, Any]:
     links = {what: f"{router.prefix}/{what}?batch={accepted.bid}" for what in ("status", "report")}
     headers = {"Location": links["status"]} | replayed(accepted.repeated)
     return _sent(written(told(accepted) | {"links": links}), 202, headers)
+
+
+@router.get(
+    "/file", summary="Fetch a file of a stored object", response_class=Response,
+    responses=documented(404, 409) | {200: {"description": "The file.", "content": {BINARY: {"schema": _BINARY}}}},
+)  # fmt: skip
+async def file(hands: Asked, request: Request, asked: Annotated[File, Query()]) -> Response:
+    """It is compared with its digests on the way. Where it is damaged and longer than a piece, the connection is closed
+    before its end."""
+    root = request.app.state.folders
+
+    def opened(control: Control) -> Content:
+        return _refusing(lambda: asked.content(_service(control, root)))
+
+    def may(control: Control) -> None:
+        _refusing(lambda: asked.require_may(_service(control, root)))
+
+    found = await hands.run(opened, long=True)
+    name = found.path.rpartition("/")[2]
+    return attachment(request, hands, found.pieces, size=found.size_bytes, name=name, may=may)
 
 
 def _add(to: APIRouter, verb: type[Verb]) -> None:

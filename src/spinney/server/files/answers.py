@@ -1,16 +1,18 @@
 """A file as an answer: whole or in part, never shown by a browser as a page of ours."""
 
-from collections.abc import Mapping
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from email.utils import quote
 from urllib.parse import quote as percent
 
 from fastapi import Request
 from starlette.responses import Response, StreamingResponse
 
+from spinney.control import Control
 from spinney.server.asking import Hands
 from spinney.server.files.content import Content, pieces_of
 from spinney.server.files.ranges import Unsatisfiable, asked, fits
-from spinney.server.long_answers import or_break_off, permission, while_allowed
+from spinney.server.long_answers import or_break_off, permission, permission_for, while_allowed
 from spinney.server.problems import of_status
 from spinney.server.quotas import take_place
 
@@ -47,6 +49,27 @@ async def answer(
         take_place(request, hands, request.app.state.quotas.downloads)
     pieces = or_break_off(while_allowed(permission(hands, job_id), pieces_of(content, part)))
     return StreamingResponse(pieces, 200 if wanted is None else 206, headers=headers, media_type=media_type)
+
+
+def attachment(
+    request: Request, hands: Hands, pieces: Iterator[bytes], *, size: int, name: str, may: Callable[[Control], object]
+) -> Response:
+    """What an application has, piece by piece, as a file that a browser keeps under this name.
+
+    ``may`` is called while it is sent and the rights of who asks have changed; it raises where that person may have no
+    more. Where it, or ``pieces``, raises a SpinneyError, the connection is closed without the end, so that nobody takes
+    what has come for the whole. Raises TooMany.
+    """
+    headers = {"Content-Security-Policy": _SANDBOX, "Content-Length": str(size)} | _kept_as(name)
+    if size > LONG_BYTES:
+        take_place(request, hands, request.app.state.quotas.downloads)
+    told = or_break_off(while_allowed(permission_for(hands, may), _in_threads(pieces)))
+    return StreamingResponse(told, headers=headers, media_type=BINARY)
+
+
+async def _in_threads(pieces: Iterator[bytes]) -> AsyncIterator[bytes]:
+    while (piece := await asyncio.to_thread(next, pieces, None)) is not None:
+        yield piece
 
 
 def _range(headers: Mapping[str, str], etag: str | None) -> str | None:

@@ -231,6 +231,24 @@ def test_a_package_is_asked_for_within_the_collection(house: House) -> None:
         assert (store.job(ticket["job"]).collection, store.job(ticket["job"]).submitter) == ("maps", "ann")
 
 
+def test_a_file_is_fetched_within_the_collection(house: House) -> None:
+    def asked(name: str, **said: Any) -> Response:
+        return house.served[name].get(f"{BELOW}/file", params={"ark": ARK, "path": "a", **said})
+
+    answers = {name: asked(name).status_code for name in RIGHTS}
+    assert answers == {"vic": 403, "eve": 409, "ann": 200, "mia": 200, "operator": 200, "admin": 200}
+    assert "is not in the inventory" in asked("eve").json()["detail"]
+    answer = asked("ann", version=1)
+    assert (answer.content, answer.headers["content-length"]) == (b"1", "1")
+    assert answer.headers["content-disposition"] == "attachment; filename=\"a\"; filename*=UTF-8''a"
+    kept = {"content-type": "application/octet-stream", "x-content-type-options": "nosniff"}
+    assert {name: answer.headers[name] for name in kept} == kept
+    assert "sandbox" in answer.headers["content-security-policy"]
+    wrong = [asked("ann", **said) for said in ({"version": 9}, {"path": "b"}, {"path": "../a"}, {"ark": "x"})]
+    assert [answer.status_code for answer in wrong] == [409] * 4
+    assert house.served["ann"].head(f"{BELOW}/file", params={"ark": ARK, "path": "a"}).headers["content-length"] == "1"
+
+
 def test_a_package_that_failed_for_another_is_made_again(house: House) -> None:
     ticket = house.ask("mia", "fetch", ark=ARK).json()
     with house.served.service.store() as store:

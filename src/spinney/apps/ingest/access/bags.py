@@ -103,10 +103,12 @@ class _Names:
         return name
 
 
-class _Checked:
+class Checked:
     """Content on its way, its digests taken."""
 
-    def __init__(self, content: BinaryIO, file: StoredFile, between: Callable[[int], None]) -> None:
+    def __init__(
+        self, content: BinaryIO, file: StoredFile, between: Callable[[int], None] = lambda read: None
+    ) -> None:
         self._content, self._file, self._between = content, file, between
         self._sums, self._left = Sums(file.sums), file.size_bytes
 
@@ -140,7 +142,7 @@ def _add(
 ) -> None:
     try:
         with storage.opened(version.ark, file, version.number) as content:
-            checked = _Checked(content, file, between)
+            checked = Checked(content, file, between)
             archive.add(name, file.size_bytes, checked)
             checked.finish()
     except Differs:

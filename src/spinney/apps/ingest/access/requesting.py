@@ -48,8 +48,8 @@ def request(
     Raises NotAdmitted for what is no ARK, Refused for what the inventory has not (also when its collection is out of
     sight), Forbidden, UnknownType before a node has brought the job type into the store.
     """
-    found = _recorded(settings, arks.canonical(ark), control.rights.within.collections)
-    chosen = _version(found, version)
+    found = recorded(settings, arks.canonical(ark), control.rights.within.collections)
+    chosen = version_of(found, version)
     order = AccessOrder(
         ark=found.ark, version=chosen.version, created=chosen.created, storage=chosen.storage, files=chosen.files,
         size_bytes=chosen.size_bytes, format=format_, secret=tickets.new_secret(),
@@ -97,7 +97,8 @@ def _is_foreign(control: "Control", job_id: int) -> bool:
     return job is not None and job.type != TYPE
 
 
-def _recorded(settings: Settings, ark: str, within: Sequence[str] | None) -> Object:
+def recorded(settings: Settings, ark: str, within: Sequence[str] | None) -> Object:
+    """What the inventory has of an object. Raises Refused for what it has not, or what is out of sight."""
     with open_inventory(settings.inventory) as inventory:
         found = inventory.object(ark)
     if found is None or (within is not None and found.collection not in within):
@@ -105,7 +106,8 @@ def _recorded(settings: Settings, ark: str, within: Sequence[str] | None) -> Obj
     return found
 
 
-def _version(found: Object, number: int | None) -> Version:
+def version_of(found: Object, number: int | None) -> Version:
+    """A version of it (None: the newest). Raises Refused."""
     if number is None:
         return found.versions[-1]
     chosen = next((v for v in found.versions if v.version == number), None)

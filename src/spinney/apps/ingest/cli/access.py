@@ -1,18 +1,24 @@
 """``fetch``, ``token``, ``fixity``: what goes out, and whether what is stored is still what it was."""
 
+import os
+import secrets
+import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from spinney.apps.ingest.access import Format, Status
 from spinney.apps.ingest.cli.session import serving
-from spinney.apps.ingest.verbs.archive import COUNTED, Fetch, Fixity, Token
+from spinney.apps.ingest.verbs.archive import COUNTED, Fetch, File, Fixity, Token
 from spinney.cli import place, showing
 from spinney.cli.arguments import JsonOption, StoreOption
 from spinney.cli.exits import Exit
+from spinney.model.errors import Refused, UsageError
 
 _OPEN = (Status.QUEUED, Status.HELD, Status.PACKING)
 
@@ -29,6 +35,14 @@ def fetch(
         int | None, typer.Option(min=1, help="Which version; the newest unless given.", show_default=False)
     ] = None,
     format_: Annotated[Format, typer.Option("--format", help="How it is to be packed.")] = Format.ZIP,
+    file: Annotated[
+        str | None,
+        typer.Option(metavar="PATH", help="Only this file of it, at once: to stdout, or --output.", show_default=False),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Where the file is written; must not be there.", show_default=False),
+    ] = None,
     submitter: Annotated[
         str | None, typer.Option(help="In whose name; else your login name.", show_default=False)
     ] = None,
@@ -38,9 +52,18 @@ def fetch(
     json: JsonOption = False,
     store: StoreOption = None,
 ) -> None:
-    """Ask for a package of a stored object; prints a token, by which 'token' tells what became of it."""
+    """Ask for a package of a stored object; prints a token, by which 'token' tells what became of it. With --file: have
+    one file of it."""
     from spinney.cli.waiting import LOOK_S, wait_for
 
+    if file is not None:
+        if format_ != Format.ZIP or submitter or wait or json:
+            raise UsageError("a file comes at once and as it is; leave --format, --submitter, --wait and --json out")
+        with serving(store) as service:
+            _write(service.content(File(ark=ark, path=file, version=version)), output)
+        return
+    if output is not None:
+        raise UsageError("--output is for a file; name it with --file, or give a package time ('token')")
     with serving(store, None if place.server(store) else submitter) as service:
         ticket = service.do(Fetch(ark=ark, version=version, format=format_, submitter=submitter))
         if wait and not json:
@@ -93,6 +116,31 @@ def _tell(ticket: Mapping[str, Any], *, json: bool) -> None:
     shown = {name: _moment(value) if name in ("anticipated", "expires") else value for name, value in ticket.items()}
     for name, value in shown.items():
         showing.console().print(f"{name:<12} {showing.cell(value)}", soft_wrap=True, markup=False, highlight=False)
+
+
+def _write(pieces: Iterator[bytes], output: Path | None) -> None:
+    """To stdout, or into a file that is there when it is whole."""
+    if output is None:
+        with showing.reader_may_leave():
+            out = showing.Content(raw=False)
+            for piece in pieces:
+                out.write(piece)
+            out.write(b"", last=True)
+            sys.stdout.flush()
+        return
+    if os.path.lexists(output):
+        raise UsageError(f"{output} is there already; name a file that is not")
+    part = output.with_name(f".{secrets.token_hex(8)}.part")
+    try:
+        with part.open("xb") as file:
+            for piece in pieces:
+                file.write(piece)
+        part.rename(output)
+    except OSError as error:
+        raise Refused(f"{output} cannot be written ({error.strerror}); name another, or make room") from error
+    finally:
+        with suppress(OSError):
+            part.unlink()
 
 
 def _list(damaged: Sequence[Mapping[str, Any]], *, json: bool) -> None:

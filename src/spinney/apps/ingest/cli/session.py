@@ -10,6 +10,7 @@ import orjson
 from spinney.apps.ingest import settings
 from spinney.apps.ingest.staff import Service, refused, submit
 from spinney.apps.ingest.verbs import Verb, written
+from spinney.apps.ingest.verbs.archive import File
 from spinney.apps.ingest.verbs.deposits import Submit, told
 from spinney.cli import place
 from spinney.cli.session import client_of, hand, where
@@ -34,6 +35,9 @@ class Asked(Protocol):
     def submit(self, payload: BinaryIO, asked: Submit) -> Any:
         """Hand a payload in."""
 
+    def content(self, asked: File) -> Iterator[bytes]:
+        """A file of a stored object. Raises Refused where it is damaged, before its end."""
+
 
 @contextmanager
 def serving(store: str | None, by: str | None = None) -> Iterator[Asked]:
@@ -52,6 +56,9 @@ class _AtHand:
 
     def submit(self, payload: BinaryIO, asked: Submit) -> Any:
         return orjson.loads(written(told(submit(self._service, payload, asked.deposit()))))
+
+    def content(self, asked: File) -> Iterator[bytes]:
+        return asked.content(self._service).pieces
 
     @property
     def _service(self) -> Service:
@@ -80,6 +87,13 @@ class _Afar:
                 headers={"Content-Type": "application/octet-stream"},
             )
         )  # fmt: skip
+
+    def content(self, asked: File) -> Iterator[bytes]:
+        from spinney.client.calls import Call, words
+
+        said = words(**asked.model_dump(exclude_none=True))
+        call = Call(method="GET", path=f"{BELOW}/file", meaning=bytes, query=said)
+        return client_of(self.control).pieces(call)
 
     def _send(self, call: "Call[Any]") -> Any:
         return client_of(self.control).send(call)

@@ -4,10 +4,11 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from pydantic import Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from spinney.apps.ingest.access import Format, Ticket, request, tickets
 from spinney.apps.ingest.access import look as look_up
+from spinney.apps.ingest.access.contents import Content, content, require_may
 from spinney.apps.ingest.identifiers import arks
 from spinney.apps.ingest.inventory import open_inventory
 from spinney.apps.ingest.staff import Service, readable, refused_as_meant, visible
@@ -18,6 +19,10 @@ from spinney.model.errors import NoSuchJob, Refused
 COUNTED = 10_000
 """So many objects are counted at most."""
 LISTED = 1_000
+ARK = Field(description="The object.", examples=["ark:/99999/fk4abc"])
+VERSION = Field(
+    default=None, ge=1, le=10**9, description="Which version; the newest unless given.", examples=[1]
+)
 
 
 class Find(Verb):
@@ -84,10 +89,8 @@ class Fetch(Verb):
 
     name = "fetch"
     changes = True
-    ark: Text = Field(description="The object.", examples=["ark:/99999/fk4abc"])
-    version: int | None = Field(
-        default=None, ge=1, le=10**9, description="Which version; the newest unless given.", examples=[1]
-    )
+    ark: Text = ARK
+    version: int | None = VERSION
     format: Format = Field(default=Format.ZIP, description="How it is to be packed.")
     submitter: Text | None = Field(default=None, description="In whose name, if not in yours.", examples=["ann"])
 
@@ -99,6 +102,23 @@ class Fetch(Verb):
                 submitter=self.submitter,
             )
         )  # fmt: skip
+
+
+class File(BaseModel):
+    """A file of a stored object, which comes piece by piece."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    ark: Text = ARK
+    path: Text = Field(description="Of the file within the object.", examples=["scans/page-1.tif"])
+    version: int | None = VERSION
+
+    def content(self, service: Service) -> Content:
+        return content(service.control, service.settings, self.ark, self.path, version=self.version)
+
+    def require_may(self, service: Service) -> None:
+        """Raise where the person may not have it, or no more."""
+        require_may(service.control, service.settings, self.ark)
 
 
 class Token(Verb):
