@@ -9,6 +9,7 @@ import logging
 from collections.abc import AsyncIterator, Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, TypeVar, cast
+from urllib.parse import quote, urlencode
 
 from fastapi import APIRouter, Body, Query, Request
 from fastapi.exceptions import RequestValidationError
@@ -20,7 +21,7 @@ from spinney.apps.ingest.access.contents import Content
 from spinney.apps.ingest.inventory import InventoryUnusable
 from spinney.apps.ingest.staff import Accepted, Service, accept, expect, refused
 from spinney.apps.ingest.verbs import VERBS, Verb, written
-from spinney.apps.ingest.verbs.archive import File
+from spinney.apps.ingest.verbs.archive import File, Manifest
 from spinney.apps.ingest.verbs.deposits import Said, Submit, of_fields, told
 from spinney.control import Control
 from spinney.model.errors import Refused, StoreAway, UsageError
@@ -125,6 +126,29 @@ async def file(hands: Asked, request: Request, asked: Annotated[File, Query()]) 
     found = await hands.run(opened, long=True)
     name = found.path.rpartition("/")[2]
     return attachment(request, hands, found.pieces, size=found.size_bytes, name=name, may=may)
+
+
+@router.get(
+    "/manifest", summary="List the files of a stored object as a manifest", response_class=Response,
+    responses=documented(404, 409) | {200: {"description": "The manifest.", "content": {BINARY: {"schema": _BINARY}}}},
+)  # fmt: skip
+async def manifest(hands: Asked, request: Request, asked: Annotated[Manifest, Query()]) -> Response:
+    """In Checkm, each row with the address where this server has the file."""
+    root = request.app.state.folders
+    base = (request.app.state.settings.url or str(request.base_url)).rstrip("/")
+
+    def locate(ark: str, version: int, path: str) -> str:
+        said = urlencode({"ark": ark, "version": version, "path": path}, quote_via=quote)
+        return f"{base}{router.prefix}/file?{said}"
+
+    def made(control: Control) -> Content:
+        return _refusing(lambda: asked.content(_service(control, root), locate))
+
+    def may(control: Control) -> None:
+        _refusing(lambda: asked.require_may(_service(control, root)))
+
+    found = await hands.run(made, long=True)
+    return attachment(request, hands, found.pieces, size=found.size_bytes, name=found.path, may=may)
 
 
 def _add(to: APIRouter, verb: type[Verb]) -> None:

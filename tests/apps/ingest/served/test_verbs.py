@@ -249,6 +249,20 @@ def test_a_file_is_fetched_within_the_collection(house: House) -> None:
     assert house.served["ann"].head(f"{BELOW}/file", params={"ark": ARK, "path": "a"}).headers["content-length"] == "1"
 
 
+def test_a_manifest_leads_to_the_files_within_the_collection(house: House) -> None:
+    odd = {"a/files/x?y=1&z#.txt": b"odd", "b|c": b"bar"}
+    house.served.service.holds(odd, "ark:/99999/fk4odd")
+
+    def asked(name: str) -> Response:
+        return house.served[name].get(f"{BELOW}/manifest", params={"ark": "ark:/99999/fk4odd", "as_json": True})
+
+    assert {name for name in RIGHTS if asked(name).status_code == 200} == set(SEEING)
+    assert "is not in the inventory" in asked("eve").json()["detail"]
+    rows = [json.loads(line) for line in asked("ann").text.splitlines()][1:-1]
+    assert {row["name"]: house.served["ann"].get(row["url"]).content for row in rows} == odd
+    assert "archive" not in asked("ann").text
+
+
 def test_a_package_that_failed_for_another_is_made_again(house: House) -> None:
     ticket = house.ask("mia", "fetch", ark=ARK).json()
     with house.served.service.store() as store:

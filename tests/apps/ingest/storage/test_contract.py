@@ -3,6 +3,7 @@
 import hashlib
 import os
 from pathlib import Path
+from urllib.request import urlopen
 
 import pytest
 
@@ -75,6 +76,14 @@ def test_versions_replace_or_are_laid_over(bed: Bed, tmp_path: Path, known: tupl
     root = bed.fetch()
     assert len(list(root.glob("**/content/*"))) == 3
     assert at_rest(root)
+
+
+def test_other_programs_find_a_content_by_its_url(either: Bed, tmp_path: Path) -> None:
+    storage = either.open()
+    put(storage, incoming(tmp_path, "a b%.txt", b"one"))
+    (found,) = storage.files(ARK)
+    with urlopen(storage.url(ARK, found)) as content:  # the service of these tests asks nobody for a signature
+        assert content.read() == b"one"
 
 
 def test_the_same_content_twice_in_one_put_is_kept_once(either: Bed, tmp_path: Path) -> None:

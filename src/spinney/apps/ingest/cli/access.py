@@ -14,7 +14,7 @@ import typer
 
 from spinney.apps.ingest.access import Format, Status
 from spinney.apps.ingest.cli.session import serving
-from spinney.apps.ingest.verbs.archive import COUNTED, Fetch, File, Fixity, Token
+from spinney.apps.ingest.verbs.archive import COUNTED, Fetch, File, Fixity, Manifest, Token
 from spinney.cli import place, showing
 from spinney.cli.arguments import JsonOption, StoreOption
 from spinney.cli.exits import Exit
@@ -25,6 +25,7 @@ _OPEN = (Status.QUEUED, Status.HELD, Status.PACKING)
 
 def add_to(app: typer.Typer) -> None:
     app.command()(fetch)
+    app.command()(manifest)
     app.command("token")(show_token)
     app.command()(fixity)
 
@@ -75,6 +76,22 @@ def fetch(
     _tell(ticket, json=json)
     if wait and ticket["status"] != Status.READY:
         raise typer.Exit(Exit.REFUSED)
+
+
+def manifest(
+    ark: Annotated[str, typer.Argument(metavar="ARK", help="The object.")],
+    version: Annotated[
+        int | None, typer.Option(min=1, help="Which version; the newest unless given.", show_default=False)
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Where it is written; must not be there.", show_default=False)
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="As JSON Lines, which can tell any name.")] = False,
+    store: StoreOption = None,
+) -> None:
+    """Print the files of a stored object as a manifest: where each is, its digest, size, date, name and media type."""
+    with serving(store) as service:
+        _write(service.content(Manifest(ark=ark, version=version, as_json=json)), output)
 
 
 def show_token(

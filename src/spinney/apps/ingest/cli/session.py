@@ -10,7 +10,7 @@ import orjson
 from spinney.apps.ingest import settings
 from spinney.apps.ingest.staff import Service, refused, submit
 from spinney.apps.ingest.verbs import Verb, written
-from spinney.apps.ingest.verbs.archive import File
+from spinney.apps.ingest.verbs.archive import File, Manifest
 from spinney.apps.ingest.verbs.deposits import Submit, told
 from spinney.cli import place
 from spinney.cli.session import client_of, hand, where
@@ -35,8 +35,8 @@ class Asked(Protocol):
     def submit(self, payload: BinaryIO, asked: Submit) -> Any:
         """Hand a payload in."""
 
-    def content(self, asked: File) -> Iterator[bytes]:
-        """A file of a stored object. Raises Refused where it is damaged, before its end."""
+    def content(self, asked: File | Manifest) -> Iterator[bytes]:
+        """A file of a stored object, or the manifest of all. Raises Refused where it is damaged, before its end."""
 
 
 @contextmanager
@@ -57,7 +57,7 @@ class _AtHand:
     def submit(self, payload: BinaryIO, asked: Submit) -> Any:
         return orjson.loads(written(told(submit(self._service, payload, asked.deposit()))))
 
-    def content(self, asked: File) -> Iterator[bytes]:
+    def content(self, asked: File | Manifest) -> Iterator[bytes]:
         return asked.content(self._service).pieces
 
     @property
@@ -88,11 +88,12 @@ class _Afar:
             )
         )  # fmt: skip
 
-    def content(self, asked: File) -> Iterator[bytes]:
+    def content(self, asked: File | Manifest) -> Iterator[bytes]:
         from spinney.client.calls import Call, words
 
-        said = words(**asked.model_dump(exclude_none=True))
-        call = Call(method="GET", path=f"{BELOW}/file", meaning=bytes, query=said)
+        said = words(**asked.model_dump(exclude_defaults=True))
+        name = "file" if isinstance(asked, File) else "manifest"
+        call = Call(method="GET", path=f"{BELOW}/{name}", meaning=bytes, query=said)
         return client_of(self.control).pieces(call)
 
     def _send(self, call: "Call[Any]") -> Any:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, BinaryIO
+from urllib.parse import quote
 
 import boto3
 from botocore.config import Config
@@ -47,6 +48,10 @@ class Bucket:
         self._client, self.name = client, name
         self._prefix = f"{prefix}/" if prefix else ""
         self._conditional = True
+
+    def url(self, path: str) -> str:
+        """Of an object, by path."""
+        return f"{self._client.meta.endpoint_url.rstrip('/')}/{self.name}/{quote(self._prefix + path)}"
 
     def get(self, path: str) -> Document | None:
         """A small object whole; None when it is not there."""

@@ -145,6 +145,11 @@ class Storage(Protocol):
         """The content of a file, to be read once from its beginning. A `StoredFile` spares the inventory."""
         ...
 
+    def url(self, object_id: str, file: StoredFile) -> str:
+        """Where the content of a file is, for programs that may read the storage itself: of ``file``, or of S3 by path.
+        """
+        ...
+
     def verify(self, object_id: str, between: Callable[[int], None] = lambda read: None) -> Verified:
         """Read every content of every version again and compare; also the inventories, and what is astray.
 

@@ -40,6 +40,10 @@ class S3Place:
                 raise NoSuchObject(f"'{shown(path)}' is not in the storage; restore it from a copy")
             yield file
 
+    def url(self, path: str) -> str:
+        """See `place.Place.url`."""
+        return self._bucket.url(path)
+
     def sizes(self, root: str) -> Callable[[str], int | None]:
         """See `place.Place.sizes`: one listing, for a request a file would take a hundred times as long."""
         return {one.path: one.size_bytes for one in self._bucket.list(root)}.get

@@ -58,6 +58,10 @@ class OcflStorage:
         """See `contract.Storage.opened`."""
         return reading.opened(self._place, self._layout.path(object_id), object_id, path, version)
 
+    def url(self, object_id: str, file: StoredFile) -> str:
+        """See `contract.Storage.url`."""
+        return self._place.url(f"{self._layout.path(object_id)}/{file.content_path}")
+
     def verify(self, object_id: str, between: Callable[[int], None] = lambda read: None) -> Verified:
         """See `contract.Storage.verify`."""
         return verifying.verify(self._place, self._layout.path(object_id), object_id, between)

@@ -52,6 +52,10 @@ class DiskPlace:
         with opened_beneath(self._root, path) as file:
             yield file
 
+    def url(self, path: str) -> str:
+        """See `place.Place.url`."""
+        return (self._root / path).absolute().as_uri()
+
     def sizes(self, root: str) -> Callable[[str], int | None]:
         """See `place.Place.sizes`."""
         top = self._root / root

@@ -106,6 +106,10 @@ class Place(Protocol):
         """A file to be read once. Raises NoSuchObject when it is not there."""
         ...
 
+    def url(self, path: str) -> str:
+        """Where that is, for other programs."""
+        ...
+
     def sizes(self, root: str) -> Callable[[str], int | None]:
         """Tells the size of a file by its path below ``root``; None when it is not there."""
         ...

@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from spinney.apps.ingest.access import Format, Ticket, request, tickets
+from spinney.apps.ingest.access import Format, Ticket, listing, request, tickets
 from spinney.apps.ingest.access import look as look_up
 from spinney.apps.ingest.access.contents import Content, content, require_may
 from spinney.apps.ingest.identifiers import arks
@@ -119,6 +119,25 @@ class File(BaseModel):
     def require_may(self, service: Service) -> None:
         """Raise where the person may not have it, or no more."""
         require_may(service.control, service.settings, self.ark)
+
+
+class Manifest(BaseModel):
+    """The files of a stored version as a manifest, which comes piece by piece."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    ark: Text = ARK
+    version: int | None = VERSION
+    as_json: bool = Field(default=False, description="As JSON Lines, which can tell any name.")
+
+    def content(self, service: Service, locate: listing.Locate | None = None) -> Content:
+        return listing.manifest(
+            service.control, service.settings, self.ark, version=self.version, json=self.as_json, locate=locate
+        )
+
+    def require_may(self, service: Service) -> None:
+        """Raise where the person may not have it, or no more."""
+        listing.require_may(service.control, service.settings, self.ark)
 
 
 class Token(Verb):

@@ -1,0 +1,84 @@
+"""The files of a stored version as a manifest: where each is, its digest, size, date, name and media type.
+
+It is an object manifest, as depositors write it: what reads these reads it, ``ingest check`` among them, and whoever
+can reach its URLs can fetch each file, compare it, or hand the object in elsewhere. Written when it is asked for, from
+the archive; media types are those of the inventory.
+"""
+
+import tempfile
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, BinaryIO, cast
+
+from spinney.apps.ingest import manifests, targets
+from spinney.apps.ingest.access.bags import Version as Bagged
+from spinney.apps.ingest.access.contents import PIECE_BYTES, Content
+from spinney.apps.ingest.access.requesting import recorded, version_of
+from spinney.apps.ingest.digests import Digest
+from spinney.apps.ingest.identifiers import arks
+from spinney.apps.ingest.inventory import Object, Version, open_inventory
+from spinney.apps.ingest.manifests import PayloadKind, Row
+from spinney.apps.ingest.settings import Settings
+from spinney.apps.ingest.storage import NotThere, Storage, StoredFile
+from spinney.model.errors import StoreAway
+
+if TYPE_CHECKING:
+    from spinney.control import Control
+
+PREFERRED = "sha256"
+"""The digest that is told where it is on record; else the one by which the archive goes."""
+_SPOOLED_BYTES = 4 << 20
+
+Locate = Callable[[str, int, str], str]
+"""Tells the URL of a file by ARK, version and path."""
+
+
+def require_may(control: "Control", settings: Settings, ark: str) -> Object:
+    """What the inventory has of an object in sight. Raises NotAdmitted, Refused."""
+    return recorded(settings, arks.canonical(ark), control.rights.within.collections)
+
+
+def manifest(
+    control: "Control", settings: Settings, ark: str, *, version: int | None, json: bool, locate: Locate | None
+) -> Content:
+    """The manifest of a version (None: of the newest). ``json``: as JSON Lines, which can tell any name. ``locate``
+    None: URLs are those of the storage itself, for who works there.
+
+    Raises NotAdmitted for what is no ARK, is damaged, or cannot be told so; Refused for what is not there or out of
+    sight, StoreAway for a storage that is not there now.
+    """
+    found = require_may(control, settings, ark)
+    chosen = version_of(found, version)
+    try:
+        storage = targets.standing(settings, chosen.storage)
+    except NotThere:
+        raise StoreAway(f"the storage {chosen.storage!r} is not there now; see that its disk is mounted") from None
+    with open_inventory(settings.inventory) as inventory:
+        types = {file.path: file.mime_type for file in inventory.files(found.ark, chosen.version)}
+    rows = (
+        _row(file, chosen, types.get(file.path), _url(storage, found.ark, chosen, file, locate))
+        for file in storage.files(found.ark, chosen.version)
+    )
+    out = cast(BinaryIO, tempfile.SpooledTemporaryFile(_SPOOLED_BYTES))  # noqa: SIM115 - closed when it has been read
+    (manifests.write_json if json else manifests.write)(rows, PayloadKind.OBJECT_MANIFEST, out)
+    size = out.tell()
+    out.seek(0)
+    name = Bagged(ark=found.ark, number=chosen.version, created=chosen.created).name
+    return Content(path=f"{name}.{'jsonl' if json else 'checkm'}", size_bytes=size, pieces=_pieces(out))
+
+
+def _row(file: StoredFile, version: Version, mime_type: str | None, url: str) -> Row:
+    value = file.sums.get(PREFERRED)
+    return Row(
+        url=url, name=file.path, digest=file.digest if value is None else Digest(PREFERRED, value),
+        size_bytes=file.size_bytes, modified=version.created.isoformat(), mime_type=mime_type,
+    )  # fmt: skip
+
+
+def _url(storage: Storage, ark: str, version: Version, file: StoredFile, locate: Locate | None) -> str:
+    return storage.url(ark, file) if locate is None else locate(ark, version.version, file.path)
+
+
+def _pieces(out: BinaryIO) -> Iterator[bytes]:
+    with out:
+        while piece := out.read(PIECE_BYTES):
+            yield piece
