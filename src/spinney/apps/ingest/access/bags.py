@@ -87,6 +87,8 @@ def bag(
 class _Names:
     """Names of files, as they may stand in an archive: a backslash parts folders on Windows.
 
+    What takes its place has no percent sign, which manifests escape and not all that read them take back.
+
     A file that is called so anyway keeps its name: in the order of paths it comes before those that would be.
     """
 
@@ -94,8 +96,8 @@ class _Names:
         self._given: set[str] = set()
 
     def of(self, path: str) -> str:
-        name = path.replace("\\", "%5C")
-        if "%5C" not in name:
+        name = path.replace("\\", "=5C")
+        if "=5C" not in name:
             return name
         while name in self._given:
             name += "_"
