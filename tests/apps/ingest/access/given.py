@@ -21,6 +21,8 @@ from spinney.apps.ingest.storage import Incoming, Storage, open_storage
 from spinney.apps.ingest.storage.layout import Layout
 from spinney.cli.session import now_us
 from spinney.control import Control
+from spinney.model.jobs import NodeInfo
+from spinney.model.serving import ALL, Serves
 from spinney.node import folders
 from spinney.stores.contract import Store
 from spinney.stores.sql import open_store
@@ -89,6 +91,17 @@ class Service:
                     job_id=f"jid-{version}", version=version, created=WHEN, storage="main", files=entries,
                 )
             )  # fmt: skip
+
+    @contextmanager
+    def node(self, store: Store, *, serves: Serves = ALL, slots: int = 1) -> Iterator[int]:
+        """A node that takes nothing by itself; its number."""
+        info = NodeInfo(
+            id=0, name="n1", boot_id="b", host="h", pid=4, slots=slots, state="active", beat=1, started_us=0,
+            seen_us=now_us(), version="1", types=tuple(app.types), serves=serves, lease_s=15.0,
+        )  # fmt: skip
+        node_id = store.join(info, now_us=now_us())
+        yield node_id
+        store.update_node(node_id, state="left", now_us=now_us())
 
     def content(self, path: str, ark: str = ARK) -> Path:
         """Where the content of a file lies."""

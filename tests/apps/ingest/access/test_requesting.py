@@ -21,6 +21,9 @@ from spinney.apps.ingest.paths import NotAdmitted
 from spinney.control import Control
 from spinney.model.errors import Refused
 from spinney.model.holds import Scope
+from spinney.model.jobs import LaneWant, SlotWant, Want
+from spinney.model.operators import QueueChange
+from spinney.model.serving import Serves
 from spinney.model.states import State
 
 from .given import ARK, WHEN, Service
@@ -30,7 +33,7 @@ def test_a_request_answers_at_once_with_token_status_and_time(archive: Service) 
     archive.holds({"a": b"x" * 1000})
     before = datetime.now(UTC)
 
-    with archive.control() as control:
+    with archive.control() as control, archive.node(control.store):
         ticket = request(control, archive.settings, "ark:99999/fk4-abc")
         job = control.store.job(ticket.job)
 
@@ -123,7 +126,7 @@ def test_a_cancelled_request_goes_on_under_its_token_when_it_is_asked_again(arch
 @pytest.mark.parametrize("held", [SMALL, LARGE])
 def test_each_queue_is_held_apart(archive: Service, held: str) -> None:
     archive.holds({"a": b"1"})
-    with archive.control() as control:
+    with archive.control() as control, archive.node(control.store):
         control.holds.lay(Scope.QUEUE, held, reason="disks are moved")
 
         ticket = request(control, archive.settings, ARK)
@@ -139,10 +142,54 @@ def test_what_is_before_it_is_waited_for(archive: Service) -> None:
     slow = slow.model_copy(update={"access": slow.access.model_copy(update={"bytes_s": 100.0})})
     now = datetime.now(UTC)
 
-    with archive.control() as control:
+    with archive.control() as control, archive.node(control.store):
         waits = [request(control, slow, f"ark:/99999/{n}").anticipated - now for n in range(3)]
 
     assert [round(wait / timedelta(seconds=10)) for wait in waits] == [1, 2, 3]
+
+
+@pytest.mark.parametrize("progress", [None, 0.75])
+def test_a_slot_is_waited_for_where_none_is_free(archive: Service, progress: float | None) -> None:
+    archive.holds({"a": b"x"})
+    with archive.control() as control, archive.node(control.store) as node:
+        # Given one slot, in which something has been at work for five minutes
+        store, began_us = control.store, control.clock() - 300 * 10**6
+        busy = control.submit("ingest.cleaning", [{}], internal=True).ids[0]
+        lanes = {("ingest.cleaning", "cleaning"): LaneWant()}
+        want = Want(node_id=node, slots=[SlotWant(0, 1, 0.0, True)], lanes=lanes)
+        (lease,) = store.exchange([], want, now_us=began_us).leases
+        store.started([lease.fence], now_us=began_us)
+        if progress is not None:
+            store.progress(busy, lease.fence, progress, None)
+        before = datetime.now(UTC)
+
+        ticket = request(control, archive.settings, ARK)
+
+    rest = timedelta(seconds=300 if progress is None else 100)
+    assert rest <= ticket.anticipated - before < rest + timedelta(minutes=1)
+
+
+def test_nothing_is_foretold_while_nobody_serves_the_queue(archive: Service) -> None:
+    archive.holds({"a": b"x"})
+    with archive.control() as control:
+        asked = request(control, archive.settings, ARK)
+
+        def foretold() -> bool:
+            ticket = look(control.store, archive.settings, asked.token)
+            assert ticket.status is Status.QUEUED
+            return ticket.anticipated is not None
+
+        assert asked.anticipated is None, "no node is there"
+        with archive.node(control.store, serves=Serves(active=(LARGE,))):
+            assert not foretold()
+        with archive.node(control.store, serves=Serves(active=(SMALL,))):
+            assert foretold()
+            control.queues.change(SMALL, QueueChange(set={"limit": 0}))
+            assert not foretold()
+            control.queues.change(SMALL, QueueChange(set={"limit": 1}))
+            assert foretold()
+            control.fleet.drain("n1")
+            assert not foretold()
 
 
 def test_several_at_once_share_what_is_before() -> None:

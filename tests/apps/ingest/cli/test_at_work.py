@@ -1,10 +1,19 @@
 """Batches from their submission to their reports, by the hands of staff, with a node at work."""
 
 import json
+import threading
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
 
+from reports.mail_server import Behaviour, mail_server
+from spinney.model.jobs import Filter, Job
+from spinney.model.states import State
+from spinney.stores.sql import open_store
+
+from ..web import Exchange
 from .house import House
 
 FILES = {f"page-{n}.txt": f"page {n}\n".encode() * 50 for n in range(3)}
@@ -12,6 +21,52 @@ FILES = {f"page-{n}.txt": f"page {n}\n".encode() * 50 for n in range(3)}
 
 def objects(house: House, bid: str) -> dict[str, dict[str, object]]:
     return {found["name"]: found for found in house.lines("objects", bid)}
+
+
+class Gate:
+    """A page that is not served before ``opened``; ``reached`` when somebody has asked for it."""
+
+    def __init__(self) -> None:
+        self.reached, self.opened = threading.Event(), threading.Event()
+
+    def __enter__(self) -> "Gate":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.opened.set()
+
+    def __call__(self, x: Exchange) -> None:
+        if x.method == "GET":
+            self.reached.set()
+            self.opened.wait(60)
+        x.well()
+
+
+@contextmanager
+def changed(house: House, text: str) -> Iterator[None]:
+    """With this at the end of the settings."""
+    file = house.folder / "ingest.toml"
+    before = file.read_text()
+    file.write_text(before.replace("[downloads]\n", f"{text}\n"))
+    try:
+        yield
+    finally:
+        file.write_text(before)
+
+
+@contextmanager
+def one_slot(house: House) -> Iterator[None]:
+    """The node has joined."""
+    house.shell.ok("slots", "n1", "1")
+    try:
+        yield
+    finally:
+        house.shell.ok("slots", "n1", "2")
+
+
+def jobs(house: House, **which: object) -> list[Job]:
+    with closing(open_store(f"sqlite:///{house.folder / 'spinney.db'}")) as store:
+        return store.jobs(Filter(**which), limit=1000)  # type: ignore[arg-type]
 
 
 def test_a_batch_completes_and_all_of_it_can_be_seen(working: House) -> None:
@@ -218,3 +273,54 @@ def test_who_waits_is_told_how_it_ended(working: House, words: tuple[str, ...]) 
 
     assert done.returncode == (1 if "--fail-at" in words else 0), done.stderr
     assert done.stdout.startswith("bid-")
+
+
+def test_what_is_short_and_waited_for_goes_ahead_of_many_objects(working: House) -> None:
+    bid = working.submit(working.file("asked-for.txt", b"asked for"), "--kind", "file", "--local-id", "asked-for")
+    working.until(bid, "completed")
+    (stored,) = working.lines("find", "--local-id", "asked-for", "--collection", "maps")
+    many = {f"leaf-{n}.txt": f"leaf {n}".encode() for n in range(10)}
+    payload, gate, mails = working.manifest("many.checkm", many), Gate(), Behaviour()
+    for name in many:
+        working.web.pages[f"/many.checkm/{name}"].always = gate
+    cut = Path(working.manifest("torn.checkm", FILES)).read_bytes().replace(b"#%eof", b"#")
+    with gate, one_slot(working), mail_server(mails) as port, changed(
+        working, f'[mail]\nhost = "localhost"\nport = {port}\nsecurity = "none"\nsender = "a@example.org"\n[downloads]'
+    ):  # fmt: skip
+        # Given a slot that a batch of many objects has, and that is not free
+        first = working.submit(payload)
+        assert gate.reached.wait(30)
+        # When others hand in, one of them something that cannot be read, and a reader asks
+        second = working.submit(working.manifest("few.checkm", FILES))
+        torn = working.submit(working.file("torn.checkm", cut))
+        ticket = working.document("fetch", stored["ark"])
+        assert (ticket["status"], "anticipated" in ticket) == ("queued", True)
+        gate.opened.set()
+        working.until(torn, "failed")
+        told = [working.until(batch, "completed")["job"] for batch in (first, second)]
+
+    # Then these were through before more than the one object that had the slot.
+    leaves = [job.settled_us for job in jobs(working, parent_id=told[0])]
+    (read,) = (job.started_us for job in jobs(working, ids=(told[1],)))
+    (reader,) = (job.settled_us for job in jobs(working, ids=(ticket["job"],)))
+    report = min(job.settled_us for job in jobs(working, type="reports.mail", states=(State.COMPLETED,)))  # type: ignore[type-var]
+    assert "torn.checkm" in mails.received[0].mail.get_body(("plain",)).get_content()  # type: ignore[union-attr]
+    for what in (read, reader, report):
+        assert sum(leaf < what for leaf in leaves) <= 1  # type: ignore[operator]
+
+
+def test_free_connections_of_a_host_are_waited_for_without_a_slot(working: House) -> None:
+    with Gate() as gate, changed(working, "[downloads]\nhost_limit = 1"):
+        bids = []
+        for name in ("one.checkm", "two.checkm"):
+            payload = working.manifest(name, {"a.txt": name.encode()})
+            working.web.pages[f"/{name}/a.txt"].always = gate
+            bids.append(working.submit(payload))
+        assert gate.reached.wait(30)
+        other = working.submit(working.file("of-the-batch.txt", b"held by the batch"), "--kind", "file")
+        working.until(other, "completed")
+        waiting = [job.waits_for for bid in bids for job in jobs(working, parent_id=working.status(bid)["job"])]
+        assert set(waiting) == {None, f"lock:download:{working.web.host}"}
+        gate.opened.set()
+        for bid in bids:
+            working.until(bid, "completed")

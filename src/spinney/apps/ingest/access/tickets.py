@@ -65,7 +65,7 @@ class Ticket(Noun):
     size_bytes: int
     """Of the files; a package has some more, or when it is compressed less."""
     anticipated: AwareDatetime | None = None
-    """When it will be there, by what is known now; None: it is, or nobody can tell."""
+    """When it will be there, by what is known now; None: it is, or nobody can tell (no node serves its queue)."""
     path: Path | None = None
     url: str | None = None
     expires: AwareDatetime | None = None
