@@ -227,6 +227,23 @@ def test_a_second_archive_behind_the_first(pack: type, tmp_path: Path, refused: 
     assert "behind its end" in refused(tmp_path / name)
 
 
+@pytest.mark.parametrize("second", [{"b": b"2"}, {}])
+def test_two_zips_joined_into_one_are_no_half_of_it(second: dict[str, bytes], tmp_path: Path, refused: Refused) -> None:
+    first = make_zip(tmp_path / "a.zip", WHOLE).read_bytes()
+    joined = first + make_zip(tmp_path / "b.zip", second).read_bytes()
+    (tmp_path / "x.zip").write_bytes(joined)
+
+    assert f"tells of nothing before byte {len(first)}, and something stands there" in refused(tmp_path / "x.zip")
+
+
+def test_so_it_is_where_the_table_was_made_to_fit(tmp_path: Path, refused: Refused) -> None:
+    """As `zip -A` does."""
+    raw = RawZip().add(b"a", b"1")
+    raw.table, raw.count = b"", 0
+
+    assert "tells of nothing before byte" in refused(raw.add(b"b", b"2").write(tmp_path / "x.zip"))
+
+
 def test_a_zip_with_something_behind_it(tmp_path: Path, refused: Refused) -> None:
     whole = make_zip(tmp_path / "x.zip", WHOLE).read_bytes()
     (tmp_path / "x.zip").write_bytes(whole + b"more")

@@ -30,6 +30,7 @@ def entries(source: BinaryIO, *, most_members: int) -> Iterator[Entry]:
         raise NotAdmitted(f"member '{shown(repr(error.object))}': its name is not UTF-8; rename it") from None
     with archive:
         infos = archive.infolist()
+        _refuse_a_beginning(infos, end=archive.start_dir)
         _refuse_overlaps(infos, end=archive.start_dir)
         for info in infos:
             yield Entry(
@@ -40,6 +41,16 @@ def entries(source: BinaryIO, *, most_members: int) -> Iterator[Entry]:
                 refusal=_refusal(info),
                 opened=lambda info=info: _opened(archive, info),  # type: ignore[misc]
             )
+
+
+def _refuse_a_beginning(infos: list[zipfile.ZipInfo], *, end: int) -> None:
+    """Refuse a file that begins before its archive does: another zip, joined to it, would be lost in silence."""
+    start = min((info.header_offset for info in infos), default=end)
+    if start:
+        raise NotAdmitted(
+            f"its table of contents tells of nothing before byte {start}, and something stands there, like another zip "
+            f"that it was joined to; pack both as one"
+        )
 
 
 def _refuse_overlaps(infos: list[zipfile.ZipInfo], *, end: int) -> None:
