@@ -41,7 +41,7 @@ from spinney.apps.ingest.application import STAGES, batches, objects, outbox
 from spinney.apps.ingest.digests import Sums
 from spinney.apps.ingest.manifests import PayloadKind, Row
 from spinney.apps.ingest.orders import BatchOrder, Description, ObjectOrder, Payload, Sum
-from spinney.apps.ingest.paths import NotAdmitted, component, shown
+from spinney.apps.ingest.paths import SYSTEM, NotAdmitted, component, shown
 from spinney.apps.ingest.profiles import Profile
 from spinney.apps.ingest.resting import awaited
 from spinney.apps.ingest.settings import Settings
@@ -254,7 +254,7 @@ def _link(found: Settings, job_id: int) -> str | None:
 
 
 def _ends(job: Seen, found: Settings, order: BatchOrder) -> Iterator[report.ObjectEnd]:
-    recorded = {e.version.job_id: e for e in opened.inventory(found).batch_entries(order.bid)}
+    recorded = {e.version.job_id: e for e in opened.inventory(found).batch_entries(order.bid, apart=SYSTEM)}
     unchanged = standing.read(job.folder)
     for child in job.children():
         given = ObjectOrder.model_validate(child.params["order"])
@@ -274,8 +274,10 @@ def _ends(job: Seen, found: Settings, order: BatchOrder) -> Iterator[report.Obje
             message=child.message,
             warnings=child.warnings,
             link=_link(found, child.id),
-            files=entry.version.files if entry else 0,
-            bytes=entry.version.size_bytes if entry else 0,
+            files=entry.version.files - entry.apart_files if entry else 0,
+            bytes=entry.version.size_bytes - entry.apart_bytes if entry else 0,
+            system_files=entry.apart_files if entry else 0,
+            system_bytes=entry.apart_bytes if entry else 0,
             verified=entry.version.verified if entry else 0,
         )
 

@@ -328,7 +328,15 @@ def test_a_report_tells_what_was_deposited(service: Service) -> None:
     done = service.of_file(b"map", jid=found[0].jid).deposit()
     batch.run("reporting", ended(found, State.COMPLETED))
     [completed] = batch.report(1)["completed"]
-    assert (completed["ark"], completed["files"]) == (done["ark"], 3)
+    assert (completed["ark"], completed["files"], completed["bytes"], completed["system_files"]) == (
+        done["ark"], 1, 3, 2,
+    )  # fmt: skip
+    system = sum(file.size_bytes for file in service.storage.files(done["ark"]) if file.path.startswith("system/"))
+    totals = batch.report(1)["totals"]
+    assert completed["system_bytes"] == totals["system_bytes"] == system
+    assert (totals["files"], totals["bytes"], totals["system_files"]) == (1, 3, 2)
+    for name in ("report.txt", "report.html"):
+        assert f"2 files, {system:,} bytes" in (batch.folder / "reports/0001" / name).read_text()
 
 
 def test_a_report_tells_where_nothing_changed(service: Service) -> None:
@@ -360,7 +368,7 @@ def test_a_report_tells_where_nothing_changed(service: Service) -> None:
     shutil.copytree(deposit.folder.parent / f"{2:012d}", batch.folder, dirs_exist_ok=True)
     batch.run("reporting", children)
     [completed] = batch.report(1)["completed"]
-    assert (completed["version"], completed["unchanged"], completed["files"]) == (2, False, 3)
+    assert (completed["version"], completed["unchanged"], completed["files"]) == (2, False, 1)
 
 
 def test_nobody_is_told_where_nobody_wishes(service: Service) -> None:

@@ -151,6 +151,16 @@ def test_a_batch_gives_what_it_brought_page_after_page(
     assert list(inventory.batch_entries("bid-9")) == []
 
 
+def test_what_lies_below_a_folder_is_counted_apart_in_each_version(inventory: Inventory) -> None:
+    inventory.record(entry(files={"producer/a": "", "system": "", "system/a": "", "system0/a": "", "a/system/b": ""}))
+    inventory.record(entry(version=2, files={"producer/a": "", "system/a": "", "system/b/c": ""}))
+
+    found = [(r.version.files, r.apart_files) for r in inventory.batch_entries("bid-1", apart="system")]
+
+    assert found == [(5, 1), (3, 2)]
+    assert {(r.apart_files, r.apart_bytes) for r in inventory.batch_entries("bid-1")} == {(0, 0)}
+
+
 def test_files_are_those_of_the_moment_when_they_were_asked_for(
     inventory: Inventory, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -104,7 +104,7 @@ VERBS: dict[str, Callable[[Inventory], object]] = {
     "common digest, later page": lambda i: i.find(digest="00" * 32, limit=10, after="2000.4001"),
     "object": lambda i: i.object("ark:/9/77"),
     "files": lambda i: list(i.files("ark:/9/77", 1)),
-    "batch": lambda i: list(i.batch_entries("bid-7")),
+    "batch": lambda i: list(i.batch_entries("bid-7", apart="system")),
     "local id's ark": lambda i: i.ark_of("c17", "l-77"),
     "number": lambda i: i.number("m", "77"),
     "new number": lambda i: i.number("m2", "new"),

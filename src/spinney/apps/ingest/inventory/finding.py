@@ -6,9 +6,10 @@ beginning, and what is recorded meanwhile shifts nothing.
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
-from sqlalchemy import ColumnElement, Row, Select, and_, func, or_, select, tuple_
+from sqlalchemy import ColumnElement, Connection, Row, Select, and_, func, or_, select, tuple_
 
 from spinney.apps.ingest.digests import ALGORITHMS, Digest, digest
 from spinney.apps.ingest.paths import NotAdmitted, shown
@@ -21,6 +22,7 @@ from .nouns import File, Found, FoundFile, Object, Recorded
 from .schema import files, local_ids, objects, versions
 
 PAGE_MAX = 1000
+_BEHIND_SLASH = chr(ord("/") + 1)
 _PLACE = re.compile(r"([0-9]{1,18})(?:\.([0-9]{1,18}))?")
 _OBJECT = (objects.c.id, objects.c.ark, objects.c.collection, objects.c.owner)
 
@@ -110,7 +112,7 @@ def storages(database: Database) -> set[str]:
         return set(connection.execute(select(versions.c.storage).distinct()).scalars())
 
 
-def batch_entries(database: Database, batch_id: str) -> Iterator[Recorded]:
+def batch_entries(database: Database, batch_id: str, apart: str | None) -> Iterator[Recorded]:
     """See ``Inventory.batch_entries``."""
     behind = (0, 0)
     while True:
@@ -124,11 +126,25 @@ def batch_entries(database: Database, batch_id: str) -> Iterator[Recorded]:
         with database.read() as connection:
             found = connection.execute(query).all()
             names = bound_to(connection, (row.ark for row in found))
+            below = _below(connection, apart, {row.id for row in found}) if apart and found else {}
         for row in found:
-            yield _recorded(row, names.get(row.ark, ()))
+            sizes = [size for first, last, size in below.get(row.id, ()) if first <= row.version <= last]
+            entry = _recorded(row, names.get(row.ark, ()))
+            yield replace(entry, apart_files=len(sizes), apart_bytes=sum(sizes))
         if len(found) < PAGE_MAX:
             return
         behind = (found[-1].id, found[-1].version)
+
+
+def _below(connection: Connection, folder: str, objects_: set[int]) -> dict[int, list[tuple[int, int, int]]]:
+    """Of each object, first and last version and size of the files below a folder."""
+    query = select(files.c.object_id, files.c.first_version, files.c.last_version, files.c.size_bytes).where(
+        files.c.object_id.in_(objects_), files.c.path >= f"{folder}/", files.c.path < f"{folder}{_BEHIND_SLASH}"
+    )
+    found: dict[int, list[tuple[int, int, int]]] = {}
+    for object_id, first, last, size in connection.execute(query):
+        found.setdefault(object_id, []).append((first, last, size))
+    return found
 
 
 # --- conditions -------------------------------------------------------------------------------

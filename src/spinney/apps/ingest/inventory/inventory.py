@@ -109,9 +109,10 @@ class Inventory:
         NotAdmitted, at the first step, for a version that is not recorded."""
         return finding.files_of(self._workable, ark, version)
 
-    def batch_entries(self, batch_id: str) -> Iterator[Recorded]:
-        """The versions that a batch has brought, object after object."""
-        return finding.batch_entries(self._workable, batch_id)
+    def batch_entries(self, batch_id: str, *, apart: str | None = None) -> Iterator[Recorded]:
+        """The versions that a batch has brought, object after object. ``apart``: a folder of them, whose files are
+        counted apart as well."""
+        return finding.batch_entries(self._workable, batch_id, apart)
 
     def storages(self) -> set[str]:
         """The names of storages that hold recorded versions. Reads all versions."""

@@ -116,6 +116,9 @@ class Recorded:
     owner: str
     local_ids: Sequence[str]
     version: Version
+    apart_files: int = 0
+    apart_bytes: int = 0
+    """Of its files those below the folder that was to be counted apart."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -24,6 +24,10 @@ class Totals:
     """Completed ones of which no version was made, for they had all of what came."""
     files: int
     bytes: int
+    """Of depositors."""
+    system_files: int
+    system_bytes: int
+    """That the service made and stored with them."""
     digests_verified: int
     """Files, bytes and digests are those of completed objects."""
     seconds: float
@@ -115,6 +119,8 @@ def build(facts: BatchFacts, ends: Iterable[ObjectEnd], before: Told | None = No
         unchanged=sum(end.unchanged for end in completed),
         files=sum(end.files for end in completed),
         bytes=sum(end.bytes for end in completed),
+        system_files=sum(end.system_files for end in completed),
+        system_bytes=sum(end.system_bytes for end in completed),
         digests_verified=sum(end.verified for end in completed),
         seconds=round(max(0.0, (facts.reported - facts.accepted).total_seconds()), 1),
     )

@@ -71,6 +71,10 @@ class ObjectEnd:
     link: str | None = None
     files: int = 0
     bytes: int = 0
+    """Of its depositor, as the version has them."""
+    system_files: int = 0
+    system_bytes: int = 0
+    """What the service says of it, stored with it."""
     verified: int = 0
     """Digests that were given and found right."""
 

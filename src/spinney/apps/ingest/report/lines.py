@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from urllib.parse import urlsplit
 
 from spinney.apps.ingest.paths import shown
-from spinney.apps.ingest.report.building import Changes, Report
+from spinney.apps.ingest.report.building import Changes, Report, Totals
 from spinney.apps.ingest.report.facts import ObjectEnd
 
 _LABEL_MAX = 120
@@ -60,10 +60,18 @@ def summary(report: Report) -> list[tuple[str, str]]:
         ("still open", f"{totals.open:,}" if totals.open else ""),
         ("files", f"{totals.files:,}"),
         ("bytes", f"{totals.bytes:,}"),
+        ("metadata beside", _beside(totals)),
         ("digests verified", f"{totals.digests_verified:,}"),
         ("time", f"{totals.seconds:,.1f} s"),
     ]
     return [(name, value) for name, value in told if value]
+
+
+def _beside(totals: Totals) -> str:
+    """What the service made."""
+    if not totals.system_files:
+        return ""
+    return f"{counted(totals.system_files, 'file')}, {counted(totals.system_bytes, 'byte')}"
 
 
 def warnings(report: Report) -> list[str]:
