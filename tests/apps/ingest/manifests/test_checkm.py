@@ -158,6 +158,36 @@ def test_a_manifest_may_be_reached_through_a_link_but_must_be_a_file(tmp_path: P
             kind_of(other)
 
 
+# --- what other clients write -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("content", "line", "says"),
+    [
+        (checkm(URL).partition(b"\n")[2], 1, "#%checkm_0.7 is nowhere above the rows"),
+        (b"# a comment\n" + checkm(URL), 2, "stands below the first line"),
+        (checkm(URL).replace(b"#%checkm", b"#% checkm"), 1, "is read as #%checkm_0.7"),
+        (checkm(URL, fields="fileUrl"), 5, "the field 'fileUrl' is read as nfo:fileUrl"),
+        (checkm(URL, fields="FILEURL", prefixes=[]), 3, "the field 'FILEURL' is read as nfo:fileUrl"),
+        (checkm(URL, fields="nfo : file Url"), 5, "the field 'nfo : file Url' is read as nfo:fileUrl"),
+        (checkm(URL, profile=f"{PROFILES}MRT-Ingest-Manifest"), 2, "the profile '.*' is read as .*mrt-ingest-manifest"),
+        (checkm(URL).replace(b"#%profile | ", b"#%profile "), 2, "there is no '\\|' behind #%profile"),
+        (checkm(URL).replace(b"#%prefix | mrt", b"#%Prefix mrt"), 3, "there is no '\\|' behind #%prefix"),
+        (checkm(URL, prefixes=[MRT, NFO.replace("nfo:", "NFO")]), 4, "'NFO \\| .*' is read as nfo: \\| "),
+        (checkm(URL, prefixes=[f"{MRT.rpartition('|')[0]}| http://uc3.cdlib.org/ontology/mom#", NFO]), 3, "is read as"),
+    ],
+)
+def test_a_header_as_other_clients_write_it_is_read_with_a_warning(
+    tmp_path: Path, content: bytes, line: int, says: str
+) -> None:
+    manifest = read(put(tmp_path, content))
+
+    assert (manifest.kind, [row.url for row in manifest.rows]) == (PayloadKind.OBJECT_MANIFEST, [URL])
+    (warning,) = manifest.warnings.first
+    assert warning.line == line
+    assert re.search(says, warning.reason)
+
+
 # --- what is refused, with its line -------------------------------------------------------------
 
 
@@ -169,7 +199,9 @@ def test_a_manifest_may_be_reached_through_a_link_but_must_be_a_file(tmp_path: P
         (checkm(URL).decode().encode("utf-16"), 1, "neither"),
         (b"#%checkm_0.7", 1, "profile"),
         (b"#%checkm_0.8\n", 1, "#%checkm_0.7"),
-        (b"# a comment\n" + checkm(URL), 1, "must be #%checkm_0.7"),
+        (checkm(URL).replace(b"checkm_0.7", b"checkm 0.7"), 1, "must be #%checkm_0.7"),
+        (b"#\n" + checkm(URL).replace(b"0.7", b"0.8"), 2, "'#%checkm_0.8' is not known"),
+        (b"#%checkm_0.7\n" + checkm(URL), 2, "'#%checkm_0.7' is not known"),
         (checkm(URL).replace(b"\n", b"\r"), 1, "the first line"),
         (checkm(URL, profile="http://example.org/mrt-ingest-manifest"), 2, "mrt-batch-manifest"),
         (checkm(URL, profile=f"{PROFILES}mrt-add-manifest"), 2, "'http.*mrt-add-manifest' is not known"),
@@ -187,6 +219,11 @@ def test_a_manifest_may_be_reached_through_a_link_but_must_be_a_file(tmp_path: P
         (checkm(URL, fields="nfo:fileUrl | nfo:fileColour"), 5, "'nfo:fileColour' is not known; there are"),
         (checkm(URL, fields="nfo:fileUrl | | nfo:fileName"), 5, "'' is not known"),
         (checkm(URL, fields="nfo:fileUrl | nfo:FileUrl"), 5, "named twice"),
+        (checkm(URL, fields="nfo:fileUrl | fileUrl"), 5, "named twice"),
+        (checkm(URL, fields="mrt:fileUrl"), 5, "'mrt:fileUrl' is not known"),
+        (checkm(URL, fields="nfo:fileUrl nfo:fileName"), 5, "'nfo:fileUrl nfo:fileName' is not known"),
+        (checkm(URL, fields="fileUrl | title"), 5, "mrt:title tells of an object"),
+        (checkm(URL, prefixes=[MRT.replace("mrt: |", "mrt: | x |"), NFO]), 3, "mrt: stands for"),
         (checkm(URL, fields="nfo:fileName"), 5, "lack nfo:fileUrl"),
         (checkm(URL, fields="nfo:fileUrl | mrt:title"), 5, "mrt:title tells of an object"),
     ],

@@ -29,10 +29,13 @@ sample manifests. Where these leave something open, or manifests in use differ, 
 
 - Bytes: UTF-8, with or without a byte order mark; lines end in LF or CRLF. Refused: what is not UTF-8,
   a NUL, a line longer than 64 KiB (its end counted).
+- What Merritt's clients write otherwise is read with a warning, where it can mean one thing only: no first
+  line; fields without a prefix or with blanks in them; no ``|`` behind a word of the header; a profile or
+  prefix in capitals, a prefix without its colon, or with the URL of early manifests.
 - First line: ``#%checkm_0.7``. Then profile, prefixes and fields, in any order but above the rows;
   profile and fields once. An unknown ``#%word`` is refused anywhere.
 - Profiles: mrt-ingest-manifest (an object), mrt-single-file-batch-manifest,
-  mrt-container-batch-manifest, mrt-batch-manifest; with the URL above, letter by letter.
+  mrt-container-batch-manifest, mrt-batch-manifest; with the URL above.
 - Prefixes: ``mrt:`` and ``nfo:``, each with the URL above; those of the fields that are named must be
   declared.
 - Fields: in any order and in any case; ``nfo:fileUrl`` must be among them, each once. The fields that

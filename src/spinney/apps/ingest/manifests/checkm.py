@@ -46,6 +46,12 @@ OBJECT_FIELDS = ("mrt:primaryIdentifier", "mrt:localIdentifier", "mrt:creator", 
 """Only in batch manifests."""
 
 _CANONICAL = {f.lower(): f for f in (*FILE_FIELDS, *OBJECT_FIELDS)}
+_BY_NAME = {f.lower().partition(":")[2]: f for f in (*FILE_FIELDS, *OBJECT_FIELDS)}
+_FORMER = {"mrt:": "http://uc3.cdlib.org/ontology/mom#"}
+"""What a prefix stood for in early manifests, which clients still write."""
+_WORDS = ("profile", "prefix", "fields", "eof")
+_WITHOUT_BAR = re.compile(r"(profile|prefix|fields)[ \t]+(.*)", re.DOTALL)
+_DECLARING = ("#%checkm", "#% checkm")
 _ENCODED, _DECODED = re.compile(r"[ \t|%]"), re.compile("%(20|09|25|7[Cc])")
 _SHOWN_MAX = 140
 
@@ -55,7 +61,7 @@ Lines = Iterator[tuple[int, bytes]]
 def parse(file: BinaryIO, report: Report, warn: Report) -> tuple[PayloadKind, Iterator[Row]] | None:
     """Read the header; the rows are read as they are asked for. None: the header does not tell."""
     reading = lines.numbered(file, LINE_MAX_BYTES)
-    head = _head(reading, report)
+    head = _head(reading, report, warn)
     try:
         columns = head.columns()
     except _At as problem:
@@ -81,6 +87,8 @@ class _At(NotAdmitted):
 class _Head:
     """What the lines above the rows have said so far."""
 
+    warn: Report
+    declared_line: int = 0
     profile_line: int = 0
     kind: PayloadKind | None = None
     prefixes: set[str] = field(default_factory=set)
@@ -105,6 +113,9 @@ class _Head:
 
     def _field(self, given: str, before: Mapping[str, int]) -> str:
         name = _CANONICAL.get(given.lower())
+        told = ":" in given
+        if name is None and (name := _meant(given)) is not None:
+            self.note(self.fields_line, f"the field '{_shown(given)}' is read as {name}; write it so")
         if name is None:
             raise _At(
                 self.fields_line,
@@ -114,7 +125,7 @@ class _Head:
         if name in before:
             raise _At(self.fields_line, f"the field {name} is named twice; name each once")
         prefix = f"{name.partition(':')[0]}:"
-        if prefix not in self.prefixes:
+        if told and prefix not in self.prefixes:
             raise _At(
                 self.fields_line,
                 f"the prefix of {name} is not declared; write #%prefix | {prefix} | {PREFIXES[prefix]}",
@@ -127,15 +138,26 @@ class _Head:
             )
         return name
 
+    def note(self, line: int, reason: str) -> None:
+        self.warn(Problem(line=line, reason=reason))
 
-def _head(reading: Lines, report: Report) -> _Head:
-    head = _Head()
+
+def _head(reading: Lines, report: Report, warn: Report) -> _Head:
+    head = _read_head(reading, report, warn)
+    if not head.declared_line:
+        head.note(1, f"#%{DECLARATION} is nowhere above the rows, and taken as said; write it as the first line")
+    return head
+
+
+def _read_head(reading: Lines, report: Report, warn: Report) -> _Head:
+    head = _Head(warn=warn)
     for number, raw in reading:
         head.last = number
         try:
             line = lines.text(raw, LINE_MAX_BYTES).lstrip(" \t")
-            if number == 1:
-                _declared(line)
+            if number == 1 and line.lower().startswith(_DECLARING):
+                head.declared_line = 1  # whatever it says: that it says it wrong is one problem
+                _declared(head, line)
                 continue
             if not line.startswith("#%"):
                 if not line or line.startswith("#"):
@@ -146,14 +168,18 @@ def _head(reading: Lines, report: Report) -> _Head:
             if word == "eof":
                 head.body.append((number, raw))
                 return head
-            _take(head, number, word, values)
+            _take(head, number, word, values, line)
         except NotAdmitted as problem:
             report(Problem(line=number, reason=str(problem)))
     return head
 
 
-def _declared(line: str) -> None:
-    if line.lower() != f"#%{DECLARATION}":
+def _declared(head: _Head, line: str) -> None:
+    if line.lower() == f"#%{DECLARATION}":
+        return
+    if line.lower().replace(" ", "") == f"#%{DECLARATION}":
+        head.note(1, f"'{_shown(line)}' is read as #%{DECLARATION}; write it so")
+    else:
         raise NotAdmitted(f"the first line is '{_shown(line)}'; it must be #%{DECLARATION}")
 
 
@@ -164,16 +190,23 @@ def _directive(line: str) -> tuple[str, list[str]]:
     return word.lower(), values
 
 
-def _take(head: _Head, number: int, word: str, values: list[str]) -> None:
+def _take(head: _Head, number: int, word: str, values: list[str], line: str) -> None:
+    if word == DECLARATION and not values and not head.declared_line:
+        head.declared_line = number
+        head.note(number, f"#%{DECLARATION} stands below the first line; write it as the first")
+        return
+    if word not in _WORDS and (found := _WITHOUT_BAR.fullmatch(word)) is not None:
+        head.note(number, f"there is no '|' behind #%{found[1]}; write one")
+        word, values = found[1], [_as_given(found, line), *values]
     if word == "profile":
         if head.profile_line:
             raise NotAdmitted(f"the profile is named on line {head.profile_line} already; name one")
         head.profile_line = number
-        head.kind = _kind(values)
+        head.kind = _kind(head, number, values)
     elif word == "prefix":
         # Noted before it is judged: a wrong URL is one problem, and not a second one at the fields.
-        head.prefixes.update(values[:1])
-        _prefix(values)
+        head.prefixes.update(_plain(one) for one in values[:1])
+        _prefix(head, number, values)
     elif word == "fields":
         if head.fields_line:
             raise NotAdmitted(f"the fields are named on line {head.fields_line} already; name them once")
@@ -185,9 +218,28 @@ def _take(head: _Head, number: int, word: str, values: list[str]) -> None:
         )
 
 
-def _kind(values: list[str]) -> PayloadKind:
+def _meant(given: str) -> str | None:
+    """The field that is meant by its name without a prefix, or with blanks in it. There is one of each name."""
+    plain = "".join(given.split()).lower()
+    return _CANONICAL.get(plain) or _BY_NAME.get(plain)
+
+
+def _as_given(found: re.Match[str], line: str) -> str:
+    """What stands behind a word without a bar: the word was made lower case."""
+    return line[2:].partition("|")[0].strip(" \t")[found.start(2) :]
+
+
+def _plain(given: str) -> str:
+    """A prefix however it is written."""
+    return f"{given.lower().removesuffix(':').rstrip(' ')}:" if given else given
+
+
+def _kind(head: _Head, number: int, values: list[str]) -> PayloadKind:
     given = " | ".join(values)
-    kind = PROFILES.get(given.removeprefix(PROFILES_URL)) if given.startswith(PROFILES_URL) else None
+    plain = given.lower()
+    kind = PROFILES.get(plain.removeprefix(PROFILES_URL)) if plain.startswith(PROFILES_URL) else None
+    if kind is not None and given != plain:
+        head.note(number, f"the profile '{_shown(given)}' is read as {plain}; write it so")
     if kind is None:
         raise NotAdmitted(
             f"the profile '{_shown(given)}' is not known; "
@@ -196,13 +248,17 @@ def _kind(values: list[str]) -> PayloadKind:
     return kind
 
 
-def _prefix(values: list[str]) -> None:
-    if not values or values[0] not in PREFIXES:
+def _prefix(head: _Head, number: int, values: list[str]) -> None:
+    prefix = _plain(values[0]) if values else ""
+    if prefix not in PREFIXES:
         raise NotAdmitted(
             f"the prefix '{_shown(' | '.join(values))}' is not known; there are {' and '.join(PREFIXES)}"
         )
-    prefix = values[0]
-    if values[1:] != [PREFIXES[prefix]]:
+    if values == [prefix, PREFIXES[prefix]]:
+        return
+    if [one.lower() for one in values[1:]] in ([PREFIXES[prefix].lower()], [_FORMER.get(prefix)]):
+        head.note(number, f"'{_shown(' | '.join(values))}' is read as {prefix} | {PREFIXES[prefix]}; write it so")
+    else:
         raise NotAdmitted(
             f"the prefix {prefix} stands for '{_shown(' | '.join(values[1:]))}' here; "
             f"it must be {PREFIXES[prefix]}"
