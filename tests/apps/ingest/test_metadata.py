@@ -77,10 +77,23 @@ def test_an_erc_is_read_as_it_was(
         "where: gibbon-1\nwhere: shelf:9",
         "\ufefferc:\r\nWho: Gibbon,\r\n  Edward\r\nWHAT: The Decline & Fall <of> Rome\r\nwhen: 1781\r\nwhen: 1782\r\n"
         "where: gibbon-1\r\nwhere: ark:99999/fk4-abc\r\nwhere: shelf:9\r\nwhere: gibbon-1\r\nnote: (:unkn)\r\n",
+        "who: Gibbon, Edward\nwhat: The Decline & Fall <of> Rome\nwhen: 1781\n"
+        "where: (:unas); gibbon-1 ;\n  ark:/99999/fk4abc;shelf:9;; gibbon-1\n"
+        "where: (:unav) lost (it seems); or never there",
+        "erc: Gibbon, Edward | The Decline & Fall <of> Rome | 1781 | ark:/99999/fk4abc;gibbon-1; shelf:9",
     ],
 )
 def test_what_depositors_write(text: str, path: Path) -> None:
     assert read(path, text) == GIBBON
+
+
+def test_a_semicolon_of_its_own_is_written_otherwise(path: Path) -> None:
+    about = About(who="a; b", local_ids=("m;2", "50%3B"))
+
+    assert "who: a; b\n" in metadata.erc(about)
+    assert "where: m%3B2\nwhere: 50%253B\n" in metadata.erc(about)
+    assert read(path, metadata.erc(about)) == about
+    assert read(path, "who: a; b\nwhere: m%3B2; 50%253B") == about
 
 
 @pytest.mark.parametrize(

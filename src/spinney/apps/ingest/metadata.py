@@ -21,6 +21,8 @@ UNASSIGNED = "(:unas)"
 MISSING = re.compile(r"\(:(?:unac|unal|unap|unas|unav|unkn|none|null|tba)\).*", re.DOTALL)
 """A value that says that there is none, whatever it explains behind the code."""
 
+_CODE = re.compile(r"\(:[a-z]+\)")
+
 OAI_DC = "http://www.openarchives.org/OAI/2.0/oai_dc/"
 DC = "http://purl.org/dc/elements/1.1/"
 XSI = "http://www.w3.org/2001/XMLSchema-instance"
@@ -53,8 +55,8 @@ def erc(about: About) -> str:
 
     Except for blank space around a value, and for a value that is empty or such a code: these are None.
     """
-    lines = [anvl.line(name, value) for name, value in _said(about)]
-    return "erc:\n" + "".join(lines)
+    lines = [(name, anvl.line(name, value)) for name, value in _said(about)]
+    return "erc:\n" + "".join(line.replace(";", "%3B") if name == "where" else line for name, line in lines)
 
 
 def dublin_core(about: About) -> bytes:
@@ -74,8 +76,9 @@ def dublin_core(about: About) -> bytes:
 def read_erc(path: Path, most_bytes: int) -> About:
     """What a depositor's ``mrt-erc.txt`` says; also in the short form ``erc: who | what | when | where``.
 
-    A ``where`` that begins with ``ark:`` is the ARK, any other a local id; names that are not of the four
-    are left alone, and of several values for one name the first is taken. Raises NotAdmitted when the
+    A ``where`` that begins with ``ark:`` is the ARK, any other a local id; a ``;`` divides two of them, and %3B is one
+    of its own. Names that are not of the four are left alone, and of several values for one name the first is taken.
+    Raises NotAdmitted when the
     file is no regular one, longer than ``most_bytes``, not UTF-8 or no ANVL, or names two ARKs.
     """
     with paths.opened_beneath(path.parent, path.name) as file:
@@ -133,13 +136,20 @@ def _about(elements: list[anvl.Element]) -> About:
 
 
 def _flattened(elements: list[anvl.Element]) -> list[tuple[str, str]]:
-    """Lower-case names with their values; the short form as if it had been written long."""
-    found: list[tuple[str, str]] = []
+    """Lower-case names with their values; the short form as if it had been written long, and each place by itself."""
+    raw: list[tuple[str, str]] = []
     for element in elements:
         name = element.name.strip().lower()
-        if name == "erc" and element.value:
-            parts = [part.strip() for part in element.value.split("|", 3)]
-            found += zip(("who", "what", "when", "where"), parts, strict=False)
+        if name == "erc" and element.raw:
+            parts = [part.strip() for part in element.raw.split("|", 3)]
+            raw += zip(("who", "what", "when", "where"), parts, strict=False)
         else:
-            found.append((name, element.value))
-    return found
+            raw.append((name, element.raw))
+    divided = ((name, one) for name, value in raw for one in (_places(value) if name == "where" else [value]))
+    return [(name, anvl.unescaped(one)) for name, one in divided]
+
+
+def _places(value: str) -> list[str]:
+    """The values of a ``where``. A code that explains itself is one, whatever stands in it."""
+    first, *others = [part.strip(" \t") for part in value.split(";")]
+    return [value] if MISSING.fullmatch(value) and not _CODE.fullmatch(first) else [first, *others]

@@ -6,7 +6,7 @@ with the value before it; one that begins with '#' is a comment; an empty one en
 """
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from spinney.apps.ingest.paths import NotAdmitted, shown
 
@@ -24,6 +24,8 @@ class Element:
 
     name: str
     value: str
+    raw: str
+    """The value as it stands, for those who divide it: what was escaped divides nothing."""
     line: int
     """Where it begins, from 1 on."""
 
@@ -49,8 +51,9 @@ def parse(text: str) -> list[Element]:
         name, colon, value = raw.partition(":")
         if not colon:
             raise NotAdmitted(f"line {number} ('{shown(raw[:60])}') has no colon; write 'name: value'")
-        elements.append(Element(name=unescaped(name.strip(_BLANK)), value=value.strip(_BLANK), line=number))
-    return [Element(name=e.name, value=unescaped(e.value), line=e.line) for e in elements]
+        plain = value.strip(_BLANK)
+        elements.append(Element(name=unescaped(name.strip(_BLANK)), value=plain, raw=plain, line=number))
+    return [replace(e, value=unescaped(e.raw)) for e in elements]
 
 
 def unescaped(text: str) -> str:
@@ -62,7 +65,7 @@ def _continue(elements: list[Element], raw: str, number: int) -> None:
     if not elements:
         raise NotAdmitted(f"line {number} goes on with a value, and there is none before it; begin it at the left")
     last = elements[-1]
-    elements[-1] = Element(name=last.name, value=f"{last.value} {raw.strip(_BLANK)}".strip(_BLANK), line=last.line)
+    elements[-1] = replace(last, raw=f"{last.raw} {raw.strip(_BLANK)}".strip(_BLANK))
 
 
 def _decoded(match: re.Match[str]) -> str:
