@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
+from spinney.model.access import Within
 from spinney.model.errors import NoSuchJob, UnknownType
 from spinney.model.outcomes import Outcome
 from spinney.model.states import State
@@ -30,6 +31,29 @@ def test_children_have_ids_at_once_and_are_seen_by_nobody_before_their_stage_has
     with pytest.raises(NoSuchJob):
         other.job(born[0])
     assert site.claim() == []
+
+
+def test_what_children_come_to_is_told_of_many_parents_at_once(site: Site) -> None:
+    first, (done, failed, open_) = site.family("batch", n=3)
+    second, born = site.family("batch", n=2)
+    none = site.submit_one()
+    leases = site.claim_by_job()
+    site.record(leases[done], Outcome.WARNING, message="odd")
+    site.fail(leases[failed])
+    site.start(leases[open_])
+
+    found = site.store.below([first, second, none])
+
+    assert {parent: dict(below.states) for parent, below in found.items()} == {
+        first: {"completed": 1, "failed": 1, "running": 1}, second: {"claimed": 2},
+    }  # fmt: skip
+    assert [found[parent].warnings for parent in (first, second)] == [1, 0]
+    assert site.store.below([first], within=Within(collections=("others",))) == {}
+    # What a stage bore that ran again counts no more.
+    site.pass_(*(leases[child] for child in born), leases[open_])
+    site.drain()
+    site.rerun(second)
+    assert second not in site.store.below([first, second])
 
 
 def test_children_are_born_in_the_transaction_that_records_their_stage(

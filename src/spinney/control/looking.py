@@ -23,7 +23,7 @@ from spinney.model.durations import Duration
 from spinney.model.errors import NoSuch, UsageError
 from spinney.model.fleet import NodeStatus
 from spinney.model.holds import Hold
-from spinney.model.jobs import Attempt, Filter, Job
+from spinney.model.jobs import Attempt, Below, Filter, Job
 from spinney.model.names import PARTY_PREFIX
 from spinney.model.operators import (
     CapacityInfo,
@@ -58,6 +58,10 @@ class Looking(Hand):
     def counts(self, which: Filter) -> Mapping[str, int]:
         """How many jobs that fit stand in each state."""
         return self.store.counts(self.within(which))
+
+    def below(self, job_ids: Sequence[int]) -> Mapping[int, Below]:
+        """What the direct children of jobs that are in sight come to; of the children those in sight."""
+        return self.store.below(job_ids, within=self._within)
 
     def within(self, which: Filter) -> Filter:
         """The filter, cut down to what is in sight: for what asks the store itself."""

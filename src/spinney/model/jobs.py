@@ -265,6 +265,16 @@ class Filter:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Below:
+    """What a job's direct children come to."""
+
+    states: Mapping[str, int]
+    """How many stand in each state."""
+    warnings: int
+    """Of all of them together."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class NodeInfo:
     """A node as the store knows it."""
 

@@ -31,11 +31,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from spinney.model.access import Within
 from spinney.model.capacities import LockCapacity
 from spinney.model.fleet import Load
 from spinney.model.jobs import (
     Account,
     Attempt,
+    Below,
     Exchange,
     Filter,
     Job,
@@ -437,6 +439,10 @@ class Store(Protocol):
 
     def counts(self, which: Filter) -> Mapping[str, int]:
         """How many jobs stand in each state."""
+
+    def below(self, job_ids: Sequence[int], *, within: Within | None = None) -> Mapping[int, Below]:
+        """What the direct children of each of these come to, those deleted or superseded left out; in one look at all
+        of them. Who has none has no entry. ``within``: only what somebody's limits let him see."""
 
     def children(self, job_id: int, *, after: int = 0, limit: int = 1000) -> list[Job]:
         """Its direct children by id, those deleted or superseded left out."""

@@ -20,6 +20,8 @@ class BatchState(StrEnum):
 
 READING, REPORTING, TOLD = "processing", "reporting", "told"
 """The stages of a batch: it reads its payload and makes a job an object; when these have settled, it reports."""
+STOPPABLE = (State.WAITING, State.SCHEDULED)
+"""Where a batch stands that is held in its middle: its job waits for its objects, or rests."""
 _BEFORE = frozenset({State.PENDING, State.SCHEDULED, State.WAITING})
 _SETTLED = {
     State.COMPLETED: BatchState.COMPLETED,
@@ -31,14 +33,19 @@ _SETTLED = {
 }
 
 
-def shown(state: State, stage: str | None, *, begun: bool, reports: int, failed: int = 0) -> BatchState:
+def shown(
+    state: State, stage: str | None, *, begun: bool, reports: int, failed: int = 0, stopped: bool = False
+) -> BatchState:  # fmt: skip
     """The state of a batch, by its job's ``state`` and ``stage``; ``begun``: an attempt of it has begun; ``reports``:
-    how many reports have been told; ``failed``: how many objects had failed by the last of them."""
+    how many reports have been told; ``failed``: how many objects had failed by the last of them; ``stopped``: a
+    hold keeps what is open of it."""
     settled = _SETTLED.get(state)
     if settled is BatchState.COMPLETED and failed:
         return BatchState.FAILED  # its job has done all of its own work: it reported
     if settled is not None:
         return settled
+    if stopped and state in STOPPABLE:
+        return BatchState.HELD
     if stage not in (None, READING) and state is not State.WAITING:
         # The last stage counts the report that is under way, at its end.
         return BatchState.UPDATE_REPORTING if reports > (stage == TOLD) else BatchState.REPORTING

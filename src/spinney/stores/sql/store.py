@@ -10,10 +10,22 @@ from typing import Any, NamedTuple
 
 import orjson
 
+from spinney.model.access import Within
 from spinney.model.capacities import LockCapacity
 from spinney.model.errors import FateUnknown, Refused, StoreAway, StoreUnusable, UsageError
 from spinney.model.fleet import Load
-from spinney.model.jobs import Account, Attempt, Exchange, Filter, Job, NodeInfo, Record, Submission, Want
+from spinney.model.jobs import (
+    Account,
+    Attempt,
+    Below,
+    Exchange,
+    Filter,
+    Job,
+    NodeInfo,
+    Record,
+    Submission,
+    Want,
+)
 from spinney.model.operators import Author
 from spinney.model.places import database_file, is_postgres, without_password
 from spinney.model.types import QueueSpec, TypeSpec
@@ -32,6 +44,7 @@ from spinney.stores.sql import (
     reading,
     staging,
     submitting,
+    tallying,
     webhooks,
 )
 from spinney.stores.sql import once as asked_once
@@ -606,6 +619,10 @@ class SqlStore:
     def counts(self, which: Filter) -> Mapping[str, int]:
         with self.database.look() as tx:
             return reading.counts(tx, which)
+
+    def below(self, job_ids: Sequence[int], *, within: Within | None = None) -> Mapping[int, Below]:
+        with self.database.look() as tx:
+            return tallying.below(tx.all, job_ids, within)
 
     def children(self, job_id: int, *, after: int = 0, limit: int = 1000) -> list[Job]:
         with self.database.look() as tx:

@@ -9,10 +9,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Any
 
-from spinney.model.jobs import Filter
+import orjson
+
+from spinney.model.access import Within
+from spinney.model.jobs import Below, Filter
 from spinney.model.states import State
 from spinney.stores.sql import filtering, leading
 from spinney.stores.sql.leading import Arm, Ask
+from spinney.stores.sql.rows import VISIBLE
 
 _INDEXED = ("collection", "submitter", "parent_id", "below", "root_id")
 """Fields that one index answers alone; type and queue are another's."""
@@ -31,6 +35,22 @@ def counts(ask: Ask, which: Filter) -> Mapping[str, int]:
         if lead.size >= leading.ENOUGH:
             return _by_subtraction(ask, which, lead)
     return _summed(ask, filtering.arms(ask, which))
+
+
+def below(ask: Ask, job_ids: Sequence[int], within: Within | None) -> Mapping[int, Below]:
+    """What the children of each come to: one query, led by the index of parents."""
+    where, args = filtering.conditions(Filter(superseded=False, within=within))
+    sql = (
+        f"select jobs.parent_id, {_SHOWN} as shown, count(*), sum(jobs.warnings) from jobs "
+        f"where jobs.parent_id in (select j.value from json_each(?) j) and jobs.parent_id is not null "
+        f"and jobs.state <> 'deleted' and {' and '.join([VISIBLE, *where])} group by jobs.parent_id, shown"
+    )
+    states: dict[int, dict[str, int]] = {}
+    warnings: dict[int, int] = {}
+    for parent, state, jobs, warned in ask(sql, (orjson.dumps(list(job_ids)).decode(), *args)):
+        states.setdefault(parent, {})[state] = jobs
+        warnings[parent] = warnings.get(parent, 0) + int(warned or 0)
+    return {parent: Below(states=found, warnings=warnings[parent]) for parent, found in states.items()}
 
 
 def _without_superseded(ask: Ask, which: Filter) -> Filter:

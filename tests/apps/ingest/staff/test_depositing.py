@@ -2,8 +2,6 @@
 
 import io
 import os
-import time
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,30 +9,12 @@ from typing import Any
 import pytest
 
 from apps.ingest.objects.test_full_disk import small
-from new_store import new_store
-from spinney.apps.ingest import settings
 from spinney.apps.ingest.manifests import PayloadKind
-from spinney.apps.ingest.staff import Deposit, Service, batch, batches, prepare, submit, sweep
+from spinney.apps.ingest.staff import Deposit, Service, batch, batches, submit, sweep
 from spinney.apps.ingest.staff.batches import Listed
-from spinney.control import Control
 from spinney.model.errors import FateUnknown, Refused, UsageError
-from spinney.stores.sql import open_store
 
 GIVEN = Deposit(name="map.tif", profile="maps", submitter="ann", kind=PayloadKind.FILE)
-
-
-@pytest.fixture
-def service(tmp_path: Path) -> Iterator[Service]:
-    (tmp_path / "ingest.toml").write_text(
-        f"home = 'home'\n[storage.main]\nurl = '{tmp_path}/archive'\n[minters.main]\nnaan = '99999'\nshoulder = 'fk4'\n"
-    )
-    found = settings.load({settings.VARIABLE: str(tmp_path / "ingest.toml")})
-    assert list(prepare(found))
-    (found.profiles / "maps.toml").write_text("collection = 'maps'\nhold = 'a look first'\n")
-    store = open_store(new_store(tmp_path / "spinney.db"))
-    control = Control(store=store, clock=lambda: time.time_ns() // 1000, nudge=lambda: None, by="ann")
-    yield Service(control=control, settings=found, folders=tmp_path / "spinney.folders")
-    store.close()
 
 
 def left(service: Service) -> list[str]:

@@ -41,7 +41,7 @@ def status(which: BatchArgument, json: JsonOption = False, store: StoreOption = 
         showing.as_json(told)
         return
     del told["holds"]
-    told["objects"] = ", ".join(f"{n:,} {state}" for state, n in told["objects"].items())
+    told["objects"] = _counted(told["objects"])
     _print_facts(told | {name: showing.moment(told[name]) for name in ("accepted_us", "settled_us")})
     for hold in under:
         showing.console().print(f"{'under':<12} {showing.safe(hold)}")
@@ -76,10 +76,10 @@ def list_batches(
         showing.lines(found)
         return
     showing.table(
-        ("JOB", "BATCH", "STATE", "PROFILE", "SUBMITTER", "PAYLOAD", "ACCEPTED", "MESSAGE"),
+        ("JOB", "BATCH", "STATE", "OBJECTS", "WARNINGS", "PROFILE", "SUBMITTER", "PAYLOAD", "ACCEPTED", "MESSAGE"),
         (
-            (b["job"], b["batch"], b["state"], b["profile"], b["submitter"], b["payload"],
-             showing.moment(b["accepted_us"]), b["message"])
+            (b["job"], b["batch"], b["state"], _counted(b["objects"]), b["warnings"] or "", b["profile"],
+             b["submitter"], b["payload"], showing.moment(b["accepted_us"]), b["message"])
             for b in found
         ),
     )  # fmt: skip
@@ -178,6 +178,10 @@ def list_profiles(json: JsonOption = False, store: StoreOption = None) -> None:
             typer.echo(f"spinney: {showing.safe(problem)}", err=True)
     if problems:
         raise typer.Exit(Exit.REFUSED)
+
+
+def _counted(objects: Mapping[str, int]) -> str:
+    return ", ".join(f"{n:,} {state}" for state, n in objects.items())
 
 
 # --- how it is told ---------------------------------------------------------------------------

@@ -1,27 +1,29 @@
 """Batches and objects, found by what people call them."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from spinney.apps.ingest.orders import BatchOrder, ObjectOrder
 from spinney.apps.ingest.paths import shown
 from spinney.apps.ingest.staff.service import BATCH, OBJECT, Service
-from spinney.apps.ingest.states import BatchState
+from spinney.apps.ingest.states import STOPPABLE, BatchState
 from spinney.apps.ingest.states import shown as state_shown
 from spinney.model.errors import Refused, UsageError
-from spinney.model.jobs import JOB_ID_MAX, Filter, Job
-from spinney.model.states import State
+from spinney.model.jobs import JOB_ID_MAX, Below, Filter, Job
+from spinney.model.states import LEASED, State
 
 _PAGE = 1000
 _UUID = r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 BID, JID = re.compile(f"bid-{_UUID}"), re.compile(f"jid-{_UUID}")
 _KEPT = tuple(state for state in State if state is not State.DELETED)
+_TO_COME = (State.PENDING, State.SCHEDULED, State.WAITING)
+_NOTHING = Below(states={}, warnings=0)
 _OPEN = (State.PENDING, State.SCHEDULED, State.CLAIMED, State.RUNNING, State.WAITING)
 _STATES = {
     BatchState.COMPLETED: (State.COMPLETED,),
     BatchState.FAILED: (State.COMPLETED, State.FAILED, State.ORPHANED, State.CANCELLED),
-    BatchState.HELD: (State.HELD,),
+    BatchState.HELD: (State.HELD, *STOPPABLE),
     BatchState.DELETED: (State.DELETED,),
 }
 """In which states of their jobs batches can stand that are shown so; all others are open."""
@@ -38,6 +40,15 @@ class Batch:
     """Reports that have been told."""
     failed: int
     """Objects that had failed by the last of them."""
+    objects: Mapping[str, int]
+    """How many stand in each state."""
+    warnings: int
+    """Of it and its objects."""
+
+    @property
+    def running(self) -> int:
+        """Objects that are at work."""
+        return sum(self.objects.get(state, 0) for state in LEASED)
 
     @property
     def bid(self) -> str:
@@ -80,31 +91,52 @@ def by_bid(service: Service, bid: str) -> Job | None:
     return next((job for job in deleted if job.params["order"]["bid"] == bid), None)
 
 
-def batches(service: Service, which: Listed, *, after: int = 0) -> Iterator[Batch]:
-    """Those that fit, the newest first; ``after``: from behind this job on. Deleted ones only where these are asked
-    for."""
+def batches(service: Service, which: Listed, *, after: int = 0, page: int = _PAGE) -> Iterator[Batch]:
+    """Those that fit, the newest first; ``after``: from behind this job on; ``page``: so many are looked at at a time.
+    Deleted ones only where these are asked for."""
     states = _KEPT if which.state is None else _STATES.get(which.state, _OPEN)
     fits = Filter(type=BATCH, states=states, submitter=which.submitter, collection=which.collection)
-    for job in _jobs(service, fits, after=after, newest=True):
-        if which.profile not in (None, job.params["order"]["profile"]):
-            continue
-        found = seen(service, job)
-        if which.state in (None, found.state):
-            yield found
+    for jobs in _pages(service, fits, after=after, newest=True, limit=page):
+        asked = [job for job in jobs if which.profile in (None, job.params["order"]["profile"])]
+        yield from (found for found in _seen(service, asked) if which.state in (None, found.state))
 
 
 def seen(service: Service, job: Job) -> Batch:
     """A batch by its job."""
+    return next(_seen(service, [job]))
+
+
+def _seen(service: Service, jobs: Sequence[Job]) -> Iterator[Batch]:
+    """With one look at the objects of all of them."""
+    below = service.look.below([job.id for job in jobs]) if jobs else {}
+    holds = any(job.state in STOPPABLE for job in jobs) and bool(service.store.holds.all())
+    for job in jobs:
+        yield _one(service, job, below.get(job.id, _NOTHING), holds=holds)
+
+
+def _one(service: Service, job: Job, below: Below, *, holds: bool) -> Batch:
     reported = service.store.results(job.id).get("reporting") or {}
     data = service.store.get_data(job.id)
     told, failed = data.get("told", 0), reported.get("failed", 0)
+    stopped = job.state in STOPPABLE and (
+        _all_held(below.states) or (holds and bool(service.store.holds.covering(job.id)))
+    )
     return Batch(
         job=job,
         order=BatchOrder.model_validate(job.params["order"]),
-        state=state_shown(job.state, job.stage, begun="begun" in data, reports=told, failed=failed),
+        state=state_shown(
+            job.state, job.stage, begun="begun" in data, reports=told, failed=failed, stopped=stopped
+        ),
         told=told,
         failed=failed,
-    )
+        objects=below.states,
+        warnings=job.warnings + below.warnings,
+    )  # fmt: skip
+
+
+def _all_held(objects: Mapping[str, int]) -> bool:
+    """Whether objects are held, and none but those that run is going to go on."""
+    return bool(objects.get(State.HELD)) and not any(objects.get(state) for state in _TO_COME)
 
 
 # --- objects ----------------------------------------------------------------------------------
@@ -144,6 +176,11 @@ def _numbered(service: Service, name: str, right: str) -> Job:
 
 
 def _jobs(service: Service, which: Filter, *, after: int = 0, newest: bool = False) -> Iterator[Job]:
-    while page := service.look.jobs(which, after=after, limit=_PAGE, newest=newest):
+    for page in _pages(service, which, after=after, newest=newest, limit=_PAGE):
         yield from page
+
+
+def _pages(service: Service, which: Filter, *, after: int, newest: bool, limit: int) -> Iterator[list[Job]]:
+    while page := service.look.jobs(which, after=after, limit=limit, newest=newest):
+        yield page
         after = page[-1].id

@@ -11,9 +11,11 @@ from spinney.apps.ingest.orders import jid
 from spinney.apps.ingest.staff.batches import BID, Batch, Listed, batches, by_bid
 from spinney.apps.ingest.staff.service import Service
 from spinney.apps.ingest.states import BatchState
+from spinney.control.reaching import Reach
 from spinney.model.access import Role
 from spinney.model.errors import Refused
 from spinney.model.jobs import Filter
+from spinney.model.operators import Order, Verb
 from spinney.model.states import State
 from spinney.node import folders
 
@@ -47,6 +49,8 @@ def delete(service: Service, batch: Batch, *, completed: bool = False) -> Delete
     lawful = (*_LAWFUL, BatchState.COMPLETED) if completed else _LAWFUL
     if batch.state not in lawful:
         raise Refused(f"{batch.bid} is {batch.state}; {_instead(batch)}")
+    if batch.state is BatchState.HELD and batch.job.state is not State.HELD:
+        _end(service, batch)
     works = _working(service, batch)
     gone = service.control.delete(batch.job.id, lambda job: folders.remove(service.folders, job))
     for place in (*works, service.settings.incoming / batch.bid):
@@ -68,6 +72,17 @@ def sweep(service: Service, *, days: float, dry_run: bool = False) -> Swept:
         for place in left:
             _remove(place)
     return Swept(batches=tuple(batch.bid for batch in old), leftovers=tuple(left))
+
+
+def _end(service: Service, batch: Batch) -> None:
+    """Cancel what is open of a batch that is held in its middle. Raises Refused while something of it runs."""
+    Reach(hand=service.control, order=Order(verb=Verb.DELETE)).require_job(batch.job.id)
+    if batch.running:
+        raise Refused(
+            f"{batch.bid} is held, and {batch.running} of its objects still run; delete it once their stage is over"
+        )
+    bulk = service.control.bulk
+    bulk.run(bulk.plan(Order(verb=Verb.CANCEL, tree=True, reason="to be deleted"), ids=(batch.job.id,)))
 
 
 def _instead(batch: Batch) -> str:

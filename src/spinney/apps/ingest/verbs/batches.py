@@ -63,7 +63,8 @@ class Batches(Verb):
 
     def run(self, service: Service) -> Mapping[str, Any]:
         which = Listed(profile=self.profile, state=self.state, submitter=self.submitter, collection=self.collection)
-        items = [_facts(batch) for batch in islice(staff.batches(service, which, after=self.after), self.limit)]
+        found = staff.batches(service, which, after=self.after, page=self.limit)
+        items = [_facts(batch) for batch in islice(found, self.limit)]
         return {"items": items, "next": items[-1]["job"] if len(items) == self.limit else None}
 
 
@@ -134,6 +135,7 @@ def _facts(batch: Batch) -> dict[str, Any]:
         "batch": batch.bid, "job": job.id, "state": batch.state, "stage": job.stage, "message": showing.saying(job),
         "profile": order.profile, "collection": job.collection, "submitter": order.submitter, "payload": order.name,
         "kind": order.kind, "mode": mode(update=order.update), "reports": batch.told, "failed_objects": batch.failed,
+        "objects": {str(state): n for state, n in batch.objects.items()}, "warnings": batch.warnings,
         "accepted_us": job.created_us, "settled_us": job.settled_us,
     }  # fmt: skip
 

@@ -1,0 +1,27 @@
+"""A service with a store, and no node."""
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from new_store import new_store
+from spinney.apps.ingest import settings
+from spinney.apps.ingest.staff import Service, prepare
+from spinney.control import Control
+from spinney.stores.sql import open_store
+
+
+@pytest.fixture
+def service(tmp_path: Path) -> Iterator[Service]:
+    (tmp_path / "ingest.toml").write_text(
+        f"home = 'home'\n[storage.main]\nurl = '{tmp_path}/archive'\n[minters.main]\nnaan = '99999'\nshoulder = 'fk4'\n"
+    )
+    found = settings.load({settings.VARIABLE: str(tmp_path / "ingest.toml")})
+    assert list(prepare(found))
+    (found.profiles / "maps.toml").write_text("collection = 'maps'\nhold = 'a look first'\n")
+    store = open_store(new_store(tmp_path / "spinney.db"))
+    control = Control(store=store, clock=lambda: time.time_ns() // 1000, nudge=lambda: None, by="ann")
+    yield Service(control=control, settings=found, folders=tmp_path / "spinney.folders")
+    store.close()

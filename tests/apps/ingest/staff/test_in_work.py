@@ -1,0 +1,142 @@
+"""Batches in the middle of their work: what is shown of them, and what stops them."""
+
+import time
+from typing import Any
+
+import pytest
+
+from contract.words import Site, submission
+from spinney.apps.ingest import orders
+from spinney.apps.ingest.manifests import PayloadKind
+from spinney.apps.ingest.orders import ObjectOrder, Payload
+from spinney.apps.ingest.staff import (
+    Batch,
+    Deposit,
+    Service,
+    batch,
+    batches,
+    delete,
+    hold,
+    pause,
+    release,
+    submit,
+)
+from spinney.apps.ingest.staff.batches import Listed
+from spinney.apps.ingest.states import BatchState
+from spinney.apps.ingest.verbs.batches import Batches
+from spinney.model.errors import Refused
+from spinney.model.holds import Scope
+from spinney.model.jobs import Lease
+from spinney.model.outcomes import Outcome
+from spinney.model.states import State
+
+
+class Clock:
+    @property
+    def now_us(self) -> int:
+        return time.time_ns() // 1000
+
+
+class Works:
+    """A batch whose objects are in work, and a node of which each step is a test's to take."""
+
+    def __init__(self, service: Service, objects: int = 3, site: Site | None = None) -> None:
+        (service.settings.profiles / "open.toml").write_text("collection = 'maps'\n")
+        given = Deposit(name="map.tif", profile="open", submitter="ann", kind=PayloadKind.FILE)
+        self.service, self.site = service, site or Site(service.store, Clock())  # type: ignore[arg-type]
+        path = service.settings.home / "map.tif"
+        path.write_bytes(b"map")
+        with path.open("rb") as source:
+            self.bid = submit(service, source, given).bid
+        lease = self.site.claim_one(lanes={("ingest.batch", "processing")})
+        self.site.start(lease)
+        service.store.put_data(lease.job_id, lease.fence, "begun", '"2026-01-02T03:04:05+00:00"', lease.job_id)
+        rows = [{"order": self._order(number)} for number in range(1, objects + 1)]
+        self.objects = self.site.spawn_all(lease, submission("ingest.object", *rows, collection="maps"))
+        self.site.pass_(lease)
+
+    def _order(self, number: int) -> dict[str, Any]:
+        payload = Payload(kind=PayloadKind.FILE, url="http://example.org/a", name="a")
+        return ObjectOrder(
+            jid=orders.jid(self.bid, number), bid=self.bid, profile="open", submitter="ann", payload=payload
+        ).model_dump(exclude_defaults=True)
+
+    def run(self) -> Lease:
+        lease = self.site.claim_one()
+        self.site.start(lease)
+        return lease
+
+    @property
+    def batch(self) -> Batch:
+        return batch(self.service, self.bid)
+
+    def listed(self, state: BatchState) -> list[str]:
+        return [found.bid for found in batches(self.service, Listed(state=state))]
+
+
+STOPS = {
+    "collection": lambda service: hold(service, "maps", "counting"),
+    "pause": lambda service: pause(service, "ingest", "counting"),
+    "type": lambda service: service.control.holds.lay(Scope.TYPE, "ingest.object", reason="counting"),
+}
+
+
+@pytest.mark.parametrize("stop", STOPS)
+def test_a_batch_that_is_stopped_in_its_middle_is_held_and_can_be_deleted(service: Service, stop: str) -> None:
+    works = Works(service)
+    running = works.run()
+    assert works.batch.state is BatchState.PROCESSING
+
+    STOPS[stop](service)
+    service.control.holds.sweep()
+
+    assert (works.batch.state, works.batch.objects, works.batch.running) == (
+        BatchState.HELD, {"held": 2, "running": 1}, 1,
+    )  # fmt: skip
+    assert (works.listed(BatchState.HELD), works.listed(BatchState.PROCESSING)) == ([works.bid], [])
+    with pytest.raises(Refused, match="1 of its objects still run"):
+        delete(service, works.batch)
+    assert works.batch.state is BatchState.HELD
+    works.site.pass_(running)
+    assert (works.batch.state, works.batch.objects) == (BatchState.HELD, {"held": 3})
+
+    assert delete(service, works.batch).jobs == 4
+
+    assert works.listed(BatchState.DELETED) == [works.bid]
+    assert {service.store.job(job).state for job in works.objects} == {State.DELETED}
+
+
+def test_a_batch_goes_on_when_its_collection_does(service: Service) -> None:
+    works = Works(service)
+    hold(service, "maps", "counting")
+    assert works.batch.state is BatchState.HELD
+    release(service, "maps", None)
+    assert (works.batch.state, works.batch.objects) == (BatchState.PROCESSING, {"pending": 3})
+
+
+def test_a_batch_of_which_one_object_is_held_goes_on_with_the_others_first(service: Service) -> None:
+    works = Works(service, objects=2)
+    works.site.record(works.run(), Outcome.HOLD, message="too large")
+    assert (works.batch.state, works.batch.objects) == (BatchState.PROCESSING, {"held": 1, "pending": 1})
+    works.site.fail(works.run())
+    assert (works.batch.state, works.batch.objects) == (BatchState.HELD, {"held": 1, "failed": 1})
+
+
+def test_a_list_of_batches_counts_objects_and_warnings_in_one_look(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = Works(service, objects=1)
+    first.site.record(first.run(), Outcome.WARNING, message="no size")
+    second = Works(service, objects=2, site=first.site)
+    looks = []
+    below = type(service.store).below
+    monkeypatch.setattr(
+        type(service.store), "below", lambda self, *ids, **more: looks.append(ids) or below(self, *ids, **more)
+    )
+
+    found = Batches().run(service)["items"]
+
+    assert [(one["batch"], one["objects"], one["warnings"]) for one in found] == [
+        (second.bid, {"pending": 2}, 0), (first.bid, {"pending": 1}, 1),
+    ]  # fmt: skip
+    assert len(looks) == 1
