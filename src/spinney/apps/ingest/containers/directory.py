@@ -46,7 +46,7 @@ def count_entries(file: BinaryIO, *, most: int) -> int:
         at += _ENTRY.size + variable
         count += 1
         if count > most:
-            raise NotAdmitted(f"it has more than {most} members; send it in parts, or have the limit raised")
+            raise NotAdmitted(f"it has more than {most} members; send it in parts")
     if count % modulus != said:
         raise NotAdmitted(f"it says that it has {said} members and has {count}; send it again")
     return count

@@ -68,11 +68,11 @@ class Meter:
     def _judge(self, unpacked: int, inflated: int) -> None:
         if unpacked > self._limits.total_bytes:
             raise NotAdmitted(
-                f"it unpacks to more than {self._limits.total_bytes} bytes; send it in parts, or have the "
-                f"limit raised"
+                f"it unpacks to more than {self._limits.total_bytes} bytes; send it in parts, or have "
+                f"working.unpacked_bytes raised"
             )
         if inflated > self._inflated_most:
             raise NotAdmitted(
                 f"it unpacks to more than {self._limits.ratio:g} bytes per byte, like a bomb; send the "
-                f"files unpacked, or have the limit raised"
+                f"files unpacked, or have working.ratio raised"
             )

@@ -98,8 +98,7 @@ class Tree:
         self._names_bytes += len(path)
         if len(self._files) + len(self._folders) >= self._limits.members:
             raise NotAdmitted(
-                f"it makes more than {self._limits.members} files and folders; send it in parts, or have the "
-                f"limit raised"
+                f"it makes more than {self._limits.members} files and folders; send it in parts"
             )
         if self._names_bytes > NAMES_MAX_BYTES:
             raise NotAdmitted("its names are too many and too long; send it in parts")

@@ -208,7 +208,7 @@ def _told(rules: Rules) -> Iterator[None]:
         if isinstance(cause, ssl.SSLCertVerificationError):
             raise Trouble(
                 f"the server's certificate is not trusted ({paths.shown(cause.verify_message)}); "
-                f"have it renewed, or its authority added to the configuration",
+                f"have it renewed, or its authority added to those that this machine trusts",
                 retryable=False,
             ) from None
         silent = not isinstance(cause, ssl.SSLError)

@@ -14,6 +14,8 @@ class Measure:
     size_bytes: int | None
     digest: Digest | None
     largest_bytes: int | None
+    if_larger: str
+    """What to do about a file that is larger."""
 
     def total(self, told_bytes: int | None) -> None:
         """Judge the size that a server tells beforehand. Raises Trouble."""
@@ -41,7 +43,6 @@ class Measure:
     def _within(self, came_bytes: int) -> None:
         if self.largest_bytes is not None and came_bytes > self.largest_bytes:
             raise Trouble(
-                f"it is larger than the {self.largest_bytes:,} bytes that are allowed; "
-                f"split it, or have the limit raised",
+                f"it is larger than the {self.largest_bytes:,} bytes that are allowed; {self.if_larger}",
                 retryable=False,
             )

@@ -37,6 +37,8 @@ class Rules:
     """A longer ``Retry-After`` is cut to this."""
     largest_bytes: int | None = None
     """A file larger than this is refused, so that an endless one cannot fill the disk."""
+    if_larger: str = "split it, or have downloads.largest_bytes raised"
+    """What its sender is told to do then."""
     mark_bytes: int = 16 << 20
     """So much, or what comes in `mark_s`, is lost at most when the process dies."""
     mark_s: float = 5.0

@@ -102,7 +102,7 @@ def beneath(url: "httpx.URL", roots: Sequence[Path]) -> tuple[Path, str]:
             return root, inside.removeprefix(above)
     raise NotAdmitted(
         f"'{paths.shown(path)}' lies below no folder that file: URLs are admitted from; "
-        f"move it there or have the folder added to the configuration"
+        f"move it there, or have the folder added to file_roots in the settings"
     )
 
 

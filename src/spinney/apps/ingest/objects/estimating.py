@@ -139,7 +139,8 @@ def _fetched_manifest(at: Work) -> Any:
     shutil.rmtree(folder, ignore_errors=True)
     with silence.watched(at, _hosts_of([at.url]), silence.MANIFEST) as watch:
         fetching.fetch_all(
-            watch.wanted([wanted]), folder, replace(watch.rules, largest_bytes=foreseeing.MANIFEST_MAX_BYTES),
+            watch.wanted([wanted]), folder,
+            replace(watch.rules, largest_bytes=foreseeing.MANIFEST_MAX_BYTES, if_larger="divide the object"),
             tries=at.settings.downloads.tries, stopped=lambda: at.job.cancelled, answered=watch.answered,
         )  # fmt: skip
     return folder / payload.name
