@@ -95,6 +95,24 @@ def test_a_payload_goes_late_and_only_when_no_batch_may_take_it(archive: Service
     assert going(LATER) == {came[taken], came[nobodys]}
 
 
+# --- what goes out --------------------------------------------------------------------------------
+
+
+def test_attachments_go_with_their_mail(archive: Service, control: Control) -> None:
+    folder = archive.settings.outgoing
+    jobs = [batch(control, orders.new_bid()) for _ in range(2)]
+    kept = [folder / f"{orders.new_bid()}.report-1" for _ in range(4)]
+    for path, job in zip(kept, [*jobs, 999, None], strict=True):
+        path.mkdir(parents=True)
+        if job is not None:
+            (path / OWNER).write_text(f"{job}\n")
+    control.cancel(jobs[1])
+    control.store.delete(jobs[1], by="ann", now_us=control.clock())
+
+    assert list(cleaning.outgoing_over(folder, control.store, NOW)) == [kept[1]]
+    assert set(cleaning.outgoing_over(folder, control.store, LATER)) == set(kept[1:])
+
+
 # --- working areas --------------------------------------------------------------------------------
 
 

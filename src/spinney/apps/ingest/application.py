@@ -23,10 +23,11 @@ def queue_of(stage: str) -> str:
 
 def mail_settings() -> MailSettings:
     """Where mail goes, asked at each try."""
-    mail = settings.load().mail
+    found = settings.load()
+    mail = found.mail
     if mail is None:
         raise UsageError("the ingest settings have no [mail]; name the server and retry")
-    return MailSettings(host=mail.host, port=mail.port, security=mail.security)
+    return MailSettings(host=mail.host, port=mail.port, security=mail.security, attachments=found.outgoing)
 
 
 batches = app.pipeline(

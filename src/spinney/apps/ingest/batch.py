@@ -27,6 +27,7 @@ from spinney.apps.ingest import (
     manifests,
     opened,
     orders,
+    outgoing,
     parking,
     priorities,
     profiles,
@@ -105,8 +106,8 @@ def reporting(job: Job, order: BatchOrder) -> dict[str, Any]:
     with admission():
         made = report_of(job, found, profile, order, number=told + 1)
     files = report.write(made, job.folder / "reports" / f"{made.facts.number:04d}")
-    for mail in _mails(found, profile, order, made, files).values():
-        job.submit(outbox.mail, **mail)
+    for part, mail in _mails(found, profile, order, made, files).items():
+        outgoing.belongs(found, report.key(made, part), job.submit(outbox.mail, **mail))
     failed = made.totals.failed
     summary = {"number": made.facts.number, "state": made.state, "objects": made.totals.objects, "failed": failed}
     if failed:
@@ -308,7 +309,10 @@ def _mails(
         )
         for part, to_, cc_ in (("", to, cc), (NOTIFIED, named, ()))
     }  # fmt: skip
-    return {part: mail for part, mail in mails.items() if mail is not None}
+    return {
+        part: mail | {"attachments": outgoing.keep(found, report.key(made, part), mail["attachments"])}
+        for part, mail in mails.items() if mail is not None
+    }  # fmt: skip
 
 
 def _tell_refused(job: Job, found: Settings, profile: Profile, order: BatchOrder, why: str) -> None:
@@ -320,5 +324,6 @@ def _tell_refused(job: Job, found: Settings, profile: Profile, order: BatchOrder
     made = report.build(facts, (), _told_before(job, number))
     files = report.write(made, job.folder / "reports" / f"{number:04d}")
     for part, mail in _mails(found, profile, order, made, files).items():
-        job.submit(outbox.mail.options(key=report.key(made, part), forever=True), **mail)
+        key = report.key(made, part)
+        outgoing.belongs(found, key, job.submit(outbox.mail.options(key=key, forever=True), **mail))
     job.data["told"] = number

@@ -2,6 +2,7 @@
 
     home/access/TOKEN      packages that have expired, and what requests left that ended without one
     home/incoming/BID      payloads of batches that have taken them, or that never came to be, after ``LEFTOVER``
+    home/outgoing/KEY      what went with mails of reports that are sent, or have failed for long
     AREA/JID               working folders outside of job folders, of objects that have settled
 
 What an open job needs is never removed; nor, for ``LEFTOVER``, what one that failed would go on with if it were sent
@@ -23,7 +24,7 @@ from typing import TYPE_CHECKING
 from pydantic import TypeAdapter, ValidationError
 
 from spinney import Hold, Job
-from spinney.apps.ingest import settings
+from spinney.apps.ingest import outgoing, settings
 from spinney.apps.ingest.access import packages, tickets
 from spinney.apps.ingest.application import app
 from spinney.apps.ingest.batch import PAYLOAD
@@ -63,6 +64,7 @@ def cleaning(job: Job) -> dict[str, int]:
         return {
             "packages": _removed(job, found.packages, packages_over(found.packages, store, now)),
             "incoming": _removed(job, found.incoming, incoming_over(found.incoming, store, folders, now)),
+            "outgoing": _removed(job, found.outgoing, outgoing_over(found.outgoing, store, now)),
             "areas": sum(_removed(job, area, areas_over(area, store, now)) for area in found.areas.values()),
         }
 
@@ -90,6 +92,16 @@ def incoming_over(folder: Path, store: "Store", folders: Path, now: datetime) ->
         return
     needed = set(_untaken(store, folders))
     yield from (path for path in old if path.name not in needed)
+
+
+def outgoing_over(folder: Path, store: "Store", now: datetime) -> Iterator[Path]:
+    """Attachments of mails that are sent or gone, and of those that failed long ago."""
+    for path in _folders(folder, lambda name: outgoing.NAME.fullmatch(name) is not None):
+        job = _job(store, _owner(path))
+        # One whose mail is not there may be yet to come: its report is being recorded.
+        over = _age(path, now) > LEFTOVER if job is None else job.state in _OVER or _settled_long_ago(job, now)
+        if over:
+            yield path
 
 
 def areas_over(area: Path, store: "Store", now: datetime) -> Iterator[Path]:

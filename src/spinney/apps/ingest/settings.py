@@ -249,6 +249,11 @@ class Settings(Table):
         return self.home / "held"
 
     @property
+    def outgoing(self) -> Path:
+        """What goes with mails that are not sent yet (``outgoing``)."""
+        return self.home / "outgoing"
+
+    @property
     def silent(self) -> Path:
         """Hosts that do not answer (``objects.silence``)."""
         return self.home / "silent"

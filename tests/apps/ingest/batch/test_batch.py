@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from apps.ingest.objects.scene import BID, Service, about
+from reports.mail_server import Behaviour, mail_server
 from spinney.apps.ingest import application, orders, parking
 from spinney.apps.ingest.manifests import About, PayloadKind, Row, write, write_json
 from spinney.apps.ingest.orders import BatchOrder, ObjectOrder
@@ -303,6 +304,25 @@ def test_what_failed_is_reported_and_what_was_mended_is_an_update(service: Servi
     assert mended.value == {"number": 2, "state": "completed", "objects": 3, "failed": 0}
     assert batch.report(2)["changes"]["mended"] == ["m1"]
     assert mended.submitted[0].params["message_id"] != mail.params["message_id"]
+
+
+def test_a_report_that_waits_for_its_mail_server_outlives_its_batch(service: Service) -> None:
+    service.write(mail={"host": "localhost", "port": 1, "sender": "archive@example.org", "security": "none"})
+    service.profile(report={"batch": ["ann@example.org"], "kind": "attached"})
+    batch = Batch(service, b"x", PayloadKind.FILE, "x")
+    found = objects_of(batch.run("processing"))
+    [mail] = batch.run("reporting", ended(found, State.FAILED)).submitted
+    shutil.rmtree(batch.folder)  # as when it is deleted
+
+    waiting = Bench(folder=batch.root).run(application.outbox.mail, **mail.params)
+    assert (waiting.outcome, "mail server" in waiting.message) == ("defer", True), waiting.message
+    assert (service.settings.outgoing / f"{BID}.report-1" / "job").read_text() == f"{mail.id}\n"
+    behaviour = Behaviour()
+    with mail_server(behaviour) as port:
+        service.write(mail=service.document["mail"] | {"port": port})
+        assert Bench(folder=batch.root).run(application.outbox.mail, **mail.params).outcome == "ok"
+    [received] = behaviour.received
+    assert [part.get_filename() for part in received.mail.iter_attachments()] == ["completed.json", "failed.json"]
 
 
 def test_a_report_names_stage_message_and_what_passed(service: Service) -> None:
