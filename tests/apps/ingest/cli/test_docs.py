@@ -66,6 +66,12 @@ def test_the_guides_settings_and_profile_can_be_read(tmp_path: Path) -> None:
     assert profiles.Profile.model_fields.keys() - {"name"} <= set(re.findall(r"\w+", GUIDE))
 
 
+def test_nothing_is_installed_from_an_index_that_has_it_not() -> None:
+    texts = {path.name: path.read_text() for path in [*DOCS.glob("**/*.md"), *DOCS.parent.glob("*.md")]}
+
+    assert [name for name, text in texts.items() if re.search(r"pip install ['\"]?spinney(\[|\b(?!-))", text)] == []
+
+
 def test_the_guides_links_lead_somewhere() -> None:
     targets = re.findall(r"\]\(([^)#]+)", GUIDE)
 
