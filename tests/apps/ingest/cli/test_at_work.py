@@ -1,6 +1,7 @@
 """Batches from their submission to their reports, by the hands of staff, with a node at work."""
 
 import json
+import shutil
 import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -263,6 +264,31 @@ def test_completed_batches_are_swept_by_their_age_and_stay_archived(working: Hou
 
     assert working.status(bid)["state"] == "deleted"
     assert len(working.lines("find", "--local-id", "O-1")) == 1
+
+
+def test_what_completed_is_sent_back_when_the_archive_has_lost_it(working: House) -> None:
+    bid = working.submit(working.file("lost.txt", b"lost"), "--kind", "file", "--local-id", "lost")
+    working.until(bid, "completed", reports=1)
+    (stored,) = working.lines("find", "--local-id", "lost", "--collection", "maps")
+    (sidecar,) = (
+        path for path in (working.folder / "archive").rglob("inventory.json")
+        if path.parent.name != "v1" and stored["ark"].rpartition("/")[2] in str(path)
+    )  # fmt: skip
+    shutil.rmtree(sidecar.parent)
+
+    jid = working.lines("objects", bid)[0]["jid"]
+    named = working.shell.call("ingest", "requeue", jid)
+    assert (named.returncode, "--completed" in named.stderr) == (1, True), named.stderr
+    assert working.ingest("requeue", bid, "--dry-run") == f"{bid}: 0 would be requeued\n"
+    assert working.ingest("requeue", bid, "--completed", "--dry-run") == f"{bid}: 1 would be requeued\n"
+    assert working.ingest("requeue", jid, "--completed") == "objects: 1 requeued\n"
+
+    told = working.until(bid, "completed", reports=2)
+    assert told["objects"] == {"completed": 1}
+    report = json.loads(working.ingest("report", bid, "--json"))
+    assert (report["completed"][0]["version"], report["completed"][0]["ark"]) == (1, stored["ark"])
+    assert not any(report["changes"].values())
+    assert sidecar.exists()
 
 
 @pytest.mark.parametrize("words", [("--wait",), ("--wait", "--fail-at", "recording")])

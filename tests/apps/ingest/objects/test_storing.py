@@ -1,5 +1,6 @@
 """Which object it is, what a new version holds, what the inventory is told; and what was cut off in between."""
 
+import shutil
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -183,6 +184,22 @@ def test_the_same_deposit_again_makes_no_version_and_says_so(service: Service) -
     assert ran.message == f"nothing changed: {first['ark']} had all of this as version 1; no other was made"
     with service.inventory as inventory:
         assert len(inventory.object(first["ark"]).versions) == 1  # type: ignore[union-attr]
+
+
+def test_sent_back_from_its_first_stage_it_makes_a_version_only_of_what_differs(service: Service) -> None:
+    deposit = service.of_file(b"map")
+    first = deposit.deposit()
+    deposit.bench.results.clear()
+    # With nothing changed, and with the object lost from the storage,
+    assert (deposit.deposit()["ark"], service.storage.versions(first["ark"])[-1].number) == (first["ark"], 1)
+    [found] = (p for p in (service.folder / "archive").rglob("0=ocfl_object_1.1"))
+    shutil.rmtree(found.parent)
+    deposit.bench.results.clear()
+    assert (deposit.deposit()["ark"], service.storage.versions(first["ark"])[-1].number) == (first["ark"], 1)
+    # and where what is to be fetched is another by now.
+    service.web.put("/1/a.txt", b"another map")
+    deposit.bench.results.clear()
+    assert (deposit.deposit()["version"], service.stored(first["ark"])) == (2, {"a.txt": b"another map"})
 
 
 def test_what_was_stored_before_it_was_sent_back_is_recorded_then(service: Service) -> None:

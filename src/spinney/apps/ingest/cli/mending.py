@@ -35,14 +35,18 @@ def requeue_objects(
     message: Annotated[
         str | None, typer.Option(metavar="TEXT", help="Only those whose message holds this.", show_default=False)
     ] = None,
+    completed: Annotated[
+        bool, typer.Option("--completed", help="Also those that completed, from their first stage on.")
+    ] = False,
     dry_run: DryRunOption = False,
     json: JsonOption = False,
     by: ByOption = None,
     store: StoreOption = None,
 ) -> None:
     """Send failed objects back; of a batch all that failed. When they have settled, the batch reports again."""
+    asked = Requeue(names=names, stage=stage, message=message, completed=completed, dry_run=dry_run)
     with serving(store, by) as service:
-        done = service.do(Requeue(names=names, stage=stage, message=message, dry_run=dry_run))["items"]
+        done = service.do(asked)["items"]
     if json:
         showing.lines(list(done))
     for each in done:

@@ -128,7 +128,8 @@ def _is_anothers(at: Work, inventory: "Inventory", ark: str) -> bool:
     try:
         found = targets.standing(at.settings, at.profile.storage).versions(ark)
     except NoSuchObject:
-        return inventory.object(ark) is not None  # in another storage
+        known = inventory.object(ark)  # in another storage, or lost from this one
+        return known is not None and not any(version.job_id == at.order.jid for version in known.versions)
     return not any((version.key or "").startswith(f"{at.order.jid}.") for version in found)
 
 

@@ -20,7 +20,8 @@ DRY_RUN = Field(default=False, description="Only say what would be done.")
 
 
 class Requeue(Verb):
-    """Send failed objects back; of a batch all that failed. When they have settled, the batch reports again."""
+    """Send objects back: of a batch all that failed, and if asked those that completed. When they have settled, the
+    batch reports again."""
 
     name = "requeue"
     changes = True
@@ -33,11 +34,12 @@ class Requeue(Verb):
     message: Text | None = Field(
         default=None, description="Only those whose message holds this.", examples=["answers 503"]
     )
+    completed: bool = Field(default=False, description="Also those that completed, from their first stage on.")
     dry_run: bool = DRY_RUN
 
     def run(self, service: Service) -> Mapping[str, Any]:
         planned = staff.plan(
-            service, self.names, stage=self.stage, message=self.message, exact=self.dry_run
+            service, self.names, stage=self.stage, message=self.message, completed=self.completed, exact=self.dry_run
         )
         if self.dry_run:
             return {"items": [{"what": each.what, "would_requeue": each.objects} for each in planned]}
