@@ -9,7 +9,11 @@ from pathlib import Path
 import pytest
 
 from spinney.client import AsyncClient, Client
-from spinney.client.refusals import ServerAway
+from spinney.client.calls import Call
+from spinney.client.refusals import BrokenOff, ServerAway
+
+FILE = Call(method="GET", path="/apps/library/file", meaning=bytes)
+"""Of an application: it cannot be asked for the rest alone."""
 
 
 @pytest.fixture(params=[b"", b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf"], ids=["silent", "half"])
@@ -44,4 +48,19 @@ def test_the_client_that_is_awaited_says_so_too(dying: str) -> None:
             return b"".join([piece async for piece in client.output(1, 1)])
 
     with pytest.raises(ServerAway, match="does not answer"):
+        asyncio.run(read())
+
+
+def test_what_an_application_sends_is_never_taken_for_the_whole(dying: str, request: pytest.FixtureRequest) -> None:
+    expected = BrokenOff if "half" in request.node.name else ServerAway
+    with Client(dying) as client, pytest.raises(expected):
+        b"".join(client.pieces(FILE))
+
+
+def test_nor_by_the_client_that_is_awaited(dying: str, request: pytest.FixtureRequest) -> None:
+    async def read() -> bytes:
+        async with AsyncClient(dying) as client:
+            return b"".join([piece async for piece in client.pieces(FILE)])
+
+    with pytest.raises(BrokenOff if "half" in request.node.name else ServerAway):
         asyncio.run(read())

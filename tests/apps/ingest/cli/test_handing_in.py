@@ -79,6 +79,7 @@ def test_a_payload_may_come_by_stdin(house: House) -> None:
         (["--profile", "maps", "--kind", "file", "--title", "a\nb"], 2, "line break"),
         (["--profile", "maps", "--kind", "file", "--creator", "\x1b[31m"], 2, r"\x1b[31m"),
         (["--profile", "maps", "--kind", "file", "--fail-at", "downloding"], 2, "did you mean 'downloading'"),
+        (["--profile", "maps", "--kind", "file", "--notify", "a@example.org", "--notify", "ann"], 2, "is no mail"),
         (["--profile", "maps", "--kind", "file", "--response", "in words"], 2, "no form of a response"),
         (["--profile", "maps", "--kind", "file", "--submitter", "a\tb"], 2, "printable"),
         (["--profile", "maps", "--kind", "batch-manifest", "--title", "all"], 2, "title"),

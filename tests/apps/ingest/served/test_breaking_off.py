@@ -21,6 +21,13 @@ HEAD = (
     b"POST /api/v1/apps/ingest/submit?name=map.tif&profile=maps&kind=file HTTP/1.1\r\nHost: localhost\r\n"
     b"X-Asker: ann\r\nContent-Type: application/octet-stream\r\nContent-Length: 1000\r\n\r\nsome bytes"
 )
+FORM = (
+    b"POST /api/v1/apps/ingest/submit HTTP/1.1\r\nHost: localhost\r\nX-Asker: ann\r\n"
+    b"Content-Type: multipart/form-data; boundary=x\r\nContent-Length: 1000\r\n\r\n"
+    b'--x\r\nContent-Disposition: form-data; name="profile"\r\n\r\nmaps\r\n'
+    b'--x\r\nContent-Disposition: form-data; name="kind"\r\n\r\nfile\r\n'
+    b'--x\r\nContent-Disposition: form-data; name="file"; filename="map.tif"\r\n\r\nsome bytes'
+)
 
 
 def until(folder: Path, count: int) -> None:
@@ -30,12 +37,13 @@ def until(folder: Path, count: int) -> None:
         time.sleep(0.01)
 
 
-def test_half_a_payload_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("head", [HEAD, FORM], ids=["body", "form"])
+def test_half_a_payload_leaves_nothing(head: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     service, app = build(tmp_path, monkeypatch)
     incoming = service.settings.incoming
     listening = Listening(app, ServerSettings())
     with socket.create_connection(("127.0.0.1", listening.port)) as sender:
-        sender.sendall(HEAD)
+        sender.sendall(head)
         until(incoming, 1)
     until(incoming, 0)
     listening.end()

@@ -18,6 +18,7 @@ from listening import Listening
 from spinney.apps.ingest import staff
 from spinney.apps.ingest.orders import BatchOrder
 from spinney.apps.ingest.staff.depositing import Arrival
+from spinney.apps.ingest.verbs.batches import Status
 from spinney.model.errors import FateUnknown
 from spinney.server.settings import ServerSettings
 
@@ -255,3 +256,8 @@ def test_the_guides_examples_do_what_it_says(tmp_path: Path, monkeypatch: pytest
     assert kinds.keys() == {"map.tif", "atlas.zip", "atlas.checkm"}
     assert (kinds["map.tif"][0], kinds["map.tif"][1].title) == ("file", "A map")
     assert (kinds["atlas.zip"][1].local_ids, kinds["atlas.zip"][2]) == (("L-1",), ("ann@example.org",))
+    with service.control() as control:
+        shown = Status(batch=said[1]["bid"]).run(staff.Service(
+            control=control, settings=service.settings, folders=service.folder
+        ))  # fmt: skip
+    assert shown["notification"] == ["ann@example.org"]

@@ -10,7 +10,8 @@ import pytest
 
 from apps.ingest.objects.test_full_disk import small
 from spinney.apps.ingest.manifests import PayloadKind
-from spinney.apps.ingest.staff import Deposit, Service, batch, batches, submit, sweep
+from spinney.apps.ingest.settings import Mail
+from spinney.apps.ingest.staff import Deposit, Service, batch, batches, expect, submit, sweep
 from spinney.apps.ingest.staff.batches import Listed
 from spinney.model.errors import FateUnknown, Refused, UsageError
 
@@ -107,6 +108,23 @@ def test_the_mark_of_a_host_that_nobody_asks_any_more_is_a_leftover(service: Ser
         os.utime(path, (0, 0))
     assert sweep(service, days=0).leftovers == (old,)
     assert (old.exists(), new.exists(), lock.exists()) == (False, True, True)
+
+
+def test_whoever_is_to_be_told_must_be_told(service: Service) -> None:
+    mail = Mail(host="localhost", sender="archive@example.org")
+    profile = service.settings.profiles / "maps.toml"
+    told = replace(GIVEN, notify=("ann@example.org",))
+    with pytest.raises(UsageError, match="sends no mail"):
+        expect(service, told)
+    service = replace(service, settings=service.settings.model_copy(update={"mail": mail}))
+    profile.write_text("collection = 'maps'\n[report]\nkind = 'suppressed'\n")
+    with pytest.raises(UsageError, match="has no reports sent"):
+        expect(service, told)
+    profile.write_text("collection = 'maps'\n")
+    with pytest.raises(UsageError, match="shorten it"):
+        expect(service, replace(GIVEN, notify=(f"{'a' * 320} <ann@example.org>",)))
+    assert expect(service, told).given.notify == told.notify
+    assert left(service) == []
 
 
 def test_a_name_that_no_file_system_has_is_refused_before_anything_is_made(service: Service) -> None:
