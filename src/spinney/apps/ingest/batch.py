@@ -197,7 +197,7 @@ def _of_row(job: Job, order: BatchOrder, kind: PayloadKind, row: Row, number: in
             manifests.write_json(row.files, PayloadKind.OBJECT_MANIFEST, out)  # synced with the folder by the engine
     return Payload(
         kind=kind, url=None if held else url, query=query, held=held, name=row.name, size_bytes=row.size_bytes,
-        digest=Sum.of(row.digest), mime_type=row.mime_type,
+        digest=Sum.of(row.digest), mime_type=row.mime_type, modified=row.modified,
     )  # fmt: skip
 
 

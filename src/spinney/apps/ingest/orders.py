@@ -117,6 +117,7 @@ class Payload(Noun):
     size_bytes: int | None = None
     digest: Sum | None = None
     mime_type: str | None = None
+    modified: str | None = None
 
 
 class BatchOrder(Noun):

@@ -71,7 +71,9 @@ class Service:
         with self.control() as control:
             yield control.store
 
-    def holds(self, files: Mapping[str, bytes], ark: str = ARK, version: int = 1) -> None:
+    def holds(
+        self, files: Mapping[str, bytes], ark: str = ARK, version: int = 1, modified: Mapping[str, str] | None = None
+    ) -> None:
         """Store and record a version of an object."""
         sources = self.folder / "sources"
         sources.mkdir(exist_ok=True)
@@ -83,7 +85,8 @@ class Service:
         self.storage.put(
             ark, incoming, key=f"jid-{version}", message="A deposit", user="ann", created=WHEN, merge=False, fence=1
         )
-        entries = [File(path=path, size_bytes=len(raw)) for path, raw in files.items()]
+        said = modified or {}
+        entries = [File(path=path, size_bytes=len(raw), modified=said.get(path)) for path, raw in files.items()]
         with self.inventory() as inventory:
             inventory.record(
                 Entry(

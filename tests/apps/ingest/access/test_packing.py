@@ -17,7 +17,7 @@ import bagit
 import pytest
 
 from longer import long_alone
-from spinney.apps.ingest.access import archives, bags, packages
+from spinney.apps.ingest.access import archives, bags, dates, packages
 from spinney.apps.ingest.access.archives import Format
 from spinney.apps.ingest.access.packing import accesses
 from spinney.apps.ingest.storage import Storage
@@ -116,6 +116,39 @@ def test_it_bears_the_time_of_its_version_and_not_of_its_packing(archive: Servic
     with tarfile.open(tarred) as opened:
         assert {(m.mtime, m.uid, m.uname) for m in opened.getmembers()} == {(WHEN.timestamp(), 0, "")}
     assert int.from_bytes(tarred.read_bytes()[4:8], "little") == WHEN.timestamp()  # RFC 1952: MTIME
+
+
+def test_files_bear_the_time_at_which_they_were_last_changed_where_it_is_known(archive: Service) -> None:
+    archive.holds(PLAIN, modified={"producer/map.tif": "2001-02-03T04:05:06", "system/mrt-erc.txt": "long ago"})
+    zipped = package_of(archive, pack(archive, format=Format.ZIP))
+    tarred = package_of(archive, pack(archive, format=Format.TAR_GZ, secret="f" * 32))
+
+    version, own = (2024, 2, 29, 12, 30, 14), (2001, 2, 3, 4, 5, 6)
+    with zipfile.ZipFile(zipped) as opened:
+        found = {info.filename.rpartition("/")[2]: info.date_time for info in opened.infolist()}
+    assert (found["map.tif"], found["mrt-erc.txt"], found["bagit.txt"]) == (own, version, version)
+    with tarfile.open(tarred) as opened:
+        assert opened.getmember(f"{NAME}/data/producer/map.tif").mtime == 981173106
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("2001-02-03T04:05:06Z", 981173106),
+        ("2001-02-03T05:05:06+01:00", 981173106),
+        ("2001-02-03 04:05:06", 981173106),
+        ("Sat, 3 Feb 2001 04:05:06 GMT", 981173106),
+        ("2001-02-03", 981158400),
+        ("03/02/2001", None),
+        ("yesterday", None),
+        ("", None),
+        (None, None),
+    ],
+)
+def test_dates_in_usual_forms_are_read(text: str | None, seconds: int | None) -> None:
+    found = dates.moment(text)
+
+    assert (found and found.timestamp()) == seconds
 
 
 def flipped(path: Path) -> None:

@@ -10,14 +10,23 @@ import psycopg
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
+from alembic.operations import Operations
+from alembic.script import ScriptDirectory
 from sqlalchemy import text
 
 from servers import postgres_schema, postgres_url
-from spinney.apps.ingest.inventory import Inventory, InventoryAway, InventoryUnusable, open_inventory
+from spinney.apps.ingest.inventory import (
+    File,
+    Inventory,
+    InventoryAway,
+    InventoryUnusable,
+    migrating,
+    open_inventory,
+)
 from spinney.apps.ingest.inventory.schema import metadata
 from spinney.model.errors import SpinneyError, UsageError
 
-from .words import entry
+from .words import ARK, entry
 
 SECRET = "s3cr3t/p@ss"
 
@@ -30,6 +39,30 @@ def test_the_tables_are_those_that_the_code_knows(bare_url: str) -> None:
         with inventory._database.read() as connection:
             context = MigrationContext.configure(connection, opts={"version_table": "inv_version"})
             assert compare_metadata(context, metadata) == []
+
+
+def test_one_of_an_older_version_is_told_to_be_and_brought_up_to_date(bare_url: str) -> None:
+    scripts = ScriptDirectory(str(migrating.OWN))
+    with open_inventory(bare_url) as inventory:
+        if bare_url.startswith("sqlite"):
+            file = Path(bare_url.removeprefix("sqlite:///"))
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.touch()
+        with inventory._database.write() as connection:
+            inventory._database.prepare(connection)
+            context = MigrationContext.configure(
+                connection,
+                opts={"version_table": "inv_version", "fn": lambda found, _: scripts._upgrade_revs("0001", found)},
+            )
+            with Operations.context(context):
+                context.run_migrations()
+
+        with pytest.raises(InventoryUnusable, match=r"is older than this program; run 'spinney ingest init'"):
+            inventory.find(ark="x")
+        inventory.init()
+        inventory.record(entry(files=[File(path="a", size_bytes=1, modified="1999")]))
+
+        assert [file.modified for file in inventory.files(ARK, 1)] == ["1999"]
 
 
 def test_what_has_not_been_made_is_told_with_the_mend(bare_url: str) -> None:

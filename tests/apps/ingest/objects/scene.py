@@ -94,9 +94,11 @@ class Service:
         folder.mkdir(exist_ok=True)
         return Deposit(order=order, bench=Bench(parent_data={"priority": 5}, folder=folder), root=folder)
 
-    def of_files(self, files: Mapping[str, bytes], number: int = 1, **order: Any) -> "Deposit":
+    def of_files(
+        self, files: Mapping[str, bytes], number: int = 1, *, modified: str | None = None, **order: Any
+    ) -> "Deposit":
         """One whose payload is an object manifest that the server has."""
-        url = self.manifest(files, path=f"/{number}.checkm")
+        url = self.manifest(files, path=f"/{number}.checkm", modified=modified)
         return self.object(number, payload=payload(PayloadKind.OBJECT_MANIFEST, url, "m.checkm"), **order)
 
     def of_file(self, content: bytes = b"map", number: int = 1, name: str = "a.txt", **order: Any) -> "Deposit":

@@ -1,11 +1,14 @@
 """An object's way through its stages, with real servers, a real archive and a real inventory."""
 
 import hashlib
+import io
+import tarfile
+import zipfile
 
 import pytest
 
 from apps.ingest.containers.test_names import without_case
-from apps.ingest.objects.scene import BID, Service, about, payload, tarred, zipped
+from apps.ingest.objects.scene import BID, Deposit, Service, about, payload, tarred, zipped
 from spinney.apps.ingest import orders
 from spinney.apps.ingest.manifests import PayloadKind
 
@@ -55,6 +58,45 @@ def test_a_working_disk_that_takes_two_names_for_one_is_told_of(
 
     assert (ran.outcome, ran.signal.retryable) == ("error", False)  # type: ignore[union-attr]
     assert "'p.tif' and 'P.tif' are one file on the disk of" in ran.message
+
+
+def recorded_dates(service: Service, deposit: Deposit, version: int) -> dict[str, str | None]:
+    with service.inventory as inventory:
+        files = inventory.files(deposit.bench.results["processing"]["ark"], version)
+        return {f.path.removeprefix("producer/"): f.modified for f in files if f.path.startswith("producer/")}
+
+
+def test_when_files_were_last_changed_is_kept_and_carried_on(service: Service) -> None:
+    local = about(local_ids=("m",))
+    first = service.of_files({"a": b"1", "b": b"2", "c": b"3"}, modified="4 May 2026", about=local)
+    first.deposit()
+    assert recorded_dates(service, first, 1) == dict.fromkeys("abc", "4 May 2026")
+
+    update = service.of_files({"b": b"2", "c": b"4"}, 2, update=True, about=local)
+    update.deposit()
+    assert recorded_dates(service, update, 2) == {"a": "4 May 2026", "b": "4 May 2026", "c": None}
+
+
+@pytest.mark.parametrize(
+    ("name", "date"), [("a.zip", "2001-02-03T04:05:06"), ("a.tgz", "2001-02-03T04:05:06+00:00")]
+)
+def test_members_of_containers_keep_their_dates(service: Service, name: str, date: str) -> None:
+    out = io.BytesIO()
+    if name == "a.zip":
+        with zipfile.ZipFile(out, "w") as archive:
+            archive.writestr(zipfile.ZipInfo("x", (2001, 2, 3, 4, 5, 6)), b"1")
+            archive.writestr(zipfile.ZipInfo("none"), b"1")
+    else:
+        with tarfile.open(fileobj=out, mode="w:gz") as tar:
+            for member, when in (("x", 981173106), ("none", 0)):
+                info = tarfile.TarInfo(member)
+                info.mtime = when
+                tar.addfile(info)
+    deposit = service.of_container(out.getvalue(), name=name)
+
+    deposit.deposit()
+
+    assert recorded_dates(service, deposit, 1) == {"x": date, "none": None}
 
 
 def test_an_area_of_its_own_is_used_and_left_empty(service: Service) -> None:

@@ -1,8 +1,8 @@
 """Writing a zip, a tar or a tar.gz from front to back: the same bytes for the same members, whoever packs them.
 
-Times are those of the version, owners are nobody, and nothing of this host goes in. What a zip holds is stored as it
-is: compressed, its bytes would hang on the version of zlib; most of what is deposited is compressed anyway, and who
-wants it small asks for tar.gz, whose bytes are the same where zlib is.
+Times are those of the files, where they are known, else that of the version; owners are nobody, and nothing of this
+host goes in. What a zip holds is stored as it is: compressed, its bytes would hang on the version of zlib; most of what
+is deposited is compressed anyway, and who wants it small asks for tar.gz, whose bytes are the same where zlib is.
 """
 
 import gzip
@@ -37,15 +37,16 @@ class Readable(Protocol):
 class Archive(Protocol):
     """An archive that is being written."""
 
-    def add(self, name: str, size_bytes: int, content: Readable) -> None:
-        """The next member: a regular file, of which just so many bytes are read. Raises OSError."""
+    def add(self, name: str, size_bytes: int, content: Readable, when: datetime | None = None) -> None:
+        """The next member: a regular file, of which just so many bytes are read. It bears the time ``when``; None: that
+        of all. Raises OSError."""
         ...
 
 
 @contextmanager
 def writing(format_: Format, out: BinaryIO, when: datetime) -> Iterator[Archive]:
-    """An archive into ``out``, whole when the block is left without an exception. Its members bear the time ``when``.
-    """
+    """An archive into ``out``, whole when the block is left without an exception. Members without a time of their own
+    bear ``when``."""
     if format_ is Format.ZIP:
         with zipfile.ZipFile(out, "w", zipfile.ZIP_STORED, allowZip64=True) as archive:
             yield _Zip(archive, when)
@@ -60,12 +61,12 @@ def writing(format_: Format, out: BinaryIO, when: datetime) -> Iterator[Archive]
 
 class _Zip:
     def __init__(self, archive: zipfile.ZipFile, when: datetime) -> None:
-        utc = when.astimezone(UTC)
-        year = min(max(utc.year, _ZIP_YEARS.start), _ZIP_YEARS.stop - 1)
-        self._archive, self._when = archive, (year, utc.month, utc.day, utc.hour, utc.minute, utc.second)
+        self._archive, self._when = archive, when
 
-    def add(self, name: str, size_bytes: int, content: Readable) -> None:
-        info = zipfile.ZipInfo(name, self._when)
+    def add(self, name: str, size_bytes: int, content: Readable, when: datetime | None = None) -> None:
+        utc = (when or self._when).astimezone(UTC)
+        year = min(max(utc.year, _ZIP_YEARS.start), _ZIP_YEARS.stop - 1)
+        info = zipfile.ZipInfo(name, (year, utc.month, utc.day, utc.hour, utc.minute, utc.second))
         info.create_system = 3  # Unix, wherever it is packed: only so is the mode read
         info.external_attr = (0o100000 | _MODE) << 16
         info.file_size = size_bytes  # by it zipfile decides whether the header is a ZIP64 one
@@ -79,11 +80,11 @@ class _Zip:
 
 class _Tar:
     def __init__(self, archive: tarfile.TarFile, when: datetime) -> None:
-        self._archive, self._when = archive, int(when.timestamp())
+        self._archive, self._when = archive, when
 
-    def add(self, name: str, size_bytes: int, content: Readable) -> None:
+    def add(self, name: str, size_bytes: int, content: Readable, when: datetime | None = None) -> None:
         info = tarfile.TarInfo(name)
-        info.size, info.mtime, info.mode = size_bytes, self._when, _MODE
+        info.size, info.mtime, info.mode = size_bytes, int((when or self._when).timestamp()), _MODE
         self._archive.addfile(info, _as_file(content))
         self._archive.members.clear()  # type: ignore[attr-defined]  # else it keeps a kilobyte a member
 

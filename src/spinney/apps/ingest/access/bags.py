@@ -12,9 +12,10 @@ bags, and its paths lead downward only, on Windows too.
 import io
 import re
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from types import MappingProxyType
 from typing import BinaryIO
 
 from spinney.apps.ingest.access.archives import Archive
@@ -29,6 +30,7 @@ _NAME_MAX = 100
 
 class Differs(NotAdmitted):
     """What is stored is not what its digests say; restore it from a copy."""
+_NONE: Mapping[str, datetime] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,9 +57,11 @@ class Bagged:
 
 
 def bag(
-    archive: Archive, storage: Storage, version: Version, between: Callable[[int], None] = lambda read: None
-) -> Bagged:
-    """Put the version into the archive. ``between`` is called with each number of bytes read.
+    archive: Archive, storage: Storage, version: Version, between: Callable[[int], None] = lambda read: None,
+    modified: Mapping[str, datetime] = _NONE,
+) -> Bagged:  # fmt: skip
+    """Put the version into the archive. ``between`` is called with each number of bytes read. ``modified``: when files
+    were last changed, by path; others bear the time of the version.
 
     Raises Differs for content that is missing or is not what its digests say, OSError when the storage or the archive
     fails; what has been written then is to be thrown away.
@@ -68,7 +72,7 @@ def bag(
         algorithm = None
         for file in _files(storage, version):
             name = f"data/{names.of(relative(file.path))}"
-            _add(archive, storage, version, file, f"{version.name}/{name}", between)
+            _add(archive, storage, version, file, f"{version.name}/{name}", between, modified.get(file.path))
             manifest.write(f"{file.digest.value}  {_escaped(name)}\n".encode())
             algorithm = file.digest.algorithm
             files, size = files + 1, size + file.size_bytes
@@ -140,12 +144,13 @@ def _files(storage: Storage, version: Version) -> Iterator[StoredFile]:
 
 
 def _add(
-    archive: Archive, storage: Storage, version: Version, file: StoredFile, name: str, between: Callable[[int], None]
-) -> None:
+    archive: Archive, storage: Storage, version: Version, file: StoredFile, name: str, between: Callable[[int], None],
+    modified: datetime | None,
+) -> None:  # fmt: skip
     try:
         with storage.opened(version.ark, file, version.number) as content:
             checked = Checked(content, file, between)
-            archive.add(name, file.size_bytes, checked)
+            archive.add(name, file.size_bytes, checked, modified)
             checked.finish()
     except Differs:
         raise

@@ -15,7 +15,7 @@ from spinney.apps.ingest.access.contents import PIECE_BYTES, Content
 from spinney.apps.ingest.access.requesting import recorded, version_of
 from spinney.apps.ingest.digests import Digest
 from spinney.apps.ingest.identifiers import arks
-from spinney.apps.ingest.inventory import Object, Version, open_inventory
+from spinney.apps.ingest.inventory import File, Object, Version, open_inventory
 from spinney.apps.ingest.manifests import PayloadKind, Row
 from spinney.apps.ingest.settings import Settings
 from spinney.apps.ingest.storage import NotThere, Storage, StoredFile
@@ -53,9 +53,9 @@ def manifest(
     except NotThere:
         raise StoreAway(f"the storage {chosen.storage!r} is not there now; see that its disk is mounted") from None
     with open_inventory(settings.inventory) as inventory:
-        types = {file.path: file.mime_type for file in inventory.files(found.ark, chosen.version)}
+        known = {file.path: file for file in inventory.files(found.ark, chosen.version)}
     rows = (
-        _row(file, chosen, types.get(file.path), _url(storage, found.ark, chosen, file, locate))
+        _row(file, chosen, known.get(file.path), _url(storage, found.ark, chosen, file, locate))
         for file in storage.files(found.ark, chosen.version)
     )
     out = cast(BinaryIO, tempfile.SpooledTemporaryFile(_SPOOLED_BYTES))  # noqa: SIM115 - closed when it has been read
@@ -66,11 +66,12 @@ def manifest(
     return Content(path=f"{name}.{'jsonl' if json else 'checkm'}", size_bytes=size, pieces=_pieces(out))
 
 
-def _row(file: StoredFile, version: Version, mime_type: str | None, url: str) -> Row:
+def _row(file: StoredFile, version: Version, known: File | None, url: str) -> Row:
     value = file.sums.get(PREFERRED)
     return Row(
         url=url, name=file.path, digest=file.digest if value is None else Digest(PREFERRED, value),
-        size_bytes=file.size_bytes, modified=version.created.isoformat(), mime_type=mime_type,
+        size_bytes=file.size_bytes, modified=(known and known.modified) or version.created.isoformat(),
+        mime_type=None if known is None else known.mime_type,
     )  # fmt: skip
 
 

@@ -9,7 +9,7 @@ from typing import Any, BinaryIO
 
 from spinney import Defer, Fail, Job
 from spinney.apps.ingest import opened, priorities, settings, space, targets
-from spinney.apps.ingest.access import archives, bags, packages
+from spinney.apps.ingest.access import archives, bags, dates, packages
 from spinney.apps.ingest.access.packages import Package
 from spinney.apps.ingest.access.requesting import LARGE, SMALL
 from spinney.apps.ingest.access.tickets import TYPE, AccessOrder
@@ -47,11 +47,13 @@ def _made(job: Job, found: Settings, order: AccessOrder, folder: Path) -> Packag
     if free < order.size_bytes:
         raise Defer(ROOM_S, f"it needs {order.size_bytes} bytes, and {found.home} has {free}; make room there")
     version = bags.Version(ark=order.ark, number=order.version, created=order.created)
+    with admission():
+        modified = _modified(found, order)
     began = time.monotonic()
 
     def write(out: BinaryIO) -> Package:
         with archives.writing(order.format, out, order.created) as archive:
-            bagged = bags.bag(archive, storage, version, _progress(job, order.size_bytes))
+            bagged = bags.bag(archive, storage, version, _progress(job, order.size_bytes), modified)
         now = datetime.now(UTC)
         return Package(
             file=f"{version.name}.{order.format}", size_bytes=0, files=bagged.files, content_bytes=bagged.bytes,
@@ -69,6 +71,12 @@ def _made(job: Job, found: Settings, order: AccessOrder, folder: Path) -> Packag
                 raise Defer(ROOM_S, str(space.no_room(found.home, order.size_bytes))) from error
             why = error.strerror or error
             raise Fail(f"the package could not be made ({why}); see to disk and storage, and retry") from error
+
+
+def _modified(found: Settings, order: AccessOrder) -> dict[str, datetime]:
+    """When the files of the version were last changed, where that was said and can be read."""
+    files = opened.inventory(found).files(order.ark, order.version)
+    return {file.path: when for file in files if (when := dates.moment(file.modified)) is not None}
 
 
 def _report(found: Settings, order: AccessOrder, fault: str) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import datetime
 from typing import IO
 
 
@@ -13,6 +14,8 @@ class Entry:
     """As it stands in the container."""
     size_bytes: int
     """Declared; it may lie."""
+    modified: datetime | None
+    """When it was last changed; without a zone where the container knows none. None: it does not say."""
     folder: bool
     refusal: str | None
     """Why this kind of member may not enter, whatever its name: half a sentence."""

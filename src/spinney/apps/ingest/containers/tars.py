@@ -11,6 +11,7 @@ import gzip
 import io
 import tarfile
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from typing import IO, BinaryIO, Self, cast
 
 from spinney.apps.ingest.containers.entry import Entry
@@ -46,6 +47,7 @@ def entries(source: BinaryIO, kind: Kind, *, meter: Meter) -> Iterator[Entry]:
             yield Entry(
                 name=info.name,
                 size_bytes=info.size,
+                modified=_modified(info),
                 folder=info.isdir(),
                 refusal=_refusal(info),
                 opened=lambda info=info: cast(IO[bytes], archive.extractfile(info)),  # type: ignore[misc]
@@ -60,6 +62,14 @@ def _inflated(source: BinaryIO, kind: Kind) -> IO[bytes]:
     if kind is Kind.TAR_BZ2:
         return cast(IO[bytes], bz2.BZ2File(source, "rb"))
     return source
+
+
+def _modified(info: tarfile.TarInfo) -> datetime | None:
+    """The beginning of its clock stands for none."""
+    try:
+        return datetime.fromtimestamp(int(info.mtime), UTC) if info.mtime else None
+    except (OverflowError, ValueError, OSError):
+        return None
 
 
 def _refusal(info: tarfile.TarInfo) -> str | None:

@@ -44,6 +44,8 @@ class Member:
     path: str
     """Below the folder it was unpacked into."""
     size_bytes: int
+    modified: str | None = None
+    """When it was last changed, by ISO 8601; without a zone from a zip, which knows none."""
 
 
 def unpack(
@@ -57,12 +59,12 @@ def unpack(
 ) -> list[Member]:
     """Unpack a zip, tar, tar.gz, tgz or tar.bz2; returns its files in their order.
 
-    ``into`` must not be there, or be empty. ``name`` is the depositor's name of the container, whose
-    ending must agree with its content. Files get the mode 0644 and today's date, whatever the
-    container says; folders are made, also empty ones, and not returned; containers within are files.
-    ``between`` is called after each chunk with its size (0 for an empty file), so that a long unpacking
-    can show progress or be called off. ``near`` is called in the end with the first pairs of paths that are equal but
-    for upper and lower case or the encoding of accents.
+    ``into`` must not be there, or be empty. ``name`` is the depositor's name of the container, whose ending must
+    agree with its content. Files get the mode 0644 and today's date, whatever the container says (``Member.modified``
+    tells its own); folders are made, also empty ones, and not returned; containers within are files. ``between`` is
+    called after each chunk with its size (0 for an empty file), so that a long unpacking can show progress or be
+    called off. ``near`` is called in the end with the first pairs of paths that are equal but for upper and lower
+    case or the encoding of accents.
 
     Raises NotAdmitted, with the member's name, for anything that may not enter, and for such a pair where the file
     system of ``into`` takes it for one; OSError when ``into``
@@ -124,7 +126,8 @@ def _members(
                     inflated(len(chunk))
                     _write_all(out, chunk)
                     between(len(chunk))
-            yield Member(path=path, size_bytes=entry.size_bytes)
+            modified = None if entry.modified is None else entry.modified.isoformat()
+            yield Member(path=path, size_bytes=entry.size_bytes, modified=modified)
 
 
 def _next(entries: Iterator[Entry]) -> Entry | None:

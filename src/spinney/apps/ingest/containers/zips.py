@@ -8,12 +8,14 @@ import copy
 import stat
 import zipfile
 from collections.abc import Iterator
+from datetime import datetime
 from typing import IO, BinaryIO
 
 from spinney.apps.ingest.containers import directory
 from spinney.apps.ingest.containers.entry import Entry
 from spinney.apps.ingest.paths import NotAdmitted, shown
 
+_NO_TIME = datetime(1980, 1, 1)
 METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 
 _LOCAL_HEADER_BYTES = 30
@@ -37,6 +39,7 @@ def entries(source: BinaryIO, *, most_members: int) -> Iterator[Entry]:
                 # Not info.filename, which ends at a NUL and would hide what stands behind it.
                 name=info.orig_filename,
                 size_bytes=info.file_size,
+                modified=_modified(info),
                 folder=info.orig_filename.endswith("/"),
                 refusal=_refusal(info),
                 opened=lambda info=info: _opened(archive, info),  # type: ignore[misc]
@@ -70,6 +73,15 @@ def _refuse_overlaps(infos: list[zipfile.ZipInfo], *, end: int) -> None:
         before = info.orig_filename
     if free_from > end:
         raise NotAdmitted(f"member '{shown(before)}': it reaches into the table of contents; send it again")
+
+
+def _modified(info: zipfile.ZipInfo) -> datetime | None:
+    """By its clock on the wall. The first that a zip can tell stands for none."""
+    try:
+        found = datetime(*info.date_time)
+    except ValueError:
+        return None
+    return None if found == _NO_TIME else found
 
 
 def _refusal(info: zipfile.ZipInfo) -> str | None:

@@ -86,6 +86,8 @@ def _files(entry: Entry) -> Admitted:
             raise NotAdmitted(f"'{shown(path)}' cannot have {file.size_bytes} bytes; measure it anew")
         if file.mime_type is not None:
             name("MIME type", file.mime_type)
+        if file.modified is not None:
+            plain("date of the last change", file.modified)
         contents[path] = values.content(file, _digests(path, file.digests))
     return Admitted([contents[path] for path in sorted(contents)], size_bytes)
 

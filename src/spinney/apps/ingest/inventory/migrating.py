@@ -12,7 +12,7 @@ from sqlalchemy import Connection, inspect, text
 from .database import INIT, Database
 from .errors import InventoryUnusable
 
-HEAD = "0001"
+HEAD = "0002"
 """The revision that this code works with."""
 OWN = Path(__file__).parent / "migrations"
 _TABLE = "inv_version"

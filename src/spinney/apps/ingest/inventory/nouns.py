@@ -13,6 +13,8 @@ class File:
     """Within the object."""
     size_bytes: int
     mime_type: str | None = None
+    modified: str | None = None
+    """When it was last changed, as its manifest or container says; in whatever form."""
     digests: Mapping[str, str] = field(default_factory=dict)
     """Algorithm to hexadecimal value; see ``digests``."""
 

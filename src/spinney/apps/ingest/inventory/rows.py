@@ -13,7 +13,7 @@ from .values import moment
 
 _ALGORITHMS = tuple(ALGORITHMS)
 
-CONTENT = (files.c.path, files.c.size_bytes, files.c.mime_type, *(files.c[a] for a in _ALGORITHMS))
+CONTENT = (files.c.path, files.c.size_bytes, files.c.mime_type, files.c.modified, *(files.c[a] for a in _ALGORITHMS))
 """The columns of a file that are its content, in its order."""
 VERSION = tuple(column for column in versions.c if column is not versions.c.object_id)
 
@@ -24,11 +24,12 @@ def content_of(row: Row[Any]) -> Content:
 
 
 def file(content: Content) -> File:
-    path, size_bytes, mime_type, *digests = content
+    path, size_bytes, mime_type, modified, *digests = content
     return File(
         path=str(path),
         size_bytes=int(size_bytes),  # type: ignore[call-overload]
         mime_type=None if mime_type is None else str(mime_type),
+        modified=None if modified is None else str(modified),
         digests={a: bytes(d).hex() for a, d in zip(_ALGORITHMS, digests, strict=True) if d is not None},  # type: ignore[call-overload]
     )
 

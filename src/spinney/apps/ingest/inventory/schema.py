@@ -107,6 +107,7 @@ files = Table(
     Column("path", _Text, nullable=False),
     Column("size_bytes", _Id, nullable=False),
     Column("mime_type", _Text),
+    Column("modified", _Text),
     *(Column(algorithm, LargeBinary) for algorithm in ALGORITHMS),
     Index("inv_files_by_object", "object_id", "last_version"),
     Index("inv_files_by_name", "name", "object_id"),
@@ -116,7 +117,7 @@ files = Table(
     ),
 )
 """A file as it stands unchanged from one version to another; see ``spans``. ``name``: what follows the last slash of
-``path``."""
+``path``. ``modified``: as it was given."""
 
 audits = Table(
     "inv_audits",

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 FIRST, LAST = 1, 2**31 - 1
 
 Content = tuple[object, ...]
-"""All that makes a file the same: path, size, kind, digests."""
+"""All that makes a file the same: path, size, kind, date, digests."""
 
 
 @dataclass(frozen=True, slots=True)

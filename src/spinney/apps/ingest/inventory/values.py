@@ -14,7 +14,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 def content(file: File, digests: Mapping[str, str]) -> Content:
     """What makes this file the same as another; ``digests`` are checked ones."""
     values = (bytes.fromhex(digests[a]) if a in digests else None for a in ALGORITHMS)
-    return (file.path, file.size_bytes, file.mime_type, *values)
+    return (file.path, file.size_bytes, file.mime_type, file.modified, *values)
 
 
 def micros(when: datetime) -> int:

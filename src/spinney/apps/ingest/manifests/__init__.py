@@ -53,7 +53,8 @@ sample manifests. Where these leave something open, or manifests in use differ, 
   warning, since some file systems take them for one. In a batch each row is an object, and names may repeat.
 - Digest: algorithm and value, or neither (see `spinney.apps.ingest.digests`). Size: decimal digits.
 - Local identifiers: several in one field, divided by ``;``.
-- The date of the last change is kept as it was given and not judged: too many forms are in use.
+- The date of the last change is kept as it was given, also in the inventory, and not judged: too many forms
+  are in use.
 
 JSON
 ----

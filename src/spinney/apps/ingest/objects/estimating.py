@@ -120,7 +120,7 @@ def _rows(at: Work, noted: Warnings | None) -> Iterator[Row]:
         given = None if payload.digest is None else payload.digest.digest()
         yield Row(
             url=at.url, name=payload.name, digest=given, size_bytes=payload.size_bytes,
-            mime_type=payload.mime_type,
+            mime_type=payload.mime_type, modified=payload.modified,
         )  # fmt: skip
         return
     manifest = held or _fetched_manifest(at)
@@ -152,4 +152,5 @@ def _line(row: Row) -> dict[str, Any]:
     return {
         "url": row.url, "name": row.name, "size": row.size_bytes,
         "digest": None if found is None else found.model_dump(), "mime_type": row.mime_type,
+        "modified": row.modified,
     }  # fmt: skip

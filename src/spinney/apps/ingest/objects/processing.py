@@ -14,7 +14,7 @@ from spinney.apps.ingest.inventory import LocalIdTaken, admitting
 from spinney.apps.ingest.manifests import PayloadKind
 from spinney.apps.ingest.metadata import About
 from spinney.apps.ingest.objects.provisioning import release
-from spinney.apps.ingest.objects.unpacking import unpacked, warning
+from spinney.apps.ingest.objects.unpacking import modified, unpacked, warning
 from spinney.apps.ingest.objects.work import (
     FETCHED,
     PAYLOAD,
@@ -151,11 +151,17 @@ def _stored(at: Work, content: list[Incoming], about: About, ark: str) -> dict[s
         )  # fmt: skip
     except Busy as error:
         raise Defer(BUSY_S, str(error)) from error
-    types = {f"{PRODUCER}/{r['name']}": r["mime_type"] for r in read_list(at.folder / WANTED, "estimating")}
+    wanted = list(read_list(at.folder / WANTED, "estimating"))
+    types = {f"{PRODUCER}/{r['name']}": r["mime_type"] for r in wanted}
+    is_container = at.order.payload.kind is PayloadKind.CONTAINER
+    dates = modified(at) if is_container else {r["name"]: r.get("modified") for r in wanted}
     write_list(
         at.folder / STORED,
         (
-            {"path": f.path, "size": f.size_bytes, "mime_type": types.get(f.path), "sums": dict(f.sums)}
+            {
+                "path": f.path, "size": f.size_bytes, "mime_type": types.get(f.path), "sums": dict(f.sums),
+                "modified": dates.get(f.path.removeprefix(f"{PRODUCER}/")) if f.path.startswith(PRODUCER) else None,
+            }
             for f in storage.files(ark, stored.version)
         ),
     )

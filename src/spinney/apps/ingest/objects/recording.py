@@ -29,11 +29,11 @@ def recording(job: Job, order: ObjectOrder) -> dict[str, Any]:
         return value
     with admission():
         inventory = opened.inventory(at.settings)
-        types = _types(inventory, done["ark"], done["version"] - 1) if order.update else {}
+        before = _files(inventory, done["ark"], done["version"] - 1) if order.update else {}
         files = [
             File(
                 path=row["path"], size_bytes=row["size"], digests=row["sums"],
-                mime_type=row["mime_type"] or types.get(row["path"]),
+                **_said(row, before.get(row["path"])),
             )
             for row in rows
         ]  # fmt: skip
@@ -62,10 +62,20 @@ def _note(job: Job, order: ObjectOrder) -> None:
         standing.keep(batch.folder, order.jid, found)
 
 
-def _types(inventory: "Inventory", ark: str, version: int) -> Mapping[str, str | None]:
-    """The media types of the version before, which an update carries on; none where that is not recorded."""
+def _files(inventory: "Inventory", ark: str, version: int) -> Mapping[str, File]:
+    """Those of the version before; none where that is not recorded."""
     try:
-        return {file.path: file.mime_type for file in inventory.files(ark, version)}
+        return {file.path: file for file in inventory.files(ark, version)}
     except NotAdmitted:
         return {}
+
+
+def _said(row: Mapping[str, Any], before: File | None) -> dict[str, Any]:
+    """Media type and date. An update carries on the type of a path, and the date of a file that is the same."""
+    mime_type, modified = row["mime_type"], row.get("modified")
+    if before is not None:
+        mime_type = mime_type or before.mime_type
+        is_same = all(before.digests.get(algorithm, value) == value for algorithm, value in row["sums"].items())
+        modified = modified or (before.modified if is_same else None)
+    return {"mime_type": mime_type, "modified": modified}
 

@@ -42,6 +42,13 @@ def unpacked(at: Work, container: dict[str, Any]) -> list[Incoming]:
     return [Incoming(path=r["path"], source=into / r["path"], size_bytes=r["size"], sums=r["sums"]) for r in rows]
 
 
+def modified(at: Work) -> dict[str, str | None]:
+    """When the files in the container that was unpacked were last changed."""
+    rows = read_list(at.folder / UNPACKED, "downloading")
+    next(rows)
+    return {row["path"]: row.get("modified") for row in rows}
+
+
 def warning(at: Work) -> str | None:
     """What is worth a word about the names in the container that was unpacked."""
     if at.order.payload.kind is not PayloadKind.CONTAINER:
@@ -84,7 +91,7 @@ def _hashed(at: Work, into: Path, members: list[Member]) -> Iterator[dict[str, A
         sums = Sums(algorithms(at))
         with opened_beneath(into, member.path) as file:
             sums.read(file, lambda _: at.job.check_cancelled())
-        yield {"path": member.path, "size": member.size_bytes, "sums": sums.values()}
+        yield {"path": member.path, "size": member.size_bytes, "sums": sums.values(), "modified": member.modified}
 
 
 def clear(at: Work) -> None:
