@@ -44,6 +44,7 @@ from spinney.model.access import Role
 from spinney.model.capacities import LockCapacity
 from spinney.model.durations import Duration
 from spinney.model.errors import SpinneyError, UnknownType, UsageError
+from spinney.model.limits import Limit
 from spinney.model.schedules import Schedule
 from spinney.model.states import SETTLED
 from spinney.model.types import QueueSpec, TypeSpec
@@ -138,7 +139,7 @@ class Spinney:
         self,
         name: str,
         *,
-        limit: int | None = None,
+        limit: Limit | None = None,
         order: str = "default",
         sharing: str | None = None,
         type: JobType | str | None = None,  # noqa: A002 - the word that people know
@@ -147,6 +148,7 @@ class Spinney:
     ) -> str:
         """Declare a queue; returns its name, for ``queue=`` of stages and options.
 
+        ``limit``: how many slots it may occupy over all nodes, or which part of them: ``"50%"``, rounded up.
         ``type``: the job type of what is submitted by the queue's name alone (``submit_to``). ``pinned``: the names
         of the nodes that alone may serve it; ``barred``: of those that may not. Operators may set these, and the
         limit, otherwise at run time; then theirs counts.

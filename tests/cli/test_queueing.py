@@ -73,6 +73,17 @@ def test_what_is_set_is_shown_with_what_is_declared(queued: Shell) -> None:
     assert entry["what"] == {"queue": "net", "limit": 5, "pinned": ["oak"]}
 
 
+def test_a_part_of_the_slots_is_shown_with_what_it_comes_to(queued: Shell) -> None:
+    node(queued, "oak")
+
+    told = facts(queued.ok("queue", "net", "--limit", "30%"))
+
+    assert told["limit"] == "30% (3) (set; declared: 3)"
+    assert "net       30% (3)" in re.sub(r"^(net) +", r"\1       ", queued.ok("queues"), flags=re.MULTILINE)
+    assert "30% (3)" in queued.ok("stats")
+    assert "from '1%' to '100%'" in queued.refused(2, "queue", "net", "--limit", "200%")
+
+
 def test_what_is_set_is_taken_back(queued: Shell) -> None:
     queued.ok("queue", "net", "--limit", "0", "--type", "none", "--nodes", "any", "--bar", "oak")
 
@@ -126,7 +137,7 @@ def test_a_node_that_nobody_has_seen_is_taken_and_told(queued: Shell) -> None:
     [
         (["nett"], 2, "did you mean 'net'?"),
         (["nett", "--limit", "3"], 2, "did you mean 'net'?"),
-        (["net", "--limit", "many"], 2, "write --limit 4, 'none' or 'declared'"),
+        (["net", "--limit", "many"], 2, "write --limit 4, 50%, 'none' or 'declared'"),
         (["net", "--limit", "99999999999"], 2, "is no number of slots"),
         (["net", "--limit", "9999999999"], 2, "limit must be 0 or more"),
         (["net", "--type", "doubel"], 2, "did you mean 'double'?"),

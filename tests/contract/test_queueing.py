@@ -89,6 +89,7 @@ def test_pins_and_bars_are_added_and_taken_back_one_by_one(queued: Site) -> None
         ("qq", {"set": {"limit": 1}}, UsageError),
         ("q", {"set": {"limit": -1}}, UsageError),
         ("q", {"set": {"limit": True}}, UsageError),
+        *(("q", {"set": {"limit": part}}, UsageError) for part in ("0%", "101%", "5", "050%", "%", "١%")),
         ("q", {"set": {"order": "lifo"}}, UsageError),
         ("q", {"declared": ("name",)}, UsageError),
         ("q", {"set": {"type": "onee"}}, UnknownType),
@@ -126,6 +127,42 @@ def test_each_change_is_in_the_audit_and_none_that_changes_nothing(queued: Site)
 
 
 # --- limits -----------------------------------------------------------------------------------
+
+
+def test_a_part_of_the_slots_holds_over_all_nodes_and_moves_with_them(
+    site: Site, open_another: Callable[[], Store]
+) -> None:
+    site.knows(queues=[QueueSpec(name="q", limit="50%")])
+    oak, elm = site.node("oak", 2, types=TYPES), site.node("elm", 3, types=TYPES)
+    jobs = site.submit(n=9, queue="q")
+
+    assert [len(site.claim(node)) for node in (oak, elm)] == [2, 1], "half of five slots, rounded up"
+    assert explain(site, jobs[-1]).sentence.startswith("queue 'q' is at its limit of 3 slots (50% of all)")
+    yew = site.node("yew", 4, types=TYPES)
+    assert len(site.claim(yew)) == 2, "half of nine"
+    info = open_another().queueing.of("q")
+    assert (info.in_force.limit, info.limit, info.running) == ("50%", 5, 5)
+    (stats,) = (q for q in site.store.counting.stats(window_s=60, now_us=site.now).queues if q.queue == "q")
+    assert (stats.said, stats.limit) == ("50%", 5)
+
+    site.store.fleet.drain("yew", ANN, now_us=site.now)
+    assert site.claim(elm) == [], "its slots count no more"
+    change(site, set={"limit": None})
+    assert len(site.claim(elm)) == 2
+    assert change(site, set={"limit": "100%"}, bar=("elm",)).limit == 2, "of those that may serve it"
+    assert change(site, declared=("limit", "barred")).limit == 3
+
+
+def test_a_part_is_one_slot_at_least_and_keeps_a_slot_for_the_next_stage(site: Site) -> None:
+    site.knows(queues=[QueueSpec(name="q", limit="1%")])
+    node = site.node("oak", 3, types=TYPES)
+    site.submit("three", n=3, queue="q")
+
+    (lease,) = site.claim(node)
+    answer = site.exchange([site.entry(lease, keep=True)], site.want(node, 0))
+
+    assert [(kept.job_id, kept.slot) for kept in answer.leases] == [(lease.job_id, lease.slot)]
+    assert site.claim(node) == []
 
 
 def test_a_limit_is_obeyed_by_every_store_object_from_the_next_claim(

@@ -141,7 +141,7 @@ class Operator:
                 spec = QueueSpec(name="narrow", limit=rng.choice((0, 1, 2, 3)), sharing="none")
                 await self._say(lambda s: s.register((), (spec,)))
             case "set_limit":
-                limit = rng.choice((1, 2, None))
+                limit = rng.choice((1, 2, "40%", None))
                 change = rng.choice((QueueChange(set={"limit": limit}), QueueChange(declared=("limit",))))
                 await self._say(lambda s: s.queueing.change("narrow", change, self._author(), now_us=now))
             case "drain_node":

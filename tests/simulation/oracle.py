@@ -14,6 +14,7 @@ It knows nothing of how the engine comes to its decisions, only what it has prom
 The time that counts here is the true one, which no node can see.
 """
 
+import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -176,6 +177,12 @@ class Oracle:
             said[name] = orjson.dumps(orjson.loads(said.get(name, "{}")) | orjson.loads(settings))
         for name in sorted(queues & said.keys()):
             limit = orjson.loads(said[name]).get("limit")
+            if isinstance(limit, str):  # a part of the slots of nodes that take something new; all may serve it
+                there = tx.value(
+                    "select sum(coalesce(s.slots, n.slots)) from nodes n left join node_settings s on s.name = n.name "
+                    "where n.state = 'active' and coalesce(s.drained, 0) = 0"
+                )
+                limit = max(1, math.ceil((there or 1) * int(limit.removesuffix("%")) / 100))
             if limit is not None:
                 taken = {(h.node_id, h.slot) for h in self.leases.values() if h.queue == name}
                 if len(taken) > limit:

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from spinney.cli import showing
+from spinney.model.limits import told
 from spinney.model.operators import NodeStats, Percentiles, QueueStats, ShareStats, StageStats
 from spinney.model.states import State
 
@@ -37,7 +38,7 @@ def queues(found: Sequence[QueueStats]) -> "Table":
     return _table(
         ("QUEUE", "LIMIT", "RUNNING", "PENDING", "SCHEDULED", "WAITING", "HELD", "FAILED", "RATE"),
         (
-            (q.queue, _limit(q.limit), *map(_number, (q.running, q.pending, q.scheduled, q.waiting, q.held, q.failed)),
+            (q.queue, _limit(q), *map(_number, (q.running, q.pending, q.scheduled, q.waiting, q.held, q.failed)),
              rate(q.rate))
             for q in found
         ),
@@ -73,8 +74,8 @@ def _number(n: int) -> str:
     return f"{n:,}" if n else ""
 
 
-def _limit(limit: int | None) -> str:
-    return "" if limit is None else f"{limit:,}"
+def _limit(queue: QueueStats) -> str:
+    return "" if queue.limit is None else told(queue.said or queue.limit, queue.limit)
 
 
 def _table(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> "Table":

@@ -8,7 +8,9 @@ import typer
 from spinney.cli import completing, showing
 from spinney.cli.arguments import ByOption, JsonOption, StoreOption
 from spinney.cli.session import hand, looking
+from spinney.model import limits
 from spinney.model.errors import UsageError
+from spinney.model.limits import Limit
 from spinney.model.operators import QueueChange
 from spinney.params.hints import did_you_mean
 
@@ -35,7 +37,7 @@ def queues(json: JsonOption = False, store: StoreOption = None) -> None:
         return
     rows = [
         (
-            i.queue, _limit(i.in_force.limit), i.in_force.type or "", _whom(i.in_force), f"{i.pending:,}",
+            i.queue, limits.told(i.in_force.limit, i.limit), i.in_force.type or "", _whom(i.in_force), f"{i.pending:,}",
             f"{i.running:,}", i.by or "", note(i) or "",
         )
         for i in found
@@ -55,9 +57,9 @@ def queue(
     ],
     limit: Annotated[
         str | None,
-        typer.Option(metavar="N", show_default=False, autocompletion=completing.limits,
-                     help="Slots that it may occupy over all nodes; 0: nothing starts; 'none': no limit; "
-                     "'declared': as the application says."),
+        typer.Option(metavar="N|N%", show_default=False, autocompletion=completing.limits,
+                     help="Slots that it may occupy over all nodes, or a part as 50%; 0: nothing starts; 'none': no "
+                     "limit; 'declared': as the application says."),
     ] = None,
     type_: Annotated[
         str | None,
@@ -175,11 +177,14 @@ def _made(name: str, change: QueueChange, order: str | None, sharing: str | None
     return QueueSpec(name=name, order=order or "default", sharing=sharing, **said)
 
 
-def _slots(text: str) -> int | None:
+def _slots(text: str) -> Limit | None:
     if text == NONE:
         return None
+    if text.endswith("%"):
+        limits.check("--limit", text)
+        return text
     if not (text.isascii() and text.isdigit()) or len(text) > 10:
-        raise UsageError(f"--limit {text!r:.80} is no number of slots; write --limit 4, 'none' or 'declared'")
+        raise UsageError(f"--limit {text!r:.80} is no number of slots; write --limit 4, 50%, 'none' or 'declared'")
     return int(text)
 
 
@@ -193,7 +198,8 @@ def _warn(control: "Control", change: QueueChange) -> None:
 def _show(info: "QueueInfo") -> None:
     spec, out = info.in_force, showing.console()
     for what, told, fields in (
-        ("queue", info.queue, ()), ("limit", _limit(spec.limit), ("limit",)), ("type", spec.type or "none", ("type",)),
+        ("queue", info.queue, ()), ("limit", limits.told(spec.limit, info.limit), ("limit",)),
+        ("type", spec.type or "none", ("type",)),
         ("nodes", _whom(spec), ("pinned", "barred")), ("order", f"{spec.order}, sharing {spec.shared}", ()),
         ("served by", ", ".join(info.nodes) or "no active node", ()), ("pending", f"{info.pending:,}", ()),
         ("running", f"{info.running:,}", ()),
@@ -217,10 +223,6 @@ def _over(info: "QueueInfo", fields: tuple[str, ...]) -> str:
     (field,) = fields
     value = getattr(info.declared, field)
     return f" (set; declared: {showing.safe(str(said[field] if value is None else value))})"
-
-
-def _limit(limit: int | None) -> str:
-    return "none" if limit is None else f"{limit:,}"
 
 
 def _whom(spec: "QueueSpec") -> str:

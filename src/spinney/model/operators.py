@@ -6,6 +6,7 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Any
 
+from spinney.model.limits import Limit
 from spinney.model.states import SETTLED, State
 from spinney.model.types import QueueSpec
 
@@ -252,6 +253,8 @@ class QueueInfo:
     """Those of these types that no such node knows: they are left alone."""
     unserved: tuple[str, ...]
     """Those that such nodes know, but none that may serve the queue."""
+    limit: int | None = None
+    """Slots that it may occupy now: what the limit in force comes to where that is a part."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -315,6 +318,7 @@ class QueueStats:
 
     queue: str
     limit: int | None
+    """Slots that it may occupy now."""
     pending: int
     running: int
     """Occupied slots."""
@@ -324,6 +328,8 @@ class QueueStats:
     failed: int
     rate: float | None
     """Attempts a second that ended within the window; None: cannot be told apart by collection."""
+    said: Limit | None = None
+    """The limit as it is set: a number, or a part such as ``50%``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,10 +10,11 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from spinney.model import durations, locking, names
+from spinney.model import durations, limits, locking, names
 from spinney.model.access import Role
 from spinney.model.durations import Duration
 from spinney.model.errors import UsageError
+from spinney.model.limits import Limit
 from spinney.model.states import SETTLED
 
 DEFAULT_QUEUE = "default"
@@ -261,8 +262,9 @@ class QueueSpec:
     """A lane of work. One that nobody declared has these defaults."""
 
     name: str
-    limit: int | None = None
-    """Occupied slots over the whole cluster; None: no limit; 0: nothing starts."""
+    limit: Limit | None = None
+    """Occupied slots over the whole cluster, or a part of those there are (``limits``); None: no limit; 0: nothing
+    starts."""
     order: str = "default"
     """``default`` (earliest lineage first), ``fifo`` or ``lifo``."""
     sharing: str | None = None
@@ -282,7 +284,7 @@ class QueueSpec:
         _check_nodes(f"queue {self.name!r}", "pinned", self.pinned)
         _check_nodes(f"queue {self.name!r}", "barred", self.barred)
         if self.limit is not None:
-            _check_count(f"queue {self.name!r}", "limit", self.limit, least=0)
+            limits.check(f"queue {self.name!r}", self.limit)
         if self.order not in ("default", "fifo", "lifo"):
             raise UsageError(f"queue {self.name!r}: order must be default, fifo or lifo")
         if self.sharing not in (None, "shares", "quota", "none"):

@@ -13,10 +13,13 @@ def test_a_queue_is_set_and_put_back(world: World) -> None:
     client = world.client()
 
     set_ = client.patch("/api/v1/queues/slow", json={"limit": 3, "pin": ["node-1"], "reason": "busy"}).json()
+    part = client.patch("/api/v1/queues/slow", json={"limit": "50%"}).json()
     none = client.patch("/api/v1/queues/slow", json={"limit": None}).json()
     back = client.patch("/api/v1/queues/slow", json={"declared": ["limit", "pinned"]}).json()
 
     assert (set_["in_force"]["limit"], set_["in_force"]["pinned"]) == (3, ["node-1"])
+    assert (part["in_force"]["limit"], type(part["limit"])) == ("50%", int)
+    assert client.patch("/api/v1/queues/slow", json={"limit": "0%"}).status_code == 422
     assert none["in_force"]["limit"] is None
     assert (back["in_force"]["limit"], back["in_force"]["pinned"]) == (1, [])
     assert client.get("/api/v1/queues/slwo").status_code == 404

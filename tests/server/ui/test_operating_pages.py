@@ -119,6 +119,9 @@ def test_given_a_queue_when_its_limit_and_type_are_set_then_they_are_and_can_be_
     assert "declared: 1" in get(client, "/queues/slow")
 
     assert "as declared" in post(client, "/queues/slow/declared", field="limit")
+    assert "the limit 50% (" in post(client, "/queues/slow/limit", limit="50%")
+    assert "50% (" in get(client, "/queues/slow")
+    assert "50% (" in get(client, "/queues")
     assert "no limit" in post(client, "/queues/slow/limit", limit="")
     assert world.store.queueing.of("slow").in_force.limit is None
 

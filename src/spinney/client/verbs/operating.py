@@ -16,8 +16,8 @@ from spinney.model.operators import CapacityInfo, HoldPreview, Keeping, LockInfo
 class QueueSettings(TypedDict, total=False):
     """What is wanted otherwise; what is left out stays as it is."""
 
-    limit: int | None
-    """Occupied slots over the whole cluster; None: no limit."""
+    limit: int | str | None
+    """Occupied slots over the whole cluster, or a part as ``"50%"``; None: no limit."""
     type: str | None
     """The default job type; None: none."""
     pin: Sequence[str]
@@ -52,7 +52,7 @@ class OperatingVerbs:
 
     @verb
     def create_queue(
-        self: None, name: str, *, limit: int | None = None, order: str = "default", sharing: str | None = None,
+        self: None, name: str, *, limit: int | str | None = None, order: str = "default", sharing: str | None = None,
         type_: str | None = None, pinned: Sequence[str] = (), barred: Sequence[str] = (), reason: str | None = None,
     ) -> Call[QueueInfo]:  # fmt: skip
         """Make a queue that no application declares."""

@@ -6,6 +6,7 @@ from fastapi import Query
 from pydantic import Field
 
 from spinney.control import Control
+from spinney.model.limits import LIMIT_MAX, PART
 from spinney.model.operators import QueueChange, QueueInfo
 from spinney.model.types import QueueSpec
 from spinney.server.api.missing import not_there
@@ -15,15 +16,17 @@ from spinney.server.asking import Asked
 from spinney.server.problems import documented
 
 router = routes("queues")
+Limited = Annotated[int, Field(ge=0, le=LIMIT_MAX)] | Annotated[str, Field(pattern=PART)]
 Nodes = Annotated[list[Word], Field(max_length=1_000)]
 
 
 class ChangeAsked(Reason):
     """What is wanted otherwise; what is left out stays as it is."""
 
-    limit: Annotated[int, Field(ge=0, le=2**31 - 1)] | None = Field(
-        default=None, examples=[4],
-        description="Occupied slots over the whole cluster; 0: nothing starts; null: no limit.",
+    limit: Limited | None = Field(
+        default=None, examples=[4, "50%"],
+        description="Occupied slots over the whole cluster, or a part of those there are; 0: nothing starts; null: no "
+        "limit.",
     )
     type: Word | None = Field(default=None, description="The default job type; null: none.")
     pin: Nodes = Field(default=[], description="Nodes that alone may serve it, beside those that are pinned already.")
@@ -49,7 +52,7 @@ class QueueAsked(Reason):
     """A queue that is to be."""
 
     name: Word = Field(examples=["nightly"])
-    limit: Annotated[int, Field(ge=0, le=2**31 - 1)] | None = Field(default=None, description="null: no limit.")
+    limit: Limited | None = Field(default=None, description="null: no limit.")
     order: Literal["default", "fifo", "lifo"] = Field(
         default="default", description="`default`: the earliest lineage first."
     )

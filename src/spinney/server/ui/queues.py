@@ -7,8 +7,10 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from spinney.control import Control
+from spinney.model import limits
 from spinney.model.access import Rights, Role
 from spinney.model.errors import UsageError
+from spinney.model.limits import Limit, told
 from spinney.model.operators import QueueChange, QueueInfo, QueueStats, ShareStats, Stats
 from spinney.model.types import QueueSpec
 from spinney.server.api.missing import not_there
@@ -89,7 +91,7 @@ async def set_limit(hands: Asked, name: str, form: Form) -> Response:
 
     def said(info: QueueInfo) -> str:
         limit = info.in_force.limit
-        return f"Queue {name} has {'no limit' if limit is None else f'the limit {limit:,}'} now"
+        return f"Queue {name} has {'no limit' if limit is None else f'the limit {told(limit, info.limit)}'} now"
 
     return await _set(hands, name, form, lambda: QueueChange(set={"limit": _limit(form)}), said)
 
@@ -240,7 +242,10 @@ async def _set_nodes(hands: Hands, name: str, form: Given, change: Callable[[], 
     return await deed(hands, _path(name), call, said)
 
 
-def _limit(form: Given) -> int | None:
+def _limit(form: Given) -> Limit | None:
+    if form.text("limit").endswith("%"):
+        limits.check("the limit", form.text("limit"))
+        return form.text("limit")
     return None if form.text("limit").lower() in _NO_LIMIT else form.whole("limit", "limit")
 
 

@@ -13,6 +13,7 @@ from fastapi import FastAPI, Request
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
+from spinney.model import limits
 from spinney.model.access import Role
 from spinney.model.states import SETTLED, State
 from spinney.server.asking import Asker, now_us
@@ -79,6 +80,7 @@ def _environment(static: StaticFiles) -> Environment:
     found.globals |= {
         "static": static.address, "PLACES": PLACES, "Role": Role, "State": State, "STATES": tuple(State),
         "SETTLED": SETTLED, "bar": charts.bar, "plural": words.plural, "with_query": with_query,
+        "told_limit": limits.told,
     }  # fmt: skip
     found.filters |= {
         "number": words.number, "short": words.short, "rate": words.rate, "lasting": words.lasting,

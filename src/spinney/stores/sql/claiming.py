@@ -71,6 +71,7 @@ class Claim:
         self.starved = False
         self._lock_moves = 0
         self._occupying: dict[str, set[tuple[int, int]]] = {}
+        self._parts: dict[str, int | None] = {}
         self._probed: set[tuple[str, str]] = set()
         self._given = Given()
         self._withholding = Withholding(consequences) if registry.holds.asking else None
@@ -254,7 +255,7 @@ class Claim:
         )
         for slot, jobs in self._given.add_all(lane.id, mine, taken).items():
             budget[slot] -= jobs * run_us
-        if self.registry.queue(lane.queue).limit is not None:
+        if self._limit(lane.queue) is not None:
             self._occupied(lane.queue).update((self.want.node_id, slot) for slot in mine[: len(taken)])
         self._served_last(lane.queue, taken[-1][3])
         self.starved = self.starved or len(supply) > len(taken) or bool(barred)
@@ -275,7 +276,7 @@ class Claim:
 
     def _within_limit(self, queue: str, tickets: list[int]) -> tuple[list[int], list[int]]:
         """The tickets of slots that the queue may occupy, and the others."""
-        limit, node = self.registry.queue(queue).limit, self.want.node_id
+        limit, node = self._limit(queue), self.want.node_id
         if limit is None:
             return tickets, []
         occupied = self._occupied(queue)
@@ -343,7 +344,7 @@ class Claim:
 
     def _offer(self, queue: str, lanes: list[Lane], priority: int, n: int) -> list[Candidate]:
         """What the queue has for so many slots; more where some may meet a taken lock."""
-        if self.registry.queue(queue).limit == 0:
+        if self._limit(queue) == 0:
             return []
         if any(self._wish(lane).locks for lane in lanes):
             n += LOCK_MOVES
@@ -367,7 +368,7 @@ class Claim:
         _, job_id, lane, share = candidate
         self._take_out(priority, candidate)
         self._given.add(slot, lane, share, job_id)
-        if self.registry.queue(queue).limit is not None:
+        if self._limit(queue) is not None:
             self._occupied(queue).add((self.want.node_id, slot))
         self._served_last(queue, share)
 
@@ -382,6 +383,15 @@ class Claim:
 
     # --- limits ---------------------------------------------------------------------------
 
+    def _limit(self, queue: str) -> int | None:
+        """A part of the slots is reckoned once a claim, and costs other queues nothing."""
+        spec = self.registry.queue(queue)
+        if not isinstance(spec.limit, str):
+            return spec.limit
+        if queue not in self._parts:
+            self._parts[queue] = nodes.limit(self.tx, spec)
+        return self._parts[queue]
+
     def _occupied(self, queue: str) -> set[tuple[int, int]]:
         """The slots that a limited queue occupies now, this claim's included."""
         if queue not in self._occupying:
@@ -389,7 +399,7 @@ class Claim:
         return self._occupying[queue]
 
     def _below_limit(self, queue: str) -> bool:
-        limit = self.registry.queue(queue).limit
+        limit = self._limit(queue)
         return limit is None or (limit > 0 and len(self._occupied(queue)) < limit)
 
     def _has_room(self, queue: str, slot: int) -> bool:
@@ -397,7 +407,7 @@ class Claim:
             return True
         # A slot that the queue has may be given more of it, but not while it has too many since its limit was
         # lowered: filled again and again ahead of their time, they would never become fewer.
-        limit, occupied = self.registry.queue(queue).limit or 0, self._occupied(queue)
+        limit, occupied = self._limit(queue) or 0, self._occupied(queue)
         return len(occupied) <= limit and (self.want.node_id, slot) in occupied
 
     # --- locks ----------------------------------------------------------------------------

@@ -94,7 +94,8 @@ class _Look:
         return [
             QueueStats(
                 queue=name,
-                limit=self.registry.queue(name).limit,
+                limit=nodes.limit(self.tx, self.registry.queue(name)),
+                said=self.registry.queue(name).limit,
                 pending=sum(n for kind, n in self.pending.items() if kind.queue == name),
                 running=self._occupied(lane for lane in lanes if lane.queue == name),
                 scheduled=aside[name, State.SCHEDULED],

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
+from spinney.model import limits
 from spinney.model.errors import NodeRefused, SpinneyError
 from spinney.model.fleet import Load
 from spinney.model.jobs import NodeInfo, Record
@@ -98,6 +99,12 @@ def slots_serving(tx: Tx, queue: QueueSpec) -> int:
     """The slots of the nodes that may serve a queue and take something new, as quotas count them: at least one."""
     there = tx.all(f"select n.name, {_SLOTS}, n.serves from {_WITH_ORDERS} where {_CLAIMS}")
     return sum(slots for name, slots, column in there if may_serve(queue, name, serves(column))) or 1
+
+
+def limit(tx: Tx, queue: QueueSpec) -> int | None:
+    """How many slots a queue may occupy now; None: any."""
+    given = queue.limit
+    return limits.slots(given, slots_serving(tx, queue)) if isinstance(given, str) else given
 
 
 def serves(column: Any) -> Serves:

@@ -237,6 +237,7 @@ def _infos(tx: Tx, registry: Registry, names: Sequence[str], within: Within | No
                 running=len({(node, slot) for lane, node, slot in slots if lane.queue == name}),
                 nodes=tuple(sorted({node.name for node in serving})), types=tuple(sorted(here)),
                 unknown=tuple(sorted(here - known)), unserved=tuple(sorted((here & known) - served)),
+                limit=nodes.limit(tx, spec),
             )
         )  # fmt: skip
     return found

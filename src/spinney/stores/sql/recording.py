@@ -336,7 +336,7 @@ class Recorder:
             or not nodes.may_keep(tx, lease.node_id, lease.slot)
         ):
             return False
-        limit = self.registry.queue(queue).limit
+        limit = nodes.limit(self.tx, self.registry.queue(queue))
         if limit is not None and self._occupied(queue, lease) > limit:
             return False
         urgent = tx.value(

@@ -3,6 +3,7 @@
 import json
 import shutil
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -15,7 +16,7 @@ from spinney.model.states import State
 from spinney.stores.sql import open_store
 
 from ..web import Exchange
-from .house import House
+from .house import PATIENCE_S, House
 
 FILES = {f"page-{n}.txt": f"page {n}\n".encode() * 50 for n in range(3)}
 
@@ -56,9 +57,9 @@ def changed(house: House, text: str) -> Iterator[None]:
 
 
 @contextmanager
-def one_slot(house: House) -> Iterator[None]:
-    """The node has joined."""
-    house.shell.ok("slots", "n1", "1")
+def slots(house: House, number: int) -> Iterator[None]:
+    """The node, which has joined, has so many."""
+    house.shell.ok("slots", "n1", str(number))
     try:
         yield
     finally:
@@ -310,7 +311,7 @@ def test_what_is_short_and_waited_for_goes_ahead_of_many_objects(working: House)
     for name in many:
         working.web.pages[f"/many.checkm/{name}"].always = gate
     cut = Path(working.manifest("torn.checkm", FILES)).read_bytes().replace(b"#%eof", b"#")
-    with gate, one_slot(working), mail_server(mails) as port, changed(
+    with gate, slots(working, 1), mail_server(mails) as port, changed(
         working, f'[mail]\nhost = "localhost"\nport = {port}\nsecurity = "none"\nsender = "a@example.org"\n[downloads]'
     ):  # fmt: skip
         # Given a slot that a batch of many objects has, and that is not free
@@ -343,10 +344,18 @@ def test_free_connections_of_a_host_are_waited_for_without_a_slot(working: House
             working.web.pages[f"/{name}/a.txt"].always = gate
             bids.append(working.submit(payload))
         assert gate.reached.wait(30)
-        other = working.submit(working.file("of-the-batch.txt", b"held by the batch"), "--kind", "file")
-        working.until(other, "completed")
-        waiting = [job.waits_for for bid in bids for job in jobs(working, parent_id=working.status(bid)["job"])]
-        assert set(waiting) == {None, f"lock:download:{working.web.host}"}
+
+        def waiting() -> set[str | None]:
+            parents = [working.status(bid)["job"] for bid in bids]
+            return {job.waits_for for parent in parents for job in jobs(working, parent_id=parent)}
+
+        with slots(working, 3):  # of which two may download
+            deadline = time.monotonic() + PATIENCE_S
+            while waiting() != {None, f"lock:download:{working.web.host}"}:
+                assert time.monotonic() < deadline, "it did not come true in time"
+            other = working.submit(working.file("of-the-batch.txt", b"held by the batch"), "--kind", "file")
+            working.until(other, "completed")
+            assert waiting() == {None, f"lock:download:{working.web.host}"}
         gate.opened.set()
         for bid in bids:
             working.until(bid, "completed")

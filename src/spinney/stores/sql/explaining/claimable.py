@@ -142,9 +142,10 @@ class Claimable(Case):
 
     def _limited(self) -> Explanation | None:
         queue = self.registry.queue(self.row.queue)
-        if queue.limit is None:
+        limit = nodes.limit(self.tx, queue)
+        if limit is None:
             return None
-        if queue.limit == 0:
+        if limit == 0:
             was = self.registry.declared.get(queue.name)
             back = "1" if was is not None and was.limit == 0 else "declared"  # where nothing is, there is no limit
             return self._say(
@@ -152,18 +153,18 @@ class Claimable(Case):
                 command=f"spinney queue {queue.name} --limit {back}", queue=queue.name,
             )  # fmt: skip
         taken = len(self.registry.occupied(self.tx, queue.name))
-        if taken < queue.limit:
+        if taken < limit:
             return None
         users = self.tx.all(
             "select lanes.type, count(*) from leases l join lanes on lanes.id = l.lane where lanes.queue = ? "
             "group by lanes.type order by count(*) desc, lanes.type limit ?",
             (queue.name, NAMED),
         )
+        part = f" ({queue.limit} of all)" if isinstance(queue.limit, str) else ""
         by = ", ".join(f"{count} of type {type_!r}" for type_, count in users)
         return self._say(
-            "queue limit", f"queue {queue.name!r} is at its limit of {queue.limit} slots, used by {by}",
-            command=f"spinney queue {queue.name} --limit {queue.limit + 1}",
-            queue=queue.name, limit=queue.limit, taken=taken,
+            "queue limit", f"queue {queue.name!r} is at its limit of {limit} slots{part}, used by {by}",
+            command=f"spinney queue {queue.name} --limit {limit + 1}", queue=queue.name, limit=limit, taken=taken,
         )  # fmt: skip
 
     def _over_quota(self) -> Explanation | None:
@@ -297,7 +298,7 @@ class Claimable(Case):
             return False
         if lane.asleep_until_us is not None and lane.asleep_until_us > self.now_us:
             return False
-        limit = self.registry.queue(lane.queue).limit
+        limit = nodes.limit(self.tx, self.registry.queue(lane.queue))
         return limit is None or (limit > 0 and len(self.registry.occupied(self.tx, lane.queue)) < limit)
 
 

@@ -1,0 +1,36 @@
+"""How many slots a queue may occupy: a number, or a part of the slots there are."""
+
+import re
+
+from spinney.model.errors import UsageError
+
+Limit = int | str
+"""Slots over the whole cluster (0: nothing starts), or a part as in ``"50%"``: of the slots of those nodes that may
+serve the queue and take something new, rounded up, so at least one."""
+LIMIT_MAX = 2**31 - 1
+PART = r"^(100|[1-9][0-9]?)%$"
+
+
+def check(where: str, limit: object) -> None:
+    """Raises UsageError for what is no limit."""
+    if isinstance(limit, str) and re.fullmatch(PART, limit, re.ASCII):
+        return
+    if type(limit) is not int or not 0 <= limit <= LIMIT_MAX:
+        raise UsageError(
+            f"{where}: limit must be 0 or more, a whole number up to {LIMIT_MAX}, or a part from '1%' to '100%', not "
+            f"{limit!r:.80}"
+        )
+
+
+def slots(limit: Limit, there: int) -> int:
+    """What it comes to where there are so many slots."""
+    return limit if isinstance(limit, int) else max(1, -(-there * int(limit[:-1]) // 100))
+
+
+def told(limit: Limit | None, comes_to: int | None) -> str:
+    """As people read it: ``none``, ``4``, or ``50% (2)``."""
+    if limit is None:
+        return "none"
+    if isinstance(limit, int):
+        return f"{limit:,}"
+    return limit if comes_to is None else f"{limit} ({comes_to:,})"
