@@ -1,17 +1,23 @@
 """Copying files with their digests computed on the way, and making what was written durable."""
 
 import os
+from collections.abc import Iterator, Sequence
+from concurrent.futures import wait
 from pathlib import Path
 from typing import BinaryIO
 
 from spinney.apps.ingest.digests import Sums
+from spinney.apps.ingest.hands import hands
 
 CHUNK_BYTES = 1 << 20
+SYNCS_AT_ONCE = 4
+"""Measured on ext4: four at once share the journal's commits and take a tenth of the time of one after the other."""
+_BATCH = 256
 
 
-def copy(source: BinaryIO, target: Path, sums: Sums | None = None) -> int:
+def copy(source: BinaryIO, target: Path, sums: Sums | None = None, *, sync: bool = True) -> int:
     """Copy all that ``source`` has to ``target``, which must not be there, and take it into ``sums``; returns its size
-    in bytes. On disk when this returns; its entry in the folder is the caller's to sync."""
+    in bytes. On disk when this returns, unless ``sync`` is False; its entry in the folder is the caller's to sync."""
     size = 0
     with target.open("xb", buffering=0) as out:
         while chunk := source.read(CHUNK_BYTES):
@@ -19,7 +25,8 @@ def copy(source: BinaryIO, target: Path, sums: Sums | None = None) -> int:
                 sums.update(chunk)
             size += len(chunk)
             write_all(out, chunk)
-        os.fsync(out.fileno())
+        if sync:
+            os.fsync(out.fileno())
     return size
 
 
@@ -41,6 +48,38 @@ def sync_folder(path: Path) -> None:
         os.fsync(at)
     finally:
         os.close(at)
+
+
+def sync_together(paths: Sequence[Path]) -> None:
+    """Make files, and the entries of folders, durable: many at once, in no order."""
+    if len(paths) == 1:
+        _sync(paths)
+        return
+    size = max(1, min(_BATCH, -(-len(paths) // SYNCS_AT_ONCE)))
+    batches = iter([paths[i : i + size] for i in range(0, len(paths), size)])
+    # The caller is one of those who sync.
+    others = [hands().submit(_sync_all, batches) for _ in range(SYNCS_AT_ONCE - 1)]
+    try:
+        _sync_all(batches)
+    finally:
+        wait(others)
+    for other in others:
+        other.result()
+
+
+def _sync_all(batches: Iterator[Sequence[Path]]) -> None:
+    # next() of a list's iterator is one step of the interpreter, so that threads may share it.
+    for batch in batches:
+        _sync(batch)
+
+
+def _sync(paths: Sequence[Path]) -> None:
+    for path in paths:
+        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
 
 
 def write_all(out: BinaryIO, chunk: bytes) -> None:

@@ -15,10 +15,11 @@
 """
 
 import re
+import time
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 from pydantic import AfterValidator, Field
 
@@ -51,6 +52,10 @@ def _algorithm(text: str) -> str:
 Collection = Annotated[str, AfterValidator(checked(partial(names.name, "collection")))]
 Text = Annotated[str, AfterValidator(checked(_text))]
 Host = Annotated[str, Field(pattern=r"^(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(:[0-9]{1,5})?$")]
+_KNOWN: dict[Path, "_Known"] = {}
+_FRESH_NS = 1_000_000_000
+"""A file that was changed so little before it was read is read again: it may have been changed once more within one
+tick of the file system's clock."""
 _FILE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,39}\.toml")
 """What is named otherwise, such as what editors leave, is no profile."""
 
@@ -108,7 +113,46 @@ class Profile(Table):
 
 
 def load(settings: Settings, name: str) -> Profile:
-    """A profile by its name. Raises UsageError for one that is not there, or says what cannot be meant."""
+    """A profile by its name, read again when its file or the settings have changed. Raises UsageError for one that is
+    not there, or says what cannot be meant."""
+    path = settings.profiles / f"{name}.toml"
+    stamp = _stamp(path) if _FILE.fullmatch(f"{name}.toml") else None
+    found = _KNOWN.get(path)
+    if found is not None and found.stamp == stamp and found.settings is settings:
+        return found.profile
+    profile = _read(settings, name)
+    if stamp is not None and time.time_ns() - stamp.changed_ns > _FRESH_NS:
+        _KNOWN[path] = _Known(stamp, settings, profile)
+    return profile
+
+
+class _Stamp(NamedTuple):
+    """By which a file is told from the one that was read."""
+
+    device: int
+    inode: int
+    size_bytes: int
+    changed_ns: int
+    """Of the inode, which nobody can set back."""
+
+
+class _Known(NamedTuple):
+    """A profile that was read, and by what."""
+
+    stamp: _Stamp
+    settings: Settings
+    profile: Profile
+
+
+def _stamp(path: Path) -> _Stamp | None:
+    try:
+        told = path.stat()
+    except OSError:
+        return None
+    return _Stamp(told.st_dev, told.st_ino, told.st_size, told.st_ctime_ns)
+
+
+def _read(settings: Settings, name: str) -> Profile:
     known = names_of(settings)
     if name not in known:
         raise UsageError(

@@ -28,16 +28,40 @@ def test_the_space_needed_is_the_sum_and_what_is_unknown_is_named(service: Servi
     assert ran.message == "the size of 1 of 2 files is not known: 'b' has no length"
 
 
-def test_every_server_is_asked_and_what_it_has_otherwise_than_was_said_is_named(service: Service) -> None:
+def test_only_sizes_that_nobody_gave_are_asked_for(service: Service) -> None:
+    given, unknown = service.web.put("/given", b"12345"), service.web.put("/unknown", b"12")
+    manifest = _manifest_of(service, Row(url=given, name="a", size_bytes=5), Row(url=unknown, name="b"))
+    ran = service.object(payload=manifest).run("estimating")
+    assert (service.web.asked("/given", "HEAD"), service.web.asked("/unknown", "HEAD")) == (0, 1)
+    assert (ran.outcome, ran.value) == ("ok", {"files": 2, "bytes": 7, "unknown": 0})
+
+
+def test_a_size_given_wrong_shows_in_the_download(service: Service) -> None:
     url = service.web.put("/x?Signature=hush", b"12345")
-    out = io.BytesIO()
-    rows = [Row(url=url, name="as it is", size_bytes=5), Row(url=url, name="as was said", size_bytes=4)]
-    write(rows, PayloadKind.OBJECT_MANIFEST, out)
-    manifest = service.web.put("/m.checkm", out.getvalue())
-    ran = service.object(payload=payload(PayloadKind.OBJECT_MANIFEST, manifest, "m.checkm")).run("estimating")
+    deposit = service.object(payload=_manifest_of(service, Row(url=url, name="as was said", size_bytes=4)))
+    ran = deposit.to("downloading")
+    assert (ran.outcome, ran.signal.retryable) == ("error", False)  # type: ignore[union-attr]
+    assert "'as was said' could not be fetched" in ran.message
+
+
+def test_what_is_known_to_be_otherwise_than_was_said_is_named(service: Service) -> None:
+    # Known as another row has no size, or as the file is on this machine.
+    url = service.web.put("/x?Signature=hush", b"12345")
+    root = service.folder / "deposits"
+    root.mkdir()
+    (root / "here").write_bytes(b"123")
+    service.write(file_roots=[str(root)])
+    rows = [
+        Row(url=url, name="asked for"), Row(url=url, name="as it is", size_bytes=5),
+        Row(url=url, name="as was said", size_bytes=4), Row(url=f"file://{root}/here", name="here", size_bytes=2),
+    ]  # fmt: skip
+    ran = service.object(payload=_manifest_of(service, *rows)).run("estimating")
     assert service.web.asked("/x?Signature=hush", "HEAD") == 1
-    assert (ran.outcome, ran.value) == ("warning", {"files": 2, "bytes": 9, "unknown": 0})
-    assert ran.message == "1 of 2 files are not as large as was said: 'as was said' has 5 bytes there, not 4"
+    assert (ran.outcome, ran.value) == ("warning", {"files": 4, "bytes": 16, "unknown": 0})
+    assert ran.message == (
+        "2 of 4 files are not as large as was said: 'as was said' has 5 bytes there, not 4; 'here' has 3 bytes there, "
+        "not 2"
+    )
 
 
 def test_names_of_others_are_printable_in_messages(service: Service) -> None:
@@ -106,6 +130,12 @@ def test_a_heavy_object_goes_further_back(service: Service) -> None:
     other = service.object(number=2, payload=payload(PayloadKind.FILE, url, "a", size_bytes=10**12))
     other.run("estimating")
     assert other.bench.priority is None
+
+
+def _manifest_of(service: Service, *rows: Row) -> dict[str, Any]:
+    out = io.BytesIO()
+    write(rows, PayloadKind.OBJECT_MANIFEST, out)
+    return payload(PayloadKind.OBJECT_MANIFEST, service.web.put("/m.checkm", out.getvalue()), "m.checkm")
 
 
 def _of_manifest(service: Service, files: dict[str, bytes], **row: Any) -> dict[str, Any]:

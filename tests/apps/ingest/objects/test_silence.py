@@ -41,8 +41,8 @@ def silent(service: Service) -> Iterator[Silent]:
 
 
 def of(service: Service, host: str, number: int = 1, stage: str = "downloading") -> Deposit:
-    """An object of that host, which has come to this stage."""
-    deposit = service.object(number, payload=payload(PayloadKind.FILE, f"http://{host}/{number}/a", "a", size_bytes=3))
+    """An object of that host, which has come to this stage; its size has to be asked for."""
+    deposit = service.object(number, payload=payload(PayloadKind.FILE, f"http://{host}/{number}/a", "a"))
     if stage == "downloading":
         deposit.bench.results |= {"estimating": {"files": 1, "bytes": 3, "unknown": 0}, "provisioning": {"bytes": 3}}
         row = {"url": f"http://{host}/{number}/a", "name": "a", "size": 3, "digest": None, "mime_type": None}
@@ -190,16 +190,23 @@ def test_sizes_are_waited_for_and_then_left_unknown(service: Service, silent: Si
 
     ran = one.run("estimating")
 
-    assert (ran.outcome, ran.value["unknown"]) == ("ok", 0), "what the depositor gave counts"
+    assert (ran.outcome, ran.value["unknown"]) == ("warning", 1)
     ran = one.to("downloading", "provisioning")
     assert "has not answered 3 tries since" in ran.message, "it was tried once more"
+
+
+def test_a_silent_host_is_not_asked_for_a_size_that_was_given(service: Service, silent: Silent) -> None:
+    given = payload(PayloadKind.FILE, f"http://{silent.host}/a", "a", size_bytes=3)
+    ran = service.object(payload=given).run("estimating")
+    assert (ran.outcome, ran.value) == ("ok", {"files": 1, "bytes": 3, "unknown": 0}), "what the depositor gave counts"
+    assert marks(service) == {}
 
 
 def test_a_server_that_leaves_head_unanswered_is_asked_for_its_files(service: Service, silent: Silent) -> None:
     service.write(downloads={"tries": 1})
     one = of(service, silent.host, stage="estimating")
     rested(one.run("estimating"))
-    assert one.run("estimating").outcome == "ok"
+    assert one.run("estimating").outcome == "warning"
     one.run("provisioning")
     due(service)
     with silent.listens() as web:

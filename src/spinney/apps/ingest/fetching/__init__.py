@@ -18,15 +18,17 @@ not whole yet, so that no name that a depositor chooses can meet a name of ours:
 
 1. Bytes go to the part; every `Rules.mark_bytes`, every few seconds and at every break the part is
    synced, then its mark replaced in one rename.
-2. When size and digest are right the part is synced, the journal gets its line, and the part is renamed
-   to its name below ``folder``. So a name that stands is whole.
-3. At the end journal and folders are synced, and parts that nobody wants any more removed.
+2. When size and digest are right the journal gets its line, and the part is renamed to its name below
+   ``folder``. So a name that stands is whole, unless the power went.
+3. At the end files and folders are synced, each once, unless that is the caller's to do; and parts that
+   nobody wants any more are removed.
 
 What a crash leaves, and what the next call makes of it: a part without a mark is begun anew. A part
 with a mark is read again up to the mark and must have the digests written there; the rest is asked for
 by Range under If-Range. A name that stands is read again: it stays when it has the size and digest
 that were given, or, where none was given, those the journal has for the same URL; else it is fetched
-anew. A line of the journal that was torn, or whose file never got its name, is of no consequence.
+anew; so a file that lost its bytes with the power is never taken for the one that came. A line of the
+journal that was torn, or whose file never got its name, is of no consequence.
 
 ``nouns`` rules, what is wanted, what came of it · ``urls`` what may be asked · ``addresses`` where a
 connection may lead · ``connections`` sockets under these rules · ``asking`` one question with its

@@ -3,12 +3,14 @@
 import queue
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, wait
 from typing import TypeVar
 
 from spinney.apps.ingest.fetching.nouns import Stopped
 from spinney.apps.ingest.fetching.troubles import Halted
+from spinney.apps.ingest.hands import hands
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -16,11 +18,13 @@ R = TypeVar("R")
 TOLD_EVERY_S = 0.2
 """Progress is summed up this long, and it is asked this often whether to stop."""
 
-GROW_S = 0.01
-"""After so long there are twice as many hands. A thread takes a millisecond to start: a few files from a quick server
-are there before a second one would be."""
+GROW_S = 0.05
+"""After so long there are twice as many hands. Threads that have the interpreter to share are no quicker: a few small
+files from a server near by are there before a second one would be of use, also while the machine is busy."""
 
-News = queue.SimpleQueue[int | None]
+Gone = queue.SimpleQueue[None]
+"""Told of each hand that has ended. Counts are not told here: to wake the caller for each chunk takes the interpreter
+from who fetches."""
 
 
 def together(
@@ -37,9 +41,11 @@ def together(
     The first failure sets ``halt``, on which the others end soon, and is raised when they have. Raises
     Stopped when ``stopped`` says so.
     """
-    news: News = queue.SimpleQueue()
+    gone: Gone = queue.SimpleQueue()
+    counts: deque[int] = deque()
     results: dict[int, R] = {}
     failures: list[BaseException] = []
+    at_work: list[Future[None]] = []
     numbers = _shared(len(tasks))
 
     def work() -> None:
@@ -47,7 +53,7 @@ def together(
             for number in numbers:
                 if halt.is_set():
                     return
-                results[number] = do(tasks[number], news.put)
+                results[number] = do(tasks[number], counts.append)
         except Halted:
             return
         except BaseException as error:
@@ -57,20 +63,23 @@ def together(
 
     most = max(1, min(at_once, len(tasks)))
 
-    def hire(pool: ThreadPoolExecutor, hands: int) -> int:
+    def hire(there: int) -> int:
         """Twice as many hands, at most as many as there are tasks left; returns how many came."""
-        left = len(tasks) - len(results) - hands
-        new = max(0, min(most - hands, max(1, hands), left))
+        left = len(tasks) - len(results) - there
+        new = max(0, min(most - there, max(1, there), left))
         for _ in range(new):
-            pool.submit(work).add_done_callback(lambda _: news.put(None))
+            one = hands().submit(work)
+            at_work.append(one)
+            one.add_done_callback(lambda _: gone.put(None))
         return new
 
-    with ThreadPoolExecutor(max_workers=most, thread_name_prefix="fetch") as pool:
-        try:
-            called_off = _listen(news, lambda hands: hire(pool, hands), halt, progress, stopped)
-        except BaseException:
-            halt.set()
-            raise
+    try:
+        called_off = _listen(gone, counts, hire, halt, progress, stopped)
+    except BaseException:
+        halt.set()
+        raise
+    finally:
+        wait(at_work)
     if failures:
         raise failures[0]
     if called_off:
@@ -79,21 +88,21 @@ def together(
 
 
 def _listen(
-    news: News,
+    gone: Gone,
+    counts: deque[int],
     hire: Callable[[int], int],
     halt: threading.Event,
     progress: Callable[[int], None],
     stopped: Callable[[], bool],
 ) -> bool:
     """Tell the caller what is heard until all hands are done; whether the caller called it off."""
-    heard, hands, called_off = 0, hire(0), False
+    hands, called_off = hire(0), False
     at_work = hands
     told = grown = time.monotonic()
     while at_work:
         try:
-            one = news.get(timeout=GROW_S if hands else TOLD_EVERY_S)
-            heard += one or 0
-            at_work -= one is None
+            gone.get(timeout=GROW_S if hands else TOLD_EVERY_S)
+            at_work -= 1
         except queue.Empty:
             pass
         if hands and time.monotonic() - grown >= GROW_S and not halt.is_set():
@@ -103,9 +112,8 @@ def _listen(
             grown = time.monotonic()
         if at_work and time.monotonic() - told < TOLD_EVERY_S:
             continue
-        if heard:
+        if heard := sum(counts.popleft() for _ in range(len(counts))):
             progress(heard)
-            heard = 0
         if at_work and not called_off and stopped():
             called_off = True
             halt.set()

@@ -43,12 +43,16 @@ def fetch_all(
     at_once: int = 4,
     tries: int = 5,
     algorithms: Sequence[str] = ("sha256",),
+    sync: bool = True,
     progress: Callable[[int], None] = lambda came_bytes: None,
     stopped: Callable[[], bool] = lambda: False,
     answered: Callable[[str], None] = lambda host: None,
     given: Surroundings | None = None,
 ) -> list[Fetched]:
     """Fetch files into ``folder``, in the order given; called again it fetches what is missing or wrong.
+
+    What was fetched is durable on return, unless ``sync`` is False: then that is the caller's to see to, as where the
+    engine syncs a job's folder before it records the stage.
 
     ``progress`` gets the bytes that have come since it was called last, ``stopped`` is asked whether to
     end; both are called some times a second, in the caller's thread. A try that failed for a reason that
@@ -88,7 +92,8 @@ def fetch_all(
             )
         finally:
             asker.close()
-        _sync(folder, wanted)
+        if sync:
+            _sync(folder, wanted)
         _sweep(aside)
     return found
 
@@ -194,8 +199,7 @@ class _Fetching:
             raise Halted
 
     def _named(self, one: Wanted, target: Path, part: Part) -> Fetched:
-        with contextlib.closing(part):
-            part.sync()
+        part.close()
         sums = dict(part.sums)
         entry = Entry(
             name=one.name,
@@ -251,9 +255,9 @@ def _alone(aside: Path, first: Wanted) -> Iterator[None]:
 
 
 def _sync(folder: Path, wanted: Sequence[Wanted]) -> None:
-    inside = {at for one in wanted for at in (folder / one.name).parents if at.is_relative_to(folder)}
-    for at in (*inside, folder.parent):
-        copying.sync_folder(at)
+    files = [folder / one.name for one in wanted]
+    folders = {at for file in files for at in file.parents if at.is_relative_to(folder)}
+    copying.sync_together([*files, *folders, folder.parent])
 
 
 def _sweep(aside: Path) -> None:

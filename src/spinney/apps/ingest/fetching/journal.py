@@ -2,7 +2,7 @@
 
 It decides only where a depositor gave no digest: then it tells whether a file that stands is the one
 that was fetched. A line is a claim that reading the file again must bear out, so that a line too many
-or too few costs a download and nothing else. It is synced at the end of a call.
+or too few costs a download and nothing else, and it is never synced here.
 """
 
 import json
@@ -49,8 +49,7 @@ class Journal:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        with self._file:
-            os.fsync(self._file.fileno())
+        self._file.close()
 
     def add(self, entry: Entry) -> None:
         """Append a line."""

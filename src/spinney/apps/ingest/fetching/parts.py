@@ -90,10 +90,6 @@ class Part:
         copying.write_durably(self._place.mark, json.dumps(mark))
         self._marked_bytes, self._marked_at = self.size_bytes, self._place.given.now()
 
-    def sync(self) -> None:
-        """Make the bytes durable."""
-        os.fsync(self._file.fileno())
-
     def close(self) -> None:
         self._file.close()
 

@@ -1,6 +1,7 @@
 """Which URLs may be asked, and how they are shown."""
 
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote_to_bytes
@@ -18,6 +19,7 @@ LENGTH_MAX = 8000
 PORTS = {"http": 80, "https": 443}
 
 
+@lru_cache(maxsize=1024)  # each is asked for several times, and parsing it takes a tenth of fetching a small file
 def admitted(url: str) -> "httpx.URL":
     """The parsed URL, when its form lets it be asked at all; else raises NotAdmitted.
 

@@ -47,7 +47,7 @@ def downloading(job: Job, order: ObjectOrder) -> dict[str, Any]:
         _require_apart(at, rows)
         found = _fetched(at, wanted) if wanted else []
         found += [_held(at, row) for row in rows if not row["url"]]
-    write_list(at.folder / FETCHED, found)
+    write_list(at.folder / FETCHED, found, sync=at.syncs)
     total = sum(row["size"] for row in found)
     release(at, total if order.payload.kind is PayloadKind.CONTAINER else 0)
     return {"files": len(found), "bytes": total, "verified": sum(1 for row in rows if row["digest"])}
@@ -122,8 +122,8 @@ def _fetched(at: Work, wanted: list[Wanted]) -> list[dict[str, Any]]:
             at_once = _hosts_locked(at, wanted)
             found = fetching.fetch_all(
                 watch.wanted(wanted), at.folder / PAYLOAD, watch.rules, at_once=at_once,
-                tries=at.settings.downloads.tries, algorithms=algorithms(at), progress=_progress(job),
-                stopped=lambda: job.cancelled or is_full(), answered=watch.answered,
+                tries=at.settings.downloads.tries, algorithms=algorithms(at), sync=at.syncs,
+                progress=_progress(job), stopped=lambda: job.cancelled or is_full(), answered=watch.answered,
             )  # fmt: skip
     except space.NoRoom as error:
         raise space.no_room(at.folder, max(0, job.results["estimating"]["bytes"] - _here_bytes(at))) from error
@@ -158,7 +158,7 @@ def _held(at: Work, row: dict[str, Any]) -> dict[str, Any]:
     target.unlink(missing_ok=True)
     given = None if row["digest"] is None else Sum.model_validate(row["digest"]).digest()
     sums = Sums([*algorithms(at), *([given.algorithm] if given else [])])
-    size = _copied(source, target, at.folder / PAYLOAD, sums)
+    size = _copied(source, target, at, sums)
     if given is not None and sums.values()[given.algorithm] != given.value:
         raise NotAdmitted(
             f"'{shown(row['name'])}' has the {given.algorithm} {sums.values()[given.algorithm]}, not {given.value} as "
@@ -167,15 +167,17 @@ def _held(at: Work, row: dict[str, Any]) -> dict[str, Any]:
     return {"name": row["name"], "size": size, "sums": sums.values()}
 
 
-def _copied(source: Path, target: Path, folder: Path, sums: Sums) -> int:
+def _copied(source: Path, target: Path, at: Work, sums: Sums) -> int:
     # Where no name that a depositor chooses can be too long by ours, or meet it.
+    folder = at.folder / PAYLOAD
     beside = fetching.aside_of(folder) / "held"
     beside.parent.mkdir(exist_ok=True)
     beside.unlink(missing_ok=True)
     with source.open("rb") as file:
-        size = copying.copy(file, beside, sums)  # synced, for an area of its own is not the engine's to sync
+        size = copying.copy(file, beside, sums, sync=at.syncs)
     beside.replace(target)
-    copying.sync_folder(target.parent)
+    if at.syncs:
+        copying.sync_together([above for above in target.parents if above.is_relative_to(folder)])
     return size
 
 

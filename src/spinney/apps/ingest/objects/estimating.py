@@ -21,14 +21,15 @@ SHOWN = 5
 
 
 def estimating(job: Job, order: ObjectOrder) -> dict[str, Any]:
-    """Ask every server what its payload weighs; the sum is the space that is needed. Where the depositor has given a
-    size that counts, for nothing else is admitted; a server that says otherwise is told of, and fails nothing: many
+    """Ask servers what their payload weighs; the sum is the space that is needed. Where the depositor has given a size
+    that counts, for nothing else is admitted, and no server is asked: that it has something else shows in the download.
+    Where it is known all the same, by another row or on this machine, it is told, and fails nothing: many servers
     answer HEAD otherwise than GET."""
     at = work(job, order)
     with admission():
         noted = Warnings()
         rows = wanted_rows(at, noted)
-        urls = list(dict.fromkeys(row.url for row in rows if row.url))
+        urls = list(dict.fromkeys(row.url for row in rows if row.url and (row.size_bytes is None or _is_here(row.url))))
         try:
             asked = _asked(at, urls)
         except Stopped:
@@ -36,7 +37,7 @@ def estimating(job: Job, order: ObjectOrder) -> dict[str, Any]:
             raise Fail("estimating was called off") from None
     write_wanted(at, rows)
     moving.leave(at)
-    there = [(row, asked[row.url].size_bytes if row.url else None) for row in rows]
+    there = [(row, asked[row.url].size_bytes if row.url in asked else None) for row in rows]
     needed = sum(found or 0 if row.size_bytes is None else row.size_bytes for row, found in there)
     with admission():
         foreseeing.require_weight(needed)
@@ -59,7 +60,7 @@ def wanted_rows(at: Work, noted: Warnings | None = None) -> list[Row]:
 
 def write_wanted(at: Work, rows: list[Row]) -> None:
     """List what is to be fetched."""
-    write_list(at.folder / WANTED, map(_line, rows))
+    write_list(at.folder / WANTED, map(_line, rows), sync=at.syncs)
 
 
 def _asked(at: Work, urls: list[str]) -> dict[str, Estimate]:
@@ -75,6 +76,11 @@ def _hosts_of(urls: list[str]) -> Iterator[str]:
     for url in urls:
         with suppress(NotAdmitted):  # what may not be asked is told by its estimate
             yield from fetching.hosts_of([url])
+
+
+def _is_here(url: str) -> bool:
+    """To look how large a file of this machine is costs nothing."""
+    return url[:5].lower() == "file:"
 
 
 # Files go by their names in messages: a URL may hold a signature.
@@ -142,6 +148,7 @@ def _fetched_manifest(at: Work) -> Any:
             watch.wanted([wanted]), folder,
             replace(watch.rules, largest_bytes=foreseeing.MANIFEST_MAX_BYTES, if_larger="divide the object"),
             tries=at.settings.downloads.tries, stopped=lambda: at.job.cancelled, answered=watch.answered,
+            sync=False,  # this stage reads it, and no other
         )  # fmt: skip
     return folder / payload.name
 

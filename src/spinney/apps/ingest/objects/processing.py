@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from spinney import Defer, Job, Warn
-from spinney.apps.ingest import copying, identities, metadata, opened, targets
+from spinney.apps.ingest import identities, metadata, opened, targets
 from spinney.apps.ingest.admission import admission
 from spinney.apps.ingest.inventory import LocalIdTaken, admitting
 from spinney.apps.ingest.manifests import PayloadKind
@@ -164,6 +164,7 @@ def _stored(at: Work, content: list[Incoming], about: About, ark: str) -> dict[s
             }
             for f in storage.files(ark, stored.version)
         ),
+        sync=at.syncs,
     )
     made = next(v for v in storage.versions(ark) if v.number == stored.version)
     return {
@@ -184,7 +185,7 @@ def _described(at: Work, about: About) -> list[Incoming]:
 
 def _written(folder: Path, texts: dict[str, bytes]) -> Iterator[Incoming]:
     for name, text in texts.items():
-        copying.write_durably(folder / name, text.decode())
+        (folder / name).write_bytes(text)  # the storage makes its copy durable, and a run after this one writes it anew
         yield Incoming(path=f"{SYSTEM}/{name}", source=folder / name, size_bytes=len(text))
 
 

@@ -82,8 +82,8 @@ def _unpack(at: Work, container: dict[str, Any], of: dict[str, str]) -> None:
     )  # fmt: skip
     if not members:
         raise NotAdmitted(f"container '{shown(at.order.payload.name)}': it holds no file; pack the files again")
-    head = {**of, "folder": folder, "near": near}
-    write_list(at.folder / UNPACKED, chain([head], _hashed(at, at.folder / folder, members)))
+    rows = chain([{**of, "folder": folder, "near": near}], _hashed(at, at.folder / folder, members))
+    write_list(at.folder / UNPACKED, rows, sync=True)  # read before the engine syncs it, by a run after this one
 
 
 def _hashed(at: Work, into: Path, members: list[Member]) -> Iterator[dict[str, Any]]:

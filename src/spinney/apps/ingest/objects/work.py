@@ -40,6 +40,13 @@ class Work:
     """Where it works."""
 
     @property
+    def syncs(self) -> bool:
+        """Whether stages have to sync what they hand on. Not in the job's folder, which the engine syncs before it
+        records that a stage has passed; a power cut before that has the stage run again. A working area is not the
+        engine's."""
+        return self.folder != self.job.folder
+
+    @property
     def rules(self) -> Rules:
         """What may be fetched, and how."""
         return Rules(
@@ -80,9 +87,7 @@ def work(job: Job, order: ObjectOrder) -> Work:
     area = _chosen(job, found, profile)
     folder = job.folder
     if area is not None:
-        folder = _area(found, area) / order.jid
-        folder.mkdir(exist_ok=True)
-        (folder / OWNER).write_text(f"{job.id}\n", "ascii")
+        folder = _owned(_area(found, area), order.jid, job.id)
     return Work(job=job, order=order, settings=found, profile=profile, area=area, folder=folder)
 
 
@@ -110,6 +115,17 @@ def _area(found: Settings, name: str) -> Path:
     return found.areas[name]
 
 
+def _owned(area: Path, jid: str, job_id: int) -> Path:
+    """The object's folder in a working area. Where its owner is named, its own name has been synced."""
+    folder = area / jid
+    owner, told = folder / OWNER, f"{job_id}\n".encode()
+    if not owner.is_file() or owner.read_bytes() != told:
+        folder.mkdir(exist_ok=True)
+        copying.sync_folder(area)
+        owner.write_bytes(told)
+    return folder
+
+
 def _drill(job: Job, found: Settings, order: ObjectOrder) -> None:
     """An ordered failure: once an object, so that to requeue it mends it."""
     if order.fail_at != job.stage or not found.test_mode or job.data.get("drilled"):
@@ -123,16 +139,19 @@ def passed(job: Job) -> str | None:
     return next((stage for stage in reversed(STAGES) if stage in job.results), None)
 
 
-def write_list(path: Path, rows: Iterable[dict[str, Any]]) -> None:
-    """A JSON line a row; the file is whole or not there, and durable on return."""
+def write_list(path: Path, rows: Iterable[dict[str, Any]], *, sync: bool) -> None:
+    """A JSON line a row; the file is whole or not there, whatever process dies. With ``sync`` also when the power goes,
+    and durable on return."""
     beside = path.with_name(f"{path.name}.new")
     with beside.open("wb") as out:
         for row in rows:
             out.write(orjson.dumps(row) + b"\n")
-        out.flush()
-        os.fsync(out.fileno())
+        if sync:
+            out.flush()
+            os.fsync(out.fileno())
     beside.replace(path)
-    copying.sync_folder(path.parent)
+    if sync:
+        copying.sync_folder(path.parent)
 
 
 def read_list(path: Path, made_by: str) -> Iterator[dict[str, Any]]:

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import BinaryIO
 
 from spinney.apps.ingest import space
+from spinney.apps.ingest.copying import sync_together
 from spinney.apps.ingest.paths import NotAdmitted, opened_beneath, shown
 from spinney.apps.ingest.storage.contract import NoSuchObject, NotThere
-from spinney.apps.ingest.storage.durable import make_folders, place_durably, sync_together
+from spinney.apps.ingest.storage.durable import make_folders, place_durably
 from spinney.apps.ingest.storage.layout import (
     CONFIG,
     LAYOUT,
