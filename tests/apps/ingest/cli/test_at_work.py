@@ -353,6 +353,7 @@ def test_free_connections_of_a_host_are_waited_for_without_a_slot(working: House
             deadline = time.monotonic() + PATIENCE_S
             while waiting() != {None, f"lock:download:{working.web.host}"}:
                 assert time.monotonic() < deadline, "it did not come true in time"
+                time.sleep(0.05)
             other = working.submit(working.file("of-the-batch.txt", b"held by the batch"), "--kind", "file")
             working.until(other, "completed")
             assert waiting() == {None, f"lock:download:{working.web.host}"}
