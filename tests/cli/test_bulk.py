@@ -97,12 +97,12 @@ def test_a_verb_is_done_to_what_fits_and_told_in_a_line(bare: Shell, made: Every
 @pytest.mark.parametrize("case", SAID)
 def test_a_dry_run_says_how_many_and_does_nothing(bare: Shell, made: Everything, case: str) -> None:
     words = [word.format(**made.jobs) for word in SAID[case][0]]
-    before = (bare.folder / "spinney.db").stat().st_mtime_ns, bare.ok("list", "--json", "--limit", "1000")
+    before = bare.ok("list", "--json", "--limit", "1000")
 
     out = bare.ok(*words, "--dry-run")
     told = json.loads(bare.ok(*words, "--dry-run", "--json"))
 
-    assert (bare.folder / "spinney.db").stat().st_mtime_ns, bare.ok("list", "--json", "--limit", "1000") == before
+    assert bare.ok("list", "--json", "--limit", "1000") == before
     assert " would be " in out
     assert out.startswith(f"{told['jobs']} job")
     assert told["more"] is False

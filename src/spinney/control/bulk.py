@@ -96,8 +96,8 @@ class Bulk(Hand):
         to those of them that fit.
 
         ``exact``: not how many fit, but to how many it would be done, without those that it would refuse or change
-        nothing of. It is done and taken back for that, which takes as long as doing it; of what takes longer than some
-        hundredths of a second, each part is tried as if those before it had not been done.
+        nothing of. It is done and taken back for that, which takes as long as doing it; of more than 50 jobs that take
+        longer than some hundredths of a second, each part is tried as if those before it had not been done.
 
         Raises UsageError (and its kin) for what cannot be meant, with the nearest that can; Forbidden.
         """
@@ -122,12 +122,16 @@ class Bulk(Hand):
     def _tried(self, plan: Plan) -> int:
         """To how many jobs it would be done; no further than one more than are counted."""
         touched: set[int] = set()
+        together = 0
         with self.store.bulk.trial() as let_others:
             for step in self._steps(plan, lambda: STEP, STEP, trial=True):
                 touched.update(step.touched)
                 if len(touched) > COUNTED:
                     return COUNTED + 1
-                let_others()
+                together += max(1, len(step.touched))
+                if together >= STEP:  # fewer than a transaction of the verb has are always tried together
+                    let_others()
+                    together = 0
         return len(touched)
 
     def stages(self, plan: Plan) -> Sequence[StageCount]:
