@@ -38,6 +38,16 @@ class Content:
     """Raises Refused for what is damaged or cannot be read any further."""
 
 
+def stored(settings: Settings, found: Object, number: int | None) -> tuple[Version, Storage]:
+    """A version of an object (None: the newest), and the storage that has it. Raises Refused where there is no such
+    version, StoreAway where the storage is not there now."""
+    chosen = version_of(found, number)
+    try:
+        return chosen, targets.standing(settings, chosen.storage)
+    except NotThere:
+        raise StoreAway(f"the storage {chosen.storage!r} is not there now; see that its disk is mounted") from None
+
+
 def require_may(control: "Control", settings: Settings, ark: str) -> Object:
     """What the inventory has of an object, of which the person may have files. Raises NotAdmitted for what is no ARK,
     Refused for what is not there or out of sight, Forbidden."""
@@ -54,11 +64,7 @@ def content(
     is not there now. Damage is entered into the inventory, as an audit does it.
     """
     found = require_may(control, settings, ark)
-    chosen = version_of(found, version)
-    try:
-        storage = targets.standing(settings, chosen.storage)
-    except NotThere:
-        raise StoreAway(f"the storage {chosen.storage!r} is not there now; see that its disk is mounted") from None
+    chosen, storage = stored(settings, found, version)
     with _telling(settings, found, chosen):
         file = _found(storage, found.ark, chosen, path)
     pieces = _pieces(settings, storage, found, chosen, file)

@@ -9,17 +9,16 @@ import tempfile
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, BinaryIO, cast
 
-from spinney.apps.ingest import manifests, targets
+from spinney.apps.ingest import manifests
 from spinney.apps.ingest.access.bags import Version as Bagged
-from spinney.apps.ingest.access.contents import PIECE_BYTES, Content
-from spinney.apps.ingest.access.requesting import recorded, version_of
+from spinney.apps.ingest.access.contents import PIECE_BYTES, Content, stored
+from spinney.apps.ingest.access.requesting import recorded
 from spinney.apps.ingest.digests import Digest
 from spinney.apps.ingest.identifiers import arks
 from spinney.apps.ingest.inventory import File, Object, Version, open_inventory
 from spinney.apps.ingest.manifests import PayloadKind, Row
 from spinney.apps.ingest.settings import Settings
-from spinney.apps.ingest.storage import NotThere, Storage, StoredFile
-from spinney.model.errors import StoreAway
+from spinney.apps.ingest.storage import Storage, StoredFile
 
 if TYPE_CHECKING:
     from spinney.control import Control
@@ -47,11 +46,7 @@ def manifest(
     sight, StoreAway for a storage that is not there now.
     """
     found = require_may(control, settings, ark)
-    chosen = version_of(found, version)
-    try:
-        storage = targets.standing(settings, chosen.storage)
-    except NotThere:
-        raise StoreAway(f"the storage {chosen.storage!r} is not there now; see that its disk is mounted") from None
+    chosen, storage = stored(settings, found, version)
     with open_inventory(settings.inventory) as inventory:
         known = {file.path: file for file in inventory.files(found.ark, chosen.version)}
     rows = (
