@@ -3,6 +3,7 @@
 import contextlib
 import gzip
 import hashlib
+import threading
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -321,8 +322,15 @@ def silent(x: Exchange) -> None:
 
 
 def test_a_server_that_never_answers_is_not_waited_for(web: Web, fetch: Fetch, rests: Rests) -> None:
-    failure = failure_of(fetch, web.put("/a", BODY, always=silent), read_s=0.02)
+    reached = threading.Event()
 
+    def reached_and_silent(x: Exchange) -> None:
+        reached.set()
+        silent(x)
+
+    failure = failure_of(fetch, web.put("/a", BODY, always=reached_and_silent), read_s=0.02)
+
+    assert reached.wait(20), "a busy server may read the question when nobody waits for its answer any more"
     assert failure.retryable
     assert "silent" in failure.reason
     assert (failure.host, failure.tried, web.asked("/a"), rests.taken_s) == (web.host, 1, 1, [])
