@@ -30,6 +30,16 @@ def copy(source: BinaryIO, target: Path, sums: Sums | None = None, *, sync: bool
     return size
 
 
+def copy_whole(source: Path, target: Path) -> None:
+    """Copy a file to one that is whole or not there, whatever dies in the middle; its entry in the folder is the
+    caller's to sync."""
+    beside = target.with_name(f"{target.name}.new")
+    beside.unlink(missing_ok=True)
+    with source.open("rb") as file:
+        copy(file, beside)
+    beside.replace(target)
+
+
 def write_durably(path: Path, text: str) -> None:
     """Write a file that is whole or not there, whatever dies in the middle."""
     beside = path.with_name(f"{path.name}.new")

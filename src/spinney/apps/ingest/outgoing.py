@@ -38,9 +38,5 @@ def belongs(settings: Settings, key: str, job_id: int) -> None:
 
 def _copied(source: Path, folder: Path) -> Path:
     target = folder / source.name
-    beside = target.with_name(f"{target.name}.new")
-    beside.unlink(missing_ok=True)
-    with source.open("rb") as file:
-        copying.copy(file, beside)
-    beside.replace(target)
+    copying.copy_whole(source, target)
     return target

@@ -5,7 +5,6 @@ import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
-from urllib.parse import unquote, urlsplit
 
 from spinney import Defer, Job
 from spinney.apps.ingest import settings, space
@@ -49,6 +48,4 @@ def _places(job: Job) -> Iterator[Path]:
     except UsageError:
         return
     yield from (found.home, *found.areas.values())
-    for target in found.storage.values():
-        if not target.url.startswith("s3:"):
-            yield Path(unquote(urlsplit(target.url).path) if target.url.startswith("file:") else target.url)
+    yield from (target.folder for target in found.storage.values() if target.folder is not None)

@@ -27,7 +27,7 @@ from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any, Literal
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from pydantic import (
     AfterValidator,
@@ -118,6 +118,13 @@ class Target(Table):
     endpoint: Annotated[str, AfterValidator(_web)] | None = None
     region: str | None = None
     algorithm: Literal["sha512", "sha256"] = "sha512"
+
+    @property
+    def folder(self) -> Path | None:
+        """The storage root on a disk of this machine; None for S3."""
+        if self.url.startswith("s3:"):
+            return None
+        return Path(unquote(urlsplit(self.url).path) if self.url.startswith("file:") else self.url)
 
 
 class Minting(Table):

@@ -1,8 +1,5 @@
 """Storage targets by their names in the settings."""
 
-from pathlib import Path
-from urllib.parse import unquote, urlsplit
-
 from spinney.apps.ingest import opened
 from spinney.apps.ingest.settings import Settings
 from spinney.apps.ingest.storage import NotThere, Storage
@@ -20,8 +17,7 @@ def standing(settings: Settings, name: str) -> Storage:
     target = settings.storage.get(name)
     if target is None:
         raise UsageError(f"the settings have no storage {name!r}, where objects are kept; name it there again")
-    if not target.url.startswith("s3:"):
-        folder = Path(unquote(urlsplit(target.url).path) if target.url.startswith("file:") else target.url)
-        if not (folder / ROOT_DECLARATION).exists():
-            raise NotThere(f"{folder} is no storage root now; mount the disk of storage {name!r}, or mend its url")
+    folder = target.folder
+    if folder is not None and not (folder / ROOT_DECLARATION).exists():
+        raise NotThere(f"{folder} is no storage root now; mount the disk of storage {name!r}, or mend its url")
     return opened.storage(settings, name)

@@ -16,7 +16,7 @@ from spinney.apps.ingest.digests import Sums
 from spinney.apps.ingest.fetching import Stopped, Wanted
 from spinney.apps.ingest.manifests import PayloadKind
 from spinney.apps.ingest.objects import silence
-from spinney.apps.ingest.objects.provisioning import FULL_S, disk, release, renew
+from spinney.apps.ingest.objects.provisioning import disk, release, renew
 from spinney.apps.ingest.objects.work import (
     FETCHED,
     PAYLOAD,
@@ -29,6 +29,7 @@ from spinney.apps.ingest.objects.work import (
 )
 from spinney.apps.ingest.orders import ObjectOrder, Sum
 from spinney.apps.ingest.paths import NotAdmitted, folded, kept_apart, shown
+from spinney.apps.ingest.resting import FULL_S
 from spinney.model import names
 from spinney.model.errors import BadName, UsageError
 

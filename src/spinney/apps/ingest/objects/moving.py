@@ -22,11 +22,7 @@ def bring(at: Work) -> bool:
     if found is None:
         return False
     if found != target:
-        beside = target.with_name(f"{WANTED}.new")
-        beside.unlink(missing_ok=True)
-        with found.open("rb") as file:
-            copying.copy(file, beside)
-        beside.replace(target)
+        copying.copy_whole(found, target)
         copying.sync_folder(at.folder)
     leave(at)
     return True

@@ -16,10 +16,8 @@ from spinney.apps.ingest.objects import moving
 from spinney.apps.ingest.objects.estimating import wanted_rows, write_wanted
 from spinney.apps.ingest.objects.work import Work, work
 from spinney.apps.ingest.orders import ObjectOrder
+from spinney.apps.ingest.resting import FULL_S
 from spinney.apps.ingest.settings import Working
-
-FULL_S = 30.0
-"""How long objects rest while working storage is too full, before one looks again."""
 
 
 def provisioning(job: Job, order: ObjectOrder) -> dict[str, Any]:
