@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from spinney.cli import showing
-from spinney.model.limits import told
+from spinney.model.limits import as_text
 from spinney.model.operators import NodeStats, Percentiles, QueueStats, ShareStats, StageStats
 from spinney.model.states import State
 
@@ -75,7 +75,7 @@ def _number(n: int) -> str:
 
 
 def _limit(queue: QueueStats) -> str:
-    return "" if queue.limit is None else told(queue.said or queue.limit, queue.limit)
+    return "" if queue.limit is None else as_text(queue.said or queue.limit, queue.limit)
 
 
 def _table(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> "Table":

@@ -37,8 +37,8 @@ def queues(json: JsonOption = False, store: StoreOption = None) -> None:
         return
     rows = [
         (
-            i.queue, limits.told(i.in_force.limit, i.limit), i.in_force.type or "", _whom(i.in_force), f"{i.pending:,}",
-            f"{i.running:,}", i.by or "", note(i) or "",
+            i.queue, limits.as_text(i.in_force.limit, i.limit), i.in_force.type or "", _whom(i.in_force),
+            f"{i.pending:,}", f"{i.running:,}", i.by or "", note(i) or "",
         )
         for i in found
     ]  # fmt: skip
@@ -198,7 +198,7 @@ def _warn(control: "Control", change: QueueChange) -> None:
 def _show(info: "QueueInfo") -> None:
     spec, out = info.in_force, showing.console()
     for what, told, fields in (
-        ("queue", info.queue, ()), ("limit", limits.told(spec.limit, info.limit), ("limit",)),
+        ("queue", info.queue, ()), ("limit", limits.as_text(spec.limit, info.limit), ("limit",)),
         ("type", spec.type or "none", ("type",)),
         ("nodes", _whom(spec), ("pinned", "barred")), ("order", f"{spec.order}, sharing {spec.shared}", ()),
         ("served by", ", ".join(info.nodes) or "no active node", ()), ("pending", f"{info.pending:,}", ()),

@@ -27,7 +27,7 @@ def slots(limit: Limit, there: int) -> int:
     return limit if isinstance(limit, int) else max(1, -(-there * int(limit[:-1]) // 100))
 
 
-def told(limit: Limit | None, comes_to: int | None) -> str:
+def as_text(limit: Limit | None, comes_to: int | None) -> str:
     """As people read it: ``none``, ``4``, or ``50% (2)``."""
     if limit is None:
         return "none"

@@ -141,7 +141,7 @@ def _taken(found: Settings, job: Job, order: BatchOrder) -> Path:
             beside.unlink()
             return _taken(found, job, order)
         except OSError:  # another disk, or one without links
-            with source.open("rb") as file, space.told(job.folder, source.stat().st_size):
+            with source.open("rb") as file, space.naming_the_folder(job.folder, source.stat().st_size):
                 copying.copy(file, beside)
         beside.replace(target)
         copying.sync_folder(target.parent)

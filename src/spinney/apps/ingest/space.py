@@ -38,7 +38,7 @@ def require(folder: Path, needed_bytes: int) -> None:
 
 
 @contextmanager
-def told(folder: Path, needed_bytes: int = 0) -> Iterator[None]:
+def naming_the_folder(folder: Path, needed_bytes: int = 0) -> Iterator[None]:
     """Raise NoRoom for what fails because this folder has no room."""
     try:
         yield

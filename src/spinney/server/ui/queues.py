@@ -10,7 +10,7 @@ from spinney.control import Control
 from spinney.model import limits
 from spinney.model.access import Rights, Role
 from spinney.model.errors import UsageError
-from spinney.model.limits import Limit, told
+from spinney.model.limits import Limit, as_text
 from spinney.model.operators import QueueChange, QueueInfo, QueueStats, ShareStats, Stats
 from spinney.model.types import QueueSpec
 from spinney.server.api.missing import not_there
@@ -91,7 +91,7 @@ async def set_limit(hands: Asked, name: str, form: Form) -> Response:
 
     def said(info: QueueInfo) -> str:
         limit = info.in_force.limit
-        return f"Queue {name} has {'no limit' if limit is None else f'the limit {told(limit, info.limit)}'} now"
+        return f"Queue {name} has {'no limit' if limit is None else f'the limit {as_text(limit, info.limit)}'} now"
 
     return await _set(hands, name, form, lambda: QueueChange(set={"limit": _limit(form)}), said)
 

@@ -80,7 +80,7 @@ def _environment(static: StaticFiles) -> Environment:
     found.globals |= {
         "static": static.address, "PLACES": PLACES, "Role": Role, "State": State, "STATES": tuple(State),
         "SETTLED": SETTLED, "bar": charts.bar, "plural": words.plural, "with_query": with_query,
-        "told_limit": limits.told,
+        "limit_text": limits.as_text,
     }  # fmt: skip
     found.filters |= {
         "number": words.number, "short": words.short, "rate": words.rate, "lasting": words.lasting,

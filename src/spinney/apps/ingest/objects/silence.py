@@ -51,7 +51,7 @@ class Mark:
     reason: str
     trying: bool = False
 
-    def told(self) -> str:
+    def sentence(self) -> str:
         then = "it is being tried" if self.trying else f"it is tried again at {_when(self.due_s)}"
         times = "once" if self.tries == 1 else f"{self.tries} times"
         return f"{shown(self.host)} does not answer (tried {times} since {_when(self.since_s)}: {self.reason}); {then}"
@@ -237,7 +237,7 @@ class Watch:
 
     def _rest(self, mark: Mark) -> NoReturn:
         self._keep()
-        raise Defer(max(0.0, mark.due_s - time.time()), mark.told())
+        raise Defer(max(0.0, mark.due_s - time.time()), mark.sentence())
 
     def _give_up(self, mark: Mark, error: FetchFailed | None = None) -> NoReturn:
         _, base, since_s = self._met[mark.host]
