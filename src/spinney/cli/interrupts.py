@@ -45,7 +45,10 @@ class Interrupts:
         if not self._raised:
             os._exit(INTERRUPTED)
         self.received = True
-        raise KeyboardInterrupt
+        if self._is_in_hook(frame):
+            signal.setitimer(signal.ITIMER_REAL, _AGAIN_S)
+        else:
+            raise KeyboardInterrupt
 
     def _unraisable(self, lost: "sys.UnraisableHookArgs") -> None:
         """Python drops an exception that was raised in a finalizer: raise this one once more, outside of it."""
@@ -53,6 +56,12 @@ class Interrupts:
             signal.setitimer(signal.ITIMER_REAL, _AGAIN_S)
         else:
             sys.__unraisablehook__(lost)
+
+    def _is_in_hook(self, frame: "FrameType | None") -> bool:
+        """Return whether ``_unraisable`` is running below this frame: Python drops what is raised there for good."""
+        while frame is not None and frame.f_code is not Interrupts._unraisable.__code__:
+            frame = frame.f_back
+        return frame is not None
 
 
 interrupts = Interrupts()
