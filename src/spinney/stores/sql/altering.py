@@ -60,19 +60,21 @@ def begin(connection: "Connection", schema: str) -> None:
 
 
 def _oldest(way: "Way") -> str:
+    """Name the oldest transaction that has a lock on a table of this store, as the end of a sentence."""
     connection = way.connect()
     try:
         found = connection.execute(
-            "select pid, usename, extract(epoch from now() - xact_start) from pg_stat_activity "
-            "where datname = current_database() and pid <> pg_backend_pid() and xact_start is not null "
-            "order by xact_start limit 1"
+            "select pid, usename, extract(epoch from now() - xact_start) from pg_stat_activity join pg_locks using (pid) "
+            "where relation in (select oid from pg_class where relnamespace = to_regnamespace(%s)) "
+            "and granted and pid <> pg_backend_pid() order by xact_start limit 1",
+            (f'"{way.schema}"',),
         ).fetchone()
     finally:
         connection.close()
     if found is None:
         return ""
     pid, user, open_s = found
-    return f" (the oldest transaction is that of process {pid}, user {user}, begun {open_s:.0f} s ago)"
+    return f" (the oldest transaction on its tables is that of process {pid}, user {user}, begun {open_s:.0f} s ago)"
 
 
 # --- indexes ----------------------------------------------------------------------------------
