@@ -64,9 +64,10 @@ def _oldest(way: "Way") -> str:
     connection = way.connect()
     try:
         found = connection.execute(
-            "select pid, usename, extract(epoch from now() - xact_start) from pg_stat_activity join pg_locks using (pid) "
-            "where relation in (select oid from pg_class where relnamespace = to_regnamespace(%s)) "
-            "and granted and pid <> pg_backend_pid() order by xact_start limit 1",
+            "select pid, usename, extract(epoch from now() - xact_start) "
+            "from pg_stat_activity join pg_locks using (pid) where granted and pid <> pg_backend_pid() "
+            "and relation in (select oid from pg_class where relnamespace = to_regnamespace(%s)) "
+            "order by xact_start limit 1",
             (f'"{way.schema}"',),
         ).fetchone()
     finally:
