@@ -10,7 +10,9 @@ from spinney.apps.ingest.identifiers.minters import LocalMinter, Minter
 from spinney.apps.ingest.metadata import About
 from spinney.apps.ingest.paths import NotAdmitted, shown
 from spinney.apps.ingest.profiles import Profile
+from spinney.apps.ingest.provenance import Provenance
 from spinney.apps.ingest.settings import Settings
+from spinney.apps.ingest.storage import NoSuchObject, Storage
 from spinney.model.errors import UsageError
 
 if TYPE_CHECKING:
@@ -34,14 +36,23 @@ def identify(inventory: "Inventory", collection: str, about: About) -> str | Non
     return given or next(iter(found), None)
 
 
-def require_ours(inventory: "Inventory", profile: Profile, ark: str) -> None:
-    """Raise NotAdmitted when an object is recorded as another's: whoever knows an ARK could else add to it."""
-    for known in inventory.find(ark=ark, limit=1):
-        if (known.collection, known.owner) != (profile.collection, profile.owned_by):
-            raise NotAdmitted(
-                f"{ark} is of collection '{shown(known.collection)}' and owner '{shown(known.owner)}', not of this "
-                f"profile's; deposit it there, or as another object"
-            )
+def require_ours(inventory: "Inventory", storage: Storage, profile: Profile, ark: str) -> None:
+    """Raise NotAdmitted when an object is another's: whoever knows an ARK could else add to it, and read what is in it.
+    What the inventory does not know may be stored nevertheless, by somebody who was cancelled before it was recorded.
+    """
+    known = next(iter(inventory.find(ark=ark, limit=1)), None) or _stored_by(storage, ark)
+    if known is not None and (known.collection, known.owner) != (profile.collection, profile.owned_by):
+        raise NotAdmitted(
+            f"{ark} is of collection '{shown(known.collection)}' and owner '{shown(known.owner)}', not of this "
+            f"profile's; deposit it there, or as another object"
+        )
+
+
+def _stored_by(storage: Storage, ark: str) -> Provenance | None:
+    try:
+        return Provenance.of(storage.versions(ark)[-1].message)
+    except NoSuchObject:
+        return None
 
 
 def minter(settings: Settings, profile: Profile, inventory: "Inventory") -> Minter:

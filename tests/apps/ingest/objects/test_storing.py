@@ -81,6 +81,20 @@ def test_who_knows_an_ark_cannot_add_to_another_collections_object(service: Serv
     assert [v.number for v in service.storage.versions(first["ark"])] == [1]
 
 
+def test_nor_to_one_that_was_stored_and_not_recorded(service: Service) -> None:
+    # Given an object that is cancelled after it was stored;
+    said = about(primary_id="ark:/12345/secret")
+    service.of_file(b"secret", about=said).deposit("processing")
+    # when somebody of another collection lays a file over it under its ARK,
+    service.profile("coins", collection="coins")
+    thief = service.of_file(b"2", number=2, profile="coins", update=True, about=said)
+    refused = thief.to("processing")
+    # then that is refused.
+    assert refused.outcome == "error"
+    assert refused.message.startswith("ark:/12345/secret is of collection 'maps' and owner 'maps', not of this")
+    assert service.stored("ark:/12345/secret") == {"a.txt": b"secret"}
+
+
 def test_two_objects_with_the_same_ark_are_two_versions(service: Service) -> None:
     ark = "ark:/12345/x"
     for number, content in ((1, b"1"), (2, b"2")):
@@ -212,6 +226,21 @@ def test_what_was_stored_before_it_was_sent_back_is_recorded_then(service: Servi
     # then it is recorded once.
     with service.inventory as inventory:
         assert [v.version for v in inventory.object(first["ark"]).versions] == [1]  # type: ignore[union-attr]
+
+
+def test_what_was_stored_by_somebody_who_was_cancelled_then_is_recorded_with_the_same_again(service: Service) -> None:
+    # Given an object that was stored, and ended before it was recorded;
+    said = about(local_ids=("m",), title="Maps")
+    first = service.of_file(about=said, submitter="Ann <ann@example.org>")
+    ark = first.deposit("processing")["ark"]
+    # when the same is deposited again,
+    again = service.of_file(number=2, about=said, submitter="bob")
+    assert again.to("notify").message.startswith(f"nothing changed: {ark} had all of this as version 1")
+    # then the inventory has the version, as of who brought it, who may also go on.
+    with service.inventory as inventory:
+        [version] = inventory.object(ark).versions  # type: ignore[union-attr]
+    assert (version.job_id, version.submitter) == (first.order["jid"], "Ann <ann@example.org>")
+    assert first.run("recording").outcome == "ok"
 
 
 def test_it_is_recorded_as_it_was_stored_whatever_the_profile_says_by_then(service: Service) -> None:

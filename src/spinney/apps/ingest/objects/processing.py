@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,6 +27,7 @@ from spinney.apps.ingest.objects.work import (
 )
 from spinney.apps.ingest.orders import ObjectOrder
 from spinney.apps.ingest.paths import PRODUCER, SYSTEM
+from spinney.apps.ingest.provenance import Provenance
 from spinney.apps.ingest.storage import Busy, Incoming, NoSuchObject
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ def processing(job: Job, order: ObjectOrder) -> dict[str, Any]:
         # nobody finds it stored and does not know whose it is.
         job.lock(ark_lock(ark), until="job")
         _require_new(at, inventory, ark)
-        identities.require_ours(inventory, at.profile, ark)
+        identities.require_ours(inventory, targets.standing(at.settings, at.profile.storage), at.profile, ark)
         _bind(at, inventory, about, ark)
         value = _stored(at, content, replace(about, ark=ark), ark)
     if (said := warning(at)) is not None:
@@ -144,9 +145,13 @@ def _bind(at: Work, inventory: "Inventory", about: About, ark: str) -> None:
 def _stored(at: Work, content: list[Incoming], about: About, ark: str) -> dict[str, Any]:
     files = [replace(file, path=f"{PRODUCER}/{file.path}") for file in content] + _described(at, about)
     storage = targets.standing(at.settings, at.profile.storage)
+    ours = Provenance(
+        bid=at.order.bid, jid=at.order.jid, submitter=at.order.submitter, owner=at.profile.owned_by,
+        collection=at.profile.collection,
+    )  # fmt: skip
     try:
         stored = storage.put(
-            ark, files, key=_key(at, files), message=f"{at.order.bid} {at.order.jid}", user=at.order.submitter,
+            ark, files, key=_key(at, files), message=ours.message(), user=at.order.submitter,
             created=datetime.now(UTC), merge=at.order.update, fence=at.job.fence,
         )  # fmt: skip
     except Busy as error:
@@ -170,6 +175,7 @@ def _stored(at: Work, content: list[Incoming], about: About, ark: str) -> dict[s
     return {
         "ark": ark, "version": stored.version, "files": stored.files, "added_bytes": stored.added_bytes,
         "created": made.created.isoformat(), "own": (made.key or "").startswith(f"{at.order.jid}."),
+        "by": asdict(Provenance.of(made.message) or ours),
         "storage": at.profile.storage, "collection": at.profile.collection, "owner": at.profile.owned_by,
         "who": about.who, "what": about.what, "when": about.when,
         "local_ids": list(about.local_ids),

@@ -25,10 +25,11 @@ def recording(job: Job, order: ObjectOrder) -> dict[str, Any]:
     rows = list(read_list(at.folder / STORED, "processing"))
     value = {"files": len(rows), "bytes": sum(row["size"] for row in rows)}
     _note(job, order)
-    if not done["own"]:
-        return value
+    by = done.get("by", order.model_dump(include={"bid", "jid", "submitter"}))
     with admission():
         inventory = opened.inventory(at.settings)
+        if not done["own"] and _is_recorded(inventory, done["ark"], done["version"]):
+            return value
         before = _files(inventory, done["ark"], done["version"] - 1) if order.update else {}
         files = [
             File(
@@ -40,8 +41,8 @@ def recording(job: Job, order: ObjectOrder) -> dict[str, Any]:
         # As it was stored: the profile may say otherwise by now.
         inventory.record(
             Entry(
-                ark=done["ark"], collection=done["collection"], owner=done["owner"], submitter=order.submitter,
-                batch_id=order.bid, job_id=order.jid, version=done["version"],
+                ark=done["ark"], collection=done["collection"], owner=done["owner"],
+                submitter=by["submitter"], batch_id=by["bid"], job_id=by["jid"], version=done["version"],
                 created=datetime.fromisoformat(done["created"]), storage=done["storage"], files=files,
                 local_ids=done["local_ids"], who=done["who"], what=done["what"], when=done["when"],
                 verified=job.results["downloading"]["verified"],
@@ -60,6 +61,12 @@ def _note(job: Job, order: ObjectOrder) -> None:
     else:
         found = standing.Standing(ark=done["ark"], version=done["version"], local_ids=done["local_ids"])
         standing.keep(batch.folder, order.jid, found)
+
+
+def _is_recorded(inventory: "Inventory", ark: str, version: int) -> bool:
+    """Whether the version that stands is: who brought it may have ended before it came to that."""
+    known = inventory.object(ark)
+    return known is not None and any(each.version == version for each in known.versions)
 
 
 def _files(inventory: "Inventory", ark: str, version: int) -> Mapping[str, File]:
