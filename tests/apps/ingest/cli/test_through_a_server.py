@@ -1,7 +1,10 @@
 """``spinney --server URL ingest …``: the same commands, with a server and a node at work."""
 
 import json
+import socket
+import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import pytest
@@ -86,6 +89,60 @@ def test_who_is_limited_hands_in_and_fetches_in_the_own_name(deposited: Deposite
     assert "ready" in asked("fetch", found["ark"], "--wait")
     assert "completed" in asked("submit", deposited.payload, "--profile", "maps", "--wait")
     assert "page-1.txt" in asked("report", deposited.bid, "--now")
+
+
+@contextmanager
+def without_answers(both: Both) -> Iterator[str]:
+    """The address of a proxy that hands one request to the server, and breaks off when the answer comes."""
+
+    def forward(sender: socket.socket, server: socket.socket) -> None:
+        while piece := sender.recv(65536):
+            server.sendall(piece)
+
+    def hand_over() -> None:
+        sender, _ = listener.accept()
+        with socket.socket(socket.AF_UNIX) as server:
+            server.connect(str(both.shell.folder / "server.sock"))
+            forwarding = threading.Thread(target=forward, args=(sender, server))
+            forwarding.start()
+            server.recv(1)
+            sender.shutdown(socket.SHUT_RDWR)  # which ends the thread
+            forwarding.join()
+        sender.close()
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        proxy = threading.Thread(target=hand_over)
+        proxy.start()
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+        proxy.join()
+
+
+def test_what_was_cut_off_after_it_was_accepted_is_handed_in_again_and_makes_no_second_batch(
+    deposited: Deposited,
+) -> None:
+    shell, both = deposited.house.shell, deposited.both
+    words = ("ingest", "submit", deposited.house.file("cut.txt"), "--kind", "file", "--profile", "maps")
+    with without_answers(both) as url:
+        cut_off = shell.refused(1, "--server", url, *words, SPINNEY_TOKEN=deposited.token)
+    option = cut_off.partition("It may have been accepted: hand it in again with ")[2].split(",")[0].split()
+    assert option[0] == "--key"
+
+    again = [
+        json.loads(shell.ok("--server", both.url, *words, *option, "--json", SPINNEY_TOKEN=deposited.token))["bid"]
+        for _ in range(2)
+    ]
+
+    batches = [found["batch"] for found in deposited.house.lines("batches") if found["payload"] == "cut.txt"]
+    assert len(batches) == 1
+    assert again == batches * 2
+
+
+def test_under_a_key_the_same_makes_one_batch_at_hand(deposited: Deposited) -> None:
+    house = deposited.house
+    words = (house.file("once.txt"), "--kind", "file", "--key", "once")
+    assert house.submit(*words) == house.submit(*words)
+    assert "was used for another request" in house.refused(2, "submit", *words, "--profile", "maps", "--title", "x")
+    assert "a key is 1 to 200" in house.refused(2, "submit", *words[:3], "--profile", "maps", "--key", "zwei Worte")
 
 
 def test_staff_stop_mend_and_delete_through_a_server(deposited: Deposited) -> None:

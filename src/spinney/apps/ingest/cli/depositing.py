@@ -1,5 +1,6 @@
 """``submit`` and ``check``: payloads handed in, and manifests judged."""
 
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -23,6 +24,7 @@ from spinney.cli.exits import Exit
 from spinney.model.errors import UsageError
 
 STDIN = "-"
+_KEY = re.compile(r"[\x21-\x7e]{1,200}")
 
 
 def add_to(app: typer.Typer) -> None:
@@ -70,6 +72,11 @@ def submit_payload(
         typer.Option(metavar="STAGE", help="A drill, in test mode: each object fails once there.", show_default=False,
                      autocompletion=words.stages),
     ] = None,
+    key: Annotated[
+        str | None,
+        typer.Option(metavar="WORD", help="Handed in again under it within a day, the same makes no second batch.",
+                     show_default=False),
+    ] = None,
     wait: Annotated[bool, typer.Option("--wait", help="Wait until settled; exit code 1 unless it completed.")] = False,
     json: JsonOption = False,
     store: StoreOption = None,
@@ -77,6 +84,8 @@ def submit_payload(
     """Hand a payload in: it becomes a batch. Prints the batch and its job."""
     from spinney.cli.waiting import wait_for
 
+    if key is not None and not _KEY.fullmatch(key):
+        raise UsageError("a key is 1 to 200 printable characters of ASCII without blanks; choose another")
     # A server knows who asks; in whose name it is handed in is said of the payload.
     with serving(store, None if place.server(store) else submitter) as service:
         asked = Submit(
@@ -85,7 +94,7 @@ def submit_payload(
             notification=notify or [], fail_at=fail_at,
         )  # fmt: skip
         with _opened(payload) as source:
-            accepted = service.submit(source, asked)
+            accepted = service.submit(source, asked, key)
         _tell(accepted, json=json)
         if wait:
             wait_for(service.control.look, [accepted["job"]], json=json)

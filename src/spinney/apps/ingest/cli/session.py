@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
+from uuid import uuid4
 
 import orjson
 
@@ -14,6 +15,7 @@ from spinney.apps.ingest.verbs.archive import File, Manifest
 from spinney.apps.ingest.verbs.deposits import Submit, told
 from spinney.cli import place
 from spinney.cli.session import client_of, hand, where
+from spinney.model.errors import FateUnknown
 
 if TYPE_CHECKING:
     from spinney.client.calls import Call
@@ -32,8 +34,8 @@ class Asked(Protocol):
     def do(self, verb: Verb) -> Any:
         """The answer of a verb."""
 
-    def submit(self, payload: BinaryIO, asked: Submit) -> Any:
-        """Hand a payload in."""
+    def submit(self, payload: BinaryIO, asked: Submit, key: str | None) -> Any:
+        """Hand a payload in. ``key``: see ``expect``."""
 
     def content(self, asked: File | Manifest) -> Iterator[bytes]:
         """A file of a stored object, or the manifest of all. Raises Refused where it is damaged, before its end."""
@@ -54,8 +56,8 @@ class _AtHand:
     def do(self, verb: Verb) -> Any:
         return orjson.loads(written(verb.run(self._service)))
 
-    def submit(self, payload: BinaryIO, asked: Submit) -> Any:
-        return orjson.loads(written(told(submit(self._service, payload, asked.deposit()))))
+    def submit(self, payload: BinaryIO, asked: Submit, key: str | None) -> Any:
+        return orjson.loads(written(told(submit(self._service, payload, asked.deposit(), key))))
 
     def content(self, asked: File | Manifest) -> Iterator[bytes]:
         return asked.content(self._service).pieces
@@ -76,17 +78,27 @@ class _Afar:
         asked: dict[str, Any] = {"json": said} if verb.changes else {"query": words(**said)}
         return self._send(Call(method=method, path=f"{BELOW}/{verb.name}", meaning=orjson.loads, **asked))
 
-    def submit(self, payload: BinaryIO, asked: Submit) -> Any:
-        from spinney.client.calls import Call, words
+    def submit(self, payload: BinaryIO, asked: Submit, key: str | None) -> Any:
+        from httpx import ConnectError
+
+        from spinney.client.calls import IDEMPOTENCY, Call, words
+        from spinney.client.refusals import NoProblem, ServerAway
 
         asked.deposit()  # what cannot be meant is refused before the payload is sent
         said = words(**asked.model_dump(mode="json", exclude_defaults=True))
-        return self._send(
-            Call(
-                method="POST", path=f"{BELOW}/submit", meaning=_accepted, query=said, content=payload,
-                headers={"Content-Type": "application/octet-stream"},
-            )
+        key = key or uuid4().hex
+        call = Call(
+            method="POST", path=f"{BELOW}/submit", meaning=_accepted, query=said, content=payload,
+            headers={"Content-Type": "application/octet-stream", IDEMPOTENCY: key},
         )  # fmt: skip
+        try:
+            return self._send(call)
+        except (FateUnknown, NoProblem, ServerAway) as error:
+            if isinstance(error.__cause__, ConnectError):  # nothing was sent
+                raise
+            raise type(error)(
+                f"{error}. It may have been accepted: hand it in again with --key {key}, which makes no second batch"
+            ) from error
 
     def content(self, asked: File | Manifest) -> Iterator[bytes]:
         from spinney.client.calls import Call, words

@@ -162,13 +162,13 @@ def accept(service: Service, arrival: Arrival) -> Accepted:
     )
 
 
-def submit(service: Service, payload: BinaryIO, given: Deposit) -> Accepted:
-    """Copy the payload to where batches come in, and submit the batch.
+def submit(service: Service, payload: BinaryIO, given: Deposit, key: str | None = None) -> Accepted:
+    """Copy the payload to where batches come in, and submit the batch. ``key``: see ``expect``.
 
     Raises what ``expect`` and ``accept`` raise, and Refused for a payload that is not as was said. Nothing is left
     behind then, unless it is FateUnknown.
     """
-    with expect(service, given) as arrival:
+    with expect(service, given, key) as arrival:
         arrival.file.copy(payload)
         arrival.file.finish()
     return accept(service, arrival)
