@@ -9,7 +9,8 @@ from dataclasses import asdict, dataclass
 from typing import Self
 
 _MESSAGE = re.compile(
-    r"(?P<bid>bid-\S+) (?P<jid>jid-\S+)\nsubmitter (?P<submitter>.+)\nowner (?P<owner>.+)\ncollection (?P<collection>.+)"
+    r"(?P<bid>bid-\S+) (?P<jid>jid-\S+)\n"
+    r"submitter (?P<submitter>.+)\nowner (?P<owner>.+)\ncollection (?P<collection>.+)"
 )
 
 
