@@ -196,6 +196,19 @@ def test_a_batch_that_its_profile_holds_waits_for_its_release(working: House) ->
     assert "is not held" in working.refused(1, "release", "--batch", bid)
 
 
+def test_who_releases_a_batch_of_which_objects_are_held_is_told_how(working: House) -> None:
+    working.shell.ok("hold", "--queue", "ingest-estimating", "--reason", "counting")
+    bid = working.submit(working.file("held.txt"), "--kind", "file")
+    job = working.until(bid, "held")["job"]
+
+    refused = working.refused(1, "release", "--batch", bid)
+
+    assert "is not held itself, but 1 of its objects are" in refused
+    assert f"'spinney release --parent {job} --each' lets them go on" in refused
+    working.shell.ok("release", "--queue", "ingest-estimating")
+    working.until(bid, "completed")
+
+
 def test_a_release_that_was_cut_off_is_asked_for_again(working: House) -> None:
     bid = working.submit(working.file("held.txt"), "--kind", "file", profile="slow")
     working.until(bid, "held")

@@ -64,6 +64,11 @@ def release_batch(service: Service, batch: Batch) -> Sequence[Hold]:
     if job.state is State.HELD and not (by_a_hold and was_parked):
         service.control.release(job.id)
     elif not was_parked:
+        if held := batch.objects.get(State.HELD):
+            raise Refused(
+                f"{batch.bid} is not held itself, but {held} of its objects are, and 'spinney ingest objects "
+                f"{batch.bid} --state held' tells why; 'spinney release --parent {job.id} --each' lets them go on"
+            )
         raise Refused(f"{batch.bid} is not held; 'spinney ingest status {batch.bid}' tells where it stands")
     return service.look.holds_on(job.id)
 
