@@ -9,8 +9,8 @@ from hypothesis import settings
 from longer import LONG
 
 # What is slow on a busy machine is not wrong. The short form draws the same each time, so that whoever sees it fail has
-# done it; the long form looks further.
-settings.register_profile("spinney", deadline=None, derandomize=not LONG)
+# done it; the long form looks further, and at more.
+settings.register_profile("spinney", deadline=None, derandomize=not LONG, max_examples=100 if LONG else 30)
 settings.load_profile("spinney")
 
 # A shell starts what runs in the background with SIGINT ignored, and every process below would inherit that.

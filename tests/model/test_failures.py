@@ -9,6 +9,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from longer import LONG
 from spinney.model.failures import DIGITS, PLAIN_MAX, cause, fingerprint, plain
 from spinney.model.jobs import Record
 from spinney.model.outcomes import Outcome
@@ -195,7 +196,7 @@ def twins(draw: st.DrawFn) -> tuple[str, str]:
 
 @given(twins())
 @example(("0 s 8d::", "0 0"))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200 if LONG else 30)
 def test_messages_that_differ_in_numbers_and_paths_alone_are_one(pair: tuple[str, str]) -> None:
     one, other = pair
     assert plain(one) == plain(other)
@@ -221,7 +222,7 @@ SCRAPS = st.sampled_from(
 
 
 @given(st.one_of(st.text(), st.lists(st.one_of(SCRAPS, words, numbers, paths), max_size=25).map("".join)))
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=500 if LONG else 60)
 @example("abcdefabc1x")
 @example("x" * 5000)
 def test_what_is_plain_stays_as_it_is(message: str) -> None:

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from longer import LONG
 from new_store import new_store
 from spinney.model.jobs import LaneWant, Lease, NodeInfo, Record, SlotWant, Submission, Want
 from spinney.model.outcomes import Outcome
@@ -58,7 +59,7 @@ records = st.lists(
 )  # fmt: skip
 
 
-@settings(max_examples=60)
+@settings(max_examples=60 if LONG else 20)
 @given(drawn=records)
 def test_a_list_leaves_what_each_by_itself_leaves(
     claimed: tuple[SqlStore, list[Lease]], drawn: list[tuple[int, int, int, str | None]]
