@@ -20,6 +20,8 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """What a module makes once for all its tests is made in one of the processes that share the tests, not in each.
+    The cases of one test stay together, too: for each group that it has ever handed to a process, xdist counts anew
+    after each test what is left of it.
     Before xdist reads the groups: it comes behind this file, and is otherwise asked before it."""
     for item in items:
         if item.get_closest_marker("xdist_group") is not None:
@@ -28,6 +30,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if any(fixture.scope == "module" for fixtures in made.values() for fixture in fixtures):
             assert isinstance(item, pytest.Function)
             item.add_marker(pytest.mark.xdist_group(item.module.__name__))
+        elif hasattr(item, "callspec"):
+            assert isinstance(item, pytest.Function)
+            item.add_marker(pytest.mark.xdist_group(f"{item.module.__name__}.{item.originalname}"))
 
 
 gc.disable()  # while tests are loaded and collected: nearly all of it stays

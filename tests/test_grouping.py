@@ -21,3 +21,11 @@ def test_a_module_that_makes_something_once_is_a_group(request: pytest.FixtureRe
         pytest.skip("tests are not handed out by groups")
 
     assert request.node.nodeid.endswith(f"@{__name__}")
+
+
+@pytest.mark.parametrize("case", [1, 2])
+def test_the_cases_of_a_test_are_a_group(request: pytest.FixtureRequest, case: int) -> None:
+    if not request.config.getoption("loadgroup", False):
+        pytest.skip("tests are not handed out by groups")
+
+    assert request.node.nodeid.endswith(f"[{case}]@{__name__}.test_the_cases_of_a_test_are_a_group")
