@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from spinney import filesystem
 from spinney.node import folders
 from spinney.node.executors import sync
-from spinney.node.executors.sync import sync_folder, synced
+from spinney.node.executors.sync import opened, sync_folder, synced
 
 JOB = 1270
 LATER_US = 2_000_000
@@ -103,3 +104,92 @@ def test_what_failed_is_not_synced(tmp_path, folder, synced_paths):
     failed = {"outcome": "error"}
     assert synced(failed, str(tmp_path), JOB, now_us()) is failed
     assert synced_paths == []
+
+
+# --- the whole file system in one call ---------------------------------------------------------
+
+
+@pytest.fixture
+def descriptor(tmp_path):
+    found = opened(str(tmp_path))
+    yield found
+    os.close(found)
+
+
+@pytest.fixture
+def whole(monkeypatch):
+    """Descriptors by which a whole file system was synced, which is taken to be worth it."""
+    given = []
+    real = filesystem.sync_whole
+    monkeypatch.setattr(filesystem, "is_worth_it", lambda device: True)
+    monkeypatch.setattr(filesystem, "sync_whole", lambda fd: (given.append(fd), real(fd)))
+    return given
+
+
+def test_a_file_system_is_synced_once_instead_of_each_file(tmp_path, folder, synced_paths, whole, descriptor):
+    (folder / "file").write_text("x")
+    sync_folder(str(tmp_path), JOB, now_us(), descriptor)
+    assert (whole, synced_paths) == ([descriptor], [])
+
+
+def test_nothing_is_synced_where_nothing_changed(tmp_path, folder, synced_paths, whole, descriptor):
+    (folder / "file").write_text("x")
+    sync_folder(str(tmp_path), JOB, now_us() + LATER_US, descriptor)
+    assert (whole, synced_paths) == ([], [])
+
+
+def test_without_a_descriptor_of_the_same_disk_each_file_is_synced(
+    tmp_path, folder, synced_paths, whole, descriptor
+):
+    """Given one of another disk, one that the stage has closed, and none, then each file is synced."""
+    (folder / "file").write_text("x")
+    closed = os.dup(descriptor)
+    os.close(closed)
+    elsewhere = os.open("/proc", os.O_RDONLY)
+    for given in (elsewhere, closed, None):
+        synced_paths.clear()
+        sync_folder(str(tmp_path), JOB, now_us(), given)
+        assert folder / "file" in synced_paths
+    os.close(elsewhere)
+    assert whole == []
+
+
+def test_few_files_are_synced_each(tmp_path, whole, descriptor):
+    assert not filesystem.synced_whole(descriptor, tmp_path.stat().st_dev, filesystem.LEAST_FILES - 1)
+    assert whole == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "waiting_bytes", "worth_it"),
+    [("ext4", 0, True), ("xfs", filesystem.MOST_WAITING_BYTES, True), ("nfs4", 0, False), ("", 0, False),
+     ("ext4", filesystem.MOST_WAITING_BYTES + 1, False)],
+)  # fmt: skip
+def test_it_is_worth_it_on_a_disk_of_its_own_while_little_waits(monkeypatch, kind, waiting_bytes, worth_it):
+    monkeypatch.setattr(filesystem, "_kind", lambda device: kind)
+    monkeypatch.setattr(filesystem, "_waiting_bytes", lambda: waiting_bytes)
+    assert filesystem.is_worth_it(1) is worth_it
+
+
+def test_what_waits_to_be_written_and_the_kind_of_a_disk_are_known():
+    assert 0 <= filesystem._waiting_bytes() < 2**50
+    assert filesystem._kind(Path("/proc").stat().st_dev) == "proc"
+    assert filesystem._kind(os.makedev(4095, 1)) == ""
+
+
+def test_a_disk_that_refuses_to_sync_as_a_whole_makes_it_an_error(tmp_path, folder, monkeypatch, whole, descriptor):
+    def refuses(fd):
+        raise OSError(5, "Input/output error")
+
+    (folder / "file").write_text("x")
+    monkeypatch.setattr(filesystem, "sync_whole", refuses)
+    detail = synced({"outcome": "ok", "result": "1"}, str(tmp_path), JOB, now_us(), descriptor)
+    assert (detail["outcome"], "Input/output error" in detail["message"]) == ("error", True)
+
+
+def test_a_descriptor_that_cannot_be_synced_by_raises(tmp_path):
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        filesystem.sync_whole(-1)
+
+
+def test_a_root_that_is_not_there_has_no_descriptor(tmp_path):
+    assert opened(str(tmp_path / "gone")) is None

@@ -8,11 +8,13 @@ import signal
 import socket
 import sys
 import time
+from pathlib import Path
 
 import pytest
 import pytest_asyncio
 from executor_fixtures import HERE, alive, host, shared_host
 
+from spinney import Job, Spinney, filesystem
 from spinney.model.errors import Refused, StaleFence
 from spinney.node.executors import rows
 from spinney.node.executors.asking import SerialPort
@@ -198,6 +200,39 @@ def test_an_attempt_whose_row_cannot_be_sent_is_still_on_the_page(tmp_path):
         with pytest.raises(ConnectionError):
             serial.run(ProcessState(Calls(), signals=True))
     assert [line.fence for line in page.running()] == [7]
+
+
+def test_its_disk_is_synced_by_what_was_opened_before_it_wrote(tmp_path, monkeypatch):
+    """Given a stage that writes, then a failure to write back since it began is told to what its disk is synced by."""
+    open_files, by = [], []
+
+    def links():
+        return {int(file.name): str(file.readlink()) for file in Path("/proc/self/fd").iterdir() if file.exists()}
+
+    application = Spinney()
+
+    @application.job
+    def writing(job: Job) -> None:
+        open_files.append(links())
+        (job.folder / "file").write_text("kept")
+
+    class Port(SerialPort):
+        def send(self, message):
+            there.shutdown(socket.SHUT_RDWR)  # that is all
+
+    monkeypatch.setattr(filesystem, "is_worth_it", lambda device: True)
+    monkeypatch.setattr(filesystem, "sync_whole", lambda fd: by.append(fd))
+    page = Page.create(tmp_path / "page")
+    there, here = socket.socketpair()
+    with there, here:
+        port = Port(Channel(here), page)
+        serial = Serial(
+            port, page, Marker(page, b"t" * 16), Stages(application.types), folder_root=str(tmp_path)
+        )
+        there.sendall(pack({"run": [["writing", "writing", [[7, 7, 1, "{}", None, 7]]]]}))
+        serial.run(ProcessState(Calls(), signals=True))
+    assert open_files[0][by[0]] == str(tmp_path)
+    assert str(tmp_path) not in links().values()
 
 
 async def test_directory_and_input_are_what_they_were_for_the_next_attempt(host, worker, tmp_path):

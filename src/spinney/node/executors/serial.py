@@ -37,7 +37,7 @@ from spinney.node.executors.page import CELL_DONE, CELL_LINE, CELL_RECALL, Page
 from spinney.node.executors.place import Place
 from spinney.node.executors.process_state import ProcessState
 from spinney.node.executors.stages import Stages
-from spinney.node.executors.sync import Bare, has_folder, synced
+from spinney.node.executors.sync import Bare, has_folder, opened, synced
 from spinney.node.executors.threads import Threads
 
 LEFTOVER_GRACE_S = 0.5
@@ -126,20 +126,24 @@ class Serial:
 
     def _run_list(self) -> None:
         self._bare.forget()
+        root = opened(self._root)  # before anything is written there, and not for longer: it may be taken off its mount
         while self._groups and not self._stop:
             type_, stage, waiting = self._groups[-1]
             waiting.reverse()
-            self._run_group(type_, stage, waiting)
+            self._run_group(type_, stage, waiting, root)
             if waiting:
                 break  # recalled: what has not begun goes back below
             if self._groups:
                 self._groups.pop()
+        if root is not None:
+            with contextlib.suppress(OSError):  # closed by user code
+                os.close(root)
         with self._port.lock:
             self._send_done()
             self._send_back()
         self._stop |= self._state.leaks_files()
 
-    def _run_group(self, type_: str, stage: str, waiting: list[Any]) -> None:
+    def _run_group(self, type_: str, stage: str, waiting: list[Any], descriptor: int | None) -> None:
         # Names of its own for what is looked up for each of thousands a second.
         cells, port, types, ordinal = self._page.cells, self._port, self._stages.types, self._ordinal
         begin, wrote, now_ns = self._page.begin, self._marker.wrote, time.time_ns
@@ -175,7 +179,7 @@ class Serial:
             if _waitpid(-1, None, os.WNOHANG) != -1:
                 self._end_leftovers()
             if job.asked_folder or (job_id not in bare and has_folder(root, job_id)):
-                detail = synced(detail, root, job_id, started_us)
+                detail = synced(detail, root, job_id, started_us, descriptor)
             if wrote():
                 self._marker.set(fence)
                 detail = (detail or {"outcome": Outcome.OK}) | {"output": True}

@@ -1,12 +1,12 @@
 """What an attempt wrote in its job's folder, on the disk before its success is recorded."""
 
-import ctypes
 import functools
 import os
 import stat
 from collections.abc import Iterator
 from pathlib import Path
 
+from spinney import filesystem
 from spinney.model.outcomes import PASSED
 from spinney.model.places import job_folder
 from spinney.node.executors.rows import Detail, of_error
@@ -19,16 +19,25 @@ _SLACK_S = 1.0
 _LEVELS = 4
 """Directories between a job's folder and the folder root, the folder counted."""
 
-_libc = ctypes.CDLL(None, use_errno=True)
+
+def opened(root: str) -> int | None:
+    """A descriptor of the folder root, to sync its file system by; None when the root is not there."""
+    try:
+        return os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError:
+        return None
 
 
-def synced(detail: Detail | None, root: str, job_id: int, since_us: int) -> Detail | None:
+def synced(
+    detail: Detail | None, root: str, job_id: int, since_us: int, descriptor: int | None = None
+) -> Detail | None:
     """What became of an attempt, once what it wrote is safe: an error when it cannot be made so.
-    Only what passed is synced; None is a plain success."""
+    Only what passed is synced; None is a plain success. ``descriptor``: of the root, ``opened`` before the attempt
+    began."""
     if detail is not None and detail["outcome"] not in PASSED:
         return detail
     try:
-        sync_folder(root, job_id, since_us)
+        sync_folder(root, job_id, since_us, descriptor)
     except OSError as error:
         why = error.strerror or error
         return of_error(error, message=f"what it wrote could not be put safely on the disk: {why}; see the disk")
@@ -69,7 +78,7 @@ def _level(root: str, hundred: int) -> str:
     return str(Path(root, job_folder(hundred * 100)).parent)
 
 
-def sync_folder(root: str, job_id: int, since_us: int) -> None:
+def sync_folder(root: str, job_id: int, since_us: int, descriptor: int | None = None) -> None:
     """Sync what has changed in this job's folder since then; nothing when it has none.
 
     What has changed is told by the inode's change time, which nobody can set back: copying and
@@ -78,27 +87,32 @@ def sync_folder(root: str, job_id: int, since_us: int) -> None:
     folder = Path(root, job_folder(job_id))
     if not folder.is_dir():
         return
+    own = folder.stat()
     since_s = since_us / 1e6 - _SLACK_S
-    changed = folder.stat().st_ctime >= since_s
-    for path in _changed(folder, since_s):
-        _sync(path)
-        changed = True
-    if changed:
-        # The names of the folder itself and of the levels above it, which may be new.
-        for above in (folder, *folder.parents)[: _LEVELS + 1]:
-            _sync(above)
+    changed = list(_changed(str(folder), since_s))
+    if not changed and own.st_ctime < since_s:
+        return
+    one_disk = all(entry.stat(follow_symlinks=False).st_dev == own.st_dev for entry in changed)
+    by_one = descriptor if one_disk else None
+    if by_one is not None and filesystem.synced_whole(by_one, own.st_dev, len(changed) + 1 + _LEVELS):
+        return
+    for entry in changed:
+        _sync(entry.path)
+    # The names of the folder itself and of the levels above it, which may be new.
+    for above in (folder, *folder.parents)[: _LEVELS + 1]:
+        _sync(above)
 
 
-def _changed(directory: Path, since_s: float) -> Iterator[str]:
+def _changed(directory: str, since_s: float) -> Iterator["os.DirEntry[str]"]:
     with os.scandir(directory) as entries:
         for entry in entries:
             state = entry.stat(follow_symlinks=False)
             if stat.S_ISDIR(state.st_mode) and entry.name != OWN:
-                yield from _changed(Path(entry.path), since_s)
+                yield from _changed(entry.path, since_s)
                 if state.st_ctime >= since_s:
-                    yield entry.path
+                    yield entry
             elif stat.S_ISREG(state.st_mode) and state.st_ctime >= since_s:
-                yield entry.path
+                yield entry
 
 
 def _sync(path: str | Path) -> None:
@@ -119,7 +133,6 @@ def _sync_everything(directory: Path) -> None:
     """For a file that may be written but not read: the whole file system it is on."""
     fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        if _libc.syncfs(fd) != 0:
-            raise OSError(ctypes.get_errno(), f"cannot sync {directory}")
+        filesystem.sync_whole(fd)
     finally:
         os.close(fd)

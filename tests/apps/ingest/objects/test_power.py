@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from apps.ingest.objects.scene import Service
+from spinney import filesystem
 from spinney.apps.ingest import orders
 from spinney.node.executors.sync import sync_folder
 
@@ -27,14 +28,29 @@ NOT_HANDED_ON = ("manifest", "payload.fetching", "system", "job")
 class Disk:
     """Remembers what was synced, and looks before each rename of a folder whether all of it was."""
 
-    def __init__(self, watch: pytest.MonkeyPatch) -> None:
+    def __init__(self, watch: pytest.MonkeyPatch, top: Path) -> None:
         self.synced: dict[tuple[int, int], State] = {}
         self.moved: list[tuple[str, list[str]]] = []
         """Into the archive: whereto, and what of it might have been lost."""
+        self.whole: list[int] = []
+        """Descriptors by which all was synced at once, if that was allowed."""
         self._sync, self._rename = os.fsync, os.rename
+        self._watch, self._top = watch, top
+        watch.setattr(filesystem, "is_worth_it", lambda device: False)
         watch.setattr(os, "fsync", self._synced_by(os.fsync))
         watch.setattr(os, "fdatasync", self._synced_by(os.fdatasync))
         watch.setattr(os, "rename", self._renamed)
+
+    def allow_whole(self) -> None:
+        """Have file systems synced as a whole, which is taken to be worth it."""
+        self._watch.setattr(filesystem, "is_worth_it", lambda device: True)
+        self._watch.setattr(filesystem, "sync_whole", self._synced_whole)
+
+    def _synced_whole(self, descriptor: int) -> None:
+        self.whole.append(descriptor)
+        for path in (self._top, *self._top.rglob("*")):
+            told = path.lstat()
+            self.synced[told.st_dev, told.st_ino] = _state(told)
 
     def unsafe(self, path: Path) -> bool:
         told = path.stat()
@@ -63,8 +79,8 @@ def _state(told: os.stat_result) -> State:
 
 
 @pytest.fixture
-def disk(monkeypatch: pytest.MonkeyPatch) -> Disk:
-    return Disk(monkeypatch)
+def disk(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Disk:
+    return Disk(monkeypatch, tmp_path)
 
 
 @pytest.mark.parametrize("area", [None, "fast"])
@@ -89,10 +105,17 @@ def test_what_a_stage_hands_on_is_synced_before_it_is_recorded(service: Service,
         assert not disk.unsafe(place.parent), stage
 
 
-def test_no_version_is_named_in_the_archive_before_all_of_it_is_synced(service: Service, disk: Disk) -> None:
+@pytest.mark.parametrize("whole", [False, True])
+def test_no_version_is_named_in_the_archive_before_all_of_it_is_synced(
+    service: Service, disk: Disk, whole: bool
+) -> None:
+    if whole:
+        disk.allow_whole()
     # When an object is stored, and then a second version of it
     done = service.of_files(FILES, 1, about={"local_ids": ["one"]}).deposit()
     service.of_files(FILES | {"c.txt": b"c"}, 2, about={"local_ids": ["one"]}).deposit()
+
+    assert len(disk.whole) == (2 if whole else 0)
 
     # Then each rename brought in only what was synced, the inventory after its version, and the names are synced too
     (first, _), *then = disk.moved
@@ -114,6 +137,7 @@ def test_no_file_is_synced_twice_and_none_in_the_jobs_folder(service: Service, m
         real(fd)
 
     monkeypatch.setattr(os, "fsync", watched)
+    monkeypatch.setattr(filesystem, "is_worth_it", lambda device: False)
     deposit = service.of_files(FILES)
     deposit.deposit("recording")
     assert [path for path in synced if path.startswith(str(deposit.folder))] == []

@@ -9,6 +9,7 @@ from apps.ingest.storage.conftest import Bed
 from apps.ingest.storage.dying import put_and_die, put_without_room
 from apps.ingest.storage.given import ARK, at_rest, complaints, contents, incoming, leftovers, put, where
 from longer import LONG
+from spinney import filesystem
 from spinney.apps.ingest.storage.layout import STAGING, staging
 
 OLD, NEW = {"a": b"old", "b": b"kept"}, {"a": b"new", "b": b"kept", "c": b"more"}
@@ -68,14 +69,20 @@ def test_another_put_may_come_next(kind: str, step: str, tmp_path: Path, request
     assert at_rest(bed.fetch())
 
 
-def test_content_that_a_dead_put_staged_is_not_copied_again(disk: Bed, tmp_path: Path) -> None:
+def test_content_that_a_dead_put_staged_is_not_copied_again(
+    disk: Bed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     disk.open()
     file = incoming(tmp_path, "a", b"large" * 100, "sha512", "md5")
     put_and_die(disk.open, "content", file, key="one")
     value = file.sums["sha512"]
     staged = disk.fetch() / STAGING / staging(ARK) / "object/v1/content" / value
     before = staged.stat().st_ino
+    whole: list[int] = []
+    monkeypatch.setattr(filesystem, "is_worth_it", lambda device: True)
+    monkeypatch.setattr(filesystem, "sync_whole", whole.append)
     put(disk.open(), file, key="one", fence=2)
+    assert whole == [], "a failure to write it back may have been told to others since"
     assert (disk.fetch() / where() / "v1/content" / value).stat().st_ino == before
     assert at_rest(disk.fetch())
 

@@ -5,12 +5,16 @@ import shutil
 from pathlib import Path
 from uuid import uuid4
 
+from spinney import filesystem
 from spinney.apps.ingest.copying import sync_folder, sync_together
 
 
-def sync_tree(top: Path) -> None:
-    """Make a folder and everything below it durable."""
-    sync_together([p for at, _, names in os.walk(top) for p in (Path(at), *(Path(at) / n for n in names))])
+def sync_tree(top: Path, descriptor: int | None = None) -> None:
+    """Make a folder and everything below it durable. ``descriptor``: of a file of the same disk, opened before anything
+    below was written."""
+    paths = [p for at, _, names in os.walk(top) for p in (Path(at), *(Path(at) / n for n in names))]
+    if descriptor is None or not filesystem.synced_whole(descriptor, top.stat().st_dev, len(paths)):
+        sync_together(paths)
 
 
 def place_durably(path: Path, raw: bytes) -> None:

@@ -13,11 +13,12 @@ LOCK = "lock"
 
 
 @contextmanager
-def locked(folder: Path, object_id: str) -> Iterator[Path]:
-    """``folder``, made and held; removed again when it is left empty. Raises Busy when another holds it."""
+def locked(folder: Path, object_id: str) -> Iterator[int]:
+    """Make ``folder`` and hold it, by a descriptor of its lock's file; it is removed again when it is left empty.
+    Raises Busy when another holds it."""
     handle = _hold(folder, object_id)
     try:
-        yield folder
+        yield handle
     finally:
         if [p.name for p in folder.iterdir()] == [LOCK]:
             _dissolve(folder)

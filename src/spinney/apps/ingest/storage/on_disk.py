@@ -84,8 +84,9 @@ class DiskPlace:
     @contextmanager
     def writing(self, claim: Claim) -> Iterator[DiskWriting]:
         """See `place.Place.writing`."""
-        with locked(self._staging / staging(claim.object_id), claim.object_id) as folder:
-            room = DiskWriting(self, self._root / claim.root, folder, claim, self._at)
+        folder = self._staging / staging(claim.object_id)
+        with locked(folder, claim.object_id) as descriptor:
+            room = DiskWriting(self, self._root / claim.root, folder, descriptor, claim, self._at)
             try:
                 room.claim()
                 yield room

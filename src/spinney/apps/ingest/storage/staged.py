@@ -33,9 +33,15 @@ class DiskWriting:
     staging/object/…                                  the rest of the version, once it is built
     """
 
-    __slots__ = ("_at", "_build", "_claim", "_content", "_object", "_place", "_shape", "_staging", "needed_bytes")
+    __slots__ = (
+        "_at", "_build", "_claim", "_content", "_descriptor", "_object", "_place", "_shape", "_staging", "needed_bytes",
+    )  # fmt: skip
 
-    def __init__(self, place: Place, object_root: Path, staging: Path, claim: Claim, at: Step) -> None:
+    def __init__(
+        self, place: Place, object_root: Path, staging: Path, descriptor: int, claim: Claim, at: Step
+    ) -> None:
+        """``descriptor``: of a file in ``staging``, opened before anything is written there."""
+        self._descriptor: int | None = descriptor
         self._place, self._object, self._staging, self._claim, self._at = place, object_root, staging, claim, at
         self._build = staging / "object"
         self._shape = Shape(version="v1", content="content", algorithm="sha512")
@@ -104,7 +110,7 @@ class DiskWriting:
             self._write_inventory(folder, draft.inventory, draft.algorithm)
         if first:
             (self._build / OBJECT_DECLARATION).write_bytes(OBJECT_DECLARED)
-        sync_tree(self._build)
+        sync_tree(self._build, self._descriptor)
         self._at("built")
         if first:
             move_durably(self._build, self._object)
@@ -173,6 +179,7 @@ class DiskWriting:
             values = sources.hashed(replace(file, source=staged), self._shape.algorithm)
         except NotAdmitted:
             return None
+        self._descriptor = None  # it was written before that was opened
         return Kept(digest=known, size_bytes=file.size_bytes, sums=values, added=True)
 
     def _replace_root(self, raw: bytes, algorithm: str) -> None:
