@@ -126,6 +126,8 @@ class _Fetching:
 
     def _target(self, one: Wanted) -> Path:
         target = self.folder / one.name
+        if "/" not in one.name:
+            return target  # nothing lies between it and the folder, which was resolved
         if not target.parent.resolve().is_relative_to(self.folder):
             raise NotAdmitted(f"'{paths.shown(one.name)}' leads out of its folder by a link; remove the link")
         target.parent.mkdir(parents=True, exist_ok=True)
