@@ -121,6 +121,9 @@ def test_data_are_asked_for_afresh_and_travel_as_json_text() -> None:
     with pytest.raises(KeyError):
         del data["none"]
     writes = [asked for asked in port.asked if asked[0] != "get_data"]
+    before = len(port.asked)
+    assert data.snapshot() == {"a": [1]}
+    assert port.asked[before:] == [("get_data", {"target": 9})]
     assert writes == [
         ("put_data", {"target": 9, "name": "b", "value": '{"path":"x"}'}),
         ("append_data", {"target": 9, "name": "a", "value": "2"}),

@@ -46,6 +46,10 @@ class Data(MutableMapping[str, Any]):
     def __len__(self) -> int:
         return len(self._all())
 
+    def snapshot(self) -> dict[str, Any]:
+        """All values as they are now, by one question; ``dict(data)`` asks once for each."""
+        return self._all()
+
     def append(self, name: str, value: Any) -> int:
         """Append to the list of that name, which is made when missing; returns its length.
 

@@ -84,13 +84,14 @@ class Cancelled(Signal):
 class Job:
     """One attempt's view of its job. Made by the engine, never by a user."""
 
-    __slots__ = ("_assignment", "_kinds", "_params", "_port", "_results", "asked_folder")
+    __slots__ = ("_assignment", "_folder", "_kinds", "_params", "_port", "_results", "asked_folder")
 
     def __init__(self, assignment: Assignment, port: Port, kinds: Mapping[str, Kind] = _NO_KINDS) -> None:
         """``kinds``: the application's job types by name, for those given by name."""
         self._assignment, self._port, self._kinds = assignment, port, kinds
         self._params: Mapping[str, Any] | None = None
         self._results: Mapping[str, Any] | None = None
+        self._folder: Path | None = None
         self.asked_folder = False
         """Whether this attempt has asked for its folder: if so, what is in it is synced."""
 
@@ -150,7 +151,9 @@ class Job:
     def folder(self) -> Path:
         """The job's own folder, made when first asked for; it lasts over stages and attempts."""
         self.asked_folder = True
-        return folder_of(self._assignment.folder_root, self.id)
+        if self._folder is None:
+            self._folder = folder_of(self._assignment.folder_root, self.id)
+        return self._folder
 
     @property
     def results(self) -> Mapping[str, Any]:

@@ -100,7 +100,7 @@ def elements(store: Store, settings: Settings, folders: Path, job: Job) -> Eleme
         digest_type=None if payload.digest is None else payload.digest.algorithm,
         digest_value=None if payload.digest is None else payload.digest.value,
         local_ids=tuple(stored.get("local_ids", about.local_ids)),
-        ark=stored.get("ark") or data.get("ark") or about.primary_id,
+        ark=stored.get("ark") or data.get("ark") or data.get("minted") or about.primary_id,
         version=stored.get("version"),
         unchanged=not stored.get("own", True),
         creator=stored.get("who") or about.creator,

@@ -21,7 +21,7 @@ from .scene import BID, STAGES
 
 State = tuple[int, int]
 FILES = {"a.txt": b"a" * 5000, "deep/b.txt": b"b"}
-NOT_HANDED_ON = ("manifest", "payload.fetching", "system", "job")
+NOT_HANDED_ON = ("payload.fetching", "job")
 """Read by the stage that writes it only, or (the mark of an area's folder) written anew where it is gone."""
 
 

@@ -14,6 +14,7 @@ from spinney.apps.ingest import identities
 from spinney.apps.ingest.identifiers import LocalMinter
 from spinney.apps.ingest.manifests import PayloadKind
 from spinney.apps.ingest.objects.processing import ark_lock
+from spinney.testing import Bench
 
 # --- whose it is ------------------------------------------------------------------------------
 
@@ -373,3 +374,18 @@ def test_a_bomb_stops_where_the_settings_say(service: Service) -> None:
 
 def _names(deposit: Deposit) -> set[str]:
     return {path.name for path in Path(deposit.folder).iterdir()}
+
+
+def test_an_object_that_is_new_asks_the_engine_for_little(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each question is a turn of the supervisor, and each write a commit."""
+    deposit = service.of_files({"a.txt": b"a"})
+    deposit.to("downloading")
+    asked: list[str] = []
+    real = Bench.ask
+    monkeypatch.setattr(Bench, "ask", lambda self, verb, **args: (asked.append(verb), real(self, verb, **args))[1])
+
+    assert deposit.run("processing").outcome == "ok"
+
+    assert asked == ["get_data", "put_data", "take_lock"]
+    assert not (deposit.folder / "system").exists()
+    assert not (deposit.folder / "manifest").exists()

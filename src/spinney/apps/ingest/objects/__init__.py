@@ -3,13 +3,13 @@
 Each may be cut off anywhere and run again. What one leaves for the next lies in the object's working folder
 (``work``), which is the job's own, or lies in the area that its profile asks for:
 
-    manifest/NAME       estimating     the object manifest, where the payload is one
     wanted.jsonl        estimating     a line a file that is to be fetched
     payload/            downloading    what was fetched; files that stand are whole and checked
     fetched.jsonl       downloading    a line a file: size, digests
     content-N/          processing     what a container held; ``unpacked.jsonl`` tells of which and where
-    system/             processing     its description
     stored.jsonl        processing     a line a file of the new version, with its digests: what the inventory records
+
+``manifest/`` is removed once ``estimating`` has read it, and ``system/``, the object's description, once it is stored.
 
 Who writes what, in this order: an ARK is kept in ``job.data`` the moment it is minted, then bound to the local ids in
 the inventory, then the storage makes the version (idempotent by a key of the job and its content), then the inventory

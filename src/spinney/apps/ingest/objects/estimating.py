@@ -4,6 +4,7 @@ import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from spinney import Fail, Job, Warn
@@ -132,6 +133,8 @@ def _rows(at: Work, noted: Warnings | None) -> Iterator[Row]:
     manifest = held or _fetched_manifest(at)
     found = manifests.read(manifest, PayloadKind.OBJECT_MANIFEST, noted)
     yield from found.rows
+    if held is None:
+        _remove_manifest(at.folder / MANIFEST)  # what is in it is listed from here on
 
 
 def _fetched_manifest(at: Work) -> Any:
@@ -142,7 +145,7 @@ def _fetched_manifest(at: Work) -> Any:
     )  # fmt: skip
     folder = at.folder / MANIFEST
     # One that stands would do for who asks again, and it may be the one that could not be read.
-    shutil.rmtree(folder, ignore_errors=True)
+    _remove_manifest(folder)
     with silence.watched(at, _hosts_of([at.url]), silence.MANIFEST) as watch:
         fetching.fetch_all(
             watch.wanted([wanted]), folder,
@@ -151,6 +154,11 @@ def _fetched_manifest(at: Work) -> Any:
             sync=False,  # this stage reads it, and no other
         )  # fmt: skip
     return folder / payload.name
+
+
+def _remove_manifest(folder: Path) -> None:
+    shutil.rmtree(folder, ignore_errors=True)
+    shutil.rmtree(fetching.aside_of(folder), ignore_errors=True)
 
 
 def _line(row: Row) -> dict[str, Any]:

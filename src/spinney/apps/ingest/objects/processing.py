@@ -1,6 +1,7 @@
 """Unpacked, identified, described, stored."""
 
 import hashlib
+import shutil
 from collections.abc import Iterator
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
@@ -36,7 +37,8 @@ if TYPE_CHECKING:
 ERC, DUBLIN_CORE = "mrt-erc.txt", "mrt-dc.xml"
 _ERC_MAX_BYTES = 1 << 20
 MINTED, REFUSED = "minted", "minted in vain"
-"""Entries of the job's data: the ARK that was minted last, and how many were somebody else's."""
+"""Entries of the job's data: the ARK that was minted last, which counts unless there is an "ark"; and how many were
+somebody else's."""
 TAKEN_S = 0.1
 BUSY_S = 10.0
 """How long an object rests when somebody else is at its place in the storage, who should not be."""
@@ -49,11 +51,12 @@ def processing(job: Job, order: ObjectOrder) -> dict[str, Any]:
         content = _content(at)
         about = _about(at, content)
         inventory = opened.inventory(at.settings)
-        ark = _identified(at, inventory, about)
+        ark, is_minted = _identified(at, inventory, about)
         # Nothing above is done twice: the ARK is kept, the content is whole. Kept until the object is recorded, so that
         # nobody finds it stored and does not know whose it is.
         job.lock(ark_lock(ark), until="job")
-        _require_new(at, inventory, ark)
+        if is_minted:
+            _require_new(at, inventory, ark)
         identities.require_ours(inventory, targets.standing(at.settings, at.profile.storage), at.profile, ark)
         _bind(at, inventory, about, ark)
         value = _stored(at, content, replace(about, ark=ark), ark)
@@ -98,30 +101,31 @@ def _about(at: Work, content: list[Incoming]) -> About:
     return about
 
 
-def _identified(at: Work, inventory: "Inventory", about: About) -> str:
+def _identified(at: Work, inventory: "Inventory", about: About) -> tuple[str, bool]:
     """The object's ARK: given, known by a local id, kept from an attempt before, or minted; kept the moment it is
-    known."""
-    kept: str | None = at.job.data.get("ark")
+    known. And whether it was minted for this object."""
+    data = at.job.data.snapshot()
+    kept: str | None = data.get("ark") or data.get(MINTED)
     ark = identities.identify(inventory, at.profile.collection, about) or kept
     if ark is None:
-        refused = at.job.data.get(REFUSED, 0)
+        refused = data.get(REFUSED, 0)
         key = f"{at.order.jid}.{refused}" if refused else at.order.jid
         ark = identities.minter(at.settings, at.profile, inventory).mint(key, identities.described(about))
-        at.job.data["ark"] = kept = ark  # before all else: no other may be minted for it
-        at.job.data[MINTED] = ark
+        at.job.data[MINTED] = data[MINTED] = kept = ark  # before all else: no other may be minted for it
     if ark != kept:
         at.job.data["ark"] = ark
-    return ark
+    return ark, data.get(MINTED) == ark
 
 
 def _require_new(at: Work, inventory: "Inventory", ark: str) -> None:
     """What is minted may be an object already, for depositors may give any ARK, one that is yet to be minted too. Such
     a one is left to that object, and another is minted: to this one it would be stored as the next version."""
-    data = at.job.data
-    if data.get(MINTED) != ark or "processing" in at.job.results or not _is_anothers(at, inventory, ark):
+    if not _is_anothers(at, inventory, ark) or "processing" in at.job.results:
         return
+    data = at.job.data
     data[REFUSED] = data.get(REFUSED, 0) + 1
-    del data["ark"]
+    data.pop("ark", None)
+    del data[MINTED]
     raise Defer(TAKEN_S, f"{ark} was minted, but somebody has deposited an object under it; another is minted")
 
 
@@ -156,6 +160,7 @@ def _stored(at: Work, content: list[Incoming], about: About, ark: str) -> dict[s
         )  # fmt: skip
     except Busy as error:
         raise Defer(BUSY_S, str(error)) from error
+    shutil.rmtree(at.folder / SYSTEM, ignore_errors=True)
     wanted = list(read_list(at.folder / WANTED, "estimating"))
     types = {f"{PRODUCER}/{r['name']}": r["mime_type"] for r in wanted}
     is_container = at.order.payload.kind is PayloadKind.CONTAINER
