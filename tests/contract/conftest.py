@@ -15,19 +15,13 @@ import psycopg
 import pytest
 
 from in_memory import in_memory
-from new_store import new_store
-from servers import pooled, postgres_schema, postgres_url
+from new_store import at_tables, new_store, new_store_on_server
+from servers import pooled
 from spinney.stores.contract import Store
 from spinney.stores.sql import SqlStore, marks, open_store
 from spinney.stores.sql.postgres import PostgresDatabase
-from spinney.stores.sql.schema import metadata
 
 from .words import USUAL, Clock, Site
-
-COUNTERS = (
-    "job", "fence", "lane", "share", "node", "registry", "hold", "lift", "lift_swept", "hold_sweep", "removed", "home",
-    "fetch", "marks", "turn", "webhook", "webhook_event",
-)  # fmt: skip
 
 Opener = Callable[[], Store]
 """Opens one more store object on the same database, as another process would have."""
@@ -50,8 +44,7 @@ def _sqlite(*, usual: bool = False) -> Iterator[Opener]:
 
 @contextmanager
 def _postgresql(*, usual: bool = False) -> Iterator[Opener]:
-    url = _schema_of_this_process()
-    _empty(url, usual)
+    url = _new_on_server(usual)
     # Marks as close as they can be, so that whatever could get below one does.
     with ExitStack() as opened, mock.patch.object(marks, "EVERY", 1):
         yield _opener(url, opened)
@@ -59,17 +52,17 @@ def _postgresql(*, usual: bool = False) -> Iterator[Opener]:
 
 @contextmanager
 def _pooled(*, usual: bool = False) -> Iterator[Opener]:
-    _empty(_schema_of_this_process(), usual)
+    url = _new_on_server(usual)
     with ExitStack() as opened:
-        yield _opener(_pooler_of_this_process(), opened)
+        yield _opener(_pooler_of_this_process(url), opened)
 
 
 @cache
-def _pooler_of_this_process() -> str:
+def _pooler_of_this_process(url: str) -> str:
     stack = ExitStack()
-    url = stack.enter_context(pooled(_schema_of_this_process()))
+    url_of_pooler = stack.enter_context(pooled(url))
     atexit.register(stack.close)
-    return url
+    return url_of_pooler
 
 
 def _opener(url: str, opened: ExitStack) -> Opener:
@@ -102,41 +95,19 @@ def _idle(url: str) -> list[PostgresDatabase]:
 
 
 @cache
-def _schema_of_this_process() -> str:
-    stack = ExitStack()
-    url = stack.enter_context(postgres_schema())
-    atexit.register(stack.close)
-    store = open_store(url)
-    store.create()
-    store.close()
-    return url
-
-
-@cache
-def _emptier(url: str) -> "psycopg.Connection[Any]":
-    connection = psycopg.connect(postgres_url(), autocommit=True)
-    connection.execute("set session_replication_role = replica")  # past the guards of the audit
-    connection.execute(f'set search_path to "{url.rpartition("schema=")[2]}"')
-    return connection
-
-
-@cache
-def _usual_rows(url: str) -> list[Any]:
+def _usual_rows() -> list[Any]:
     """What knowing the usual job types is, in the database."""
+    url = new_store_on_server()
     with closing(open_store(url)) as store:
         knows_usual(store)
-    return _emptier(url).execute("select name, spec from types").fetchall()
+    return at_tables(url).execute("select name, spec from types").fetchall()
 
 
-def _empty(url: str, usual: bool) -> None:
-    """Making a schema takes as long as ten tests; emptying it takes milliseconds."""
-    rows = _usual_rows(url) if usual else []
-    connection = _emptier(url)
-    empty = "; ".join(f'delete from "{name}"' for name in metadata.tables if name != "meta")
-    counters = ", ".join(f"('{name}', 0)" for name in COUNTERS)
-    connection.execute(f"{empty}; insert into counters (name, value) values {counters}")
-    connection.execute("alter table audit enable trigger all")
-    connection.cursor().executemany("insert into types (name, spec) values (%s, %s)", rows)
+def _new_on_server(usual: bool) -> str:
+    rows = _usual_rows() if usual else []
+    url = new_store_on_server()
+    at_tables(url).cursor().executemany("insert into types (name, spec) values (%s, %s)", rows)
+    return url
 
 
 def knows_usual(store: Store) -> None:
