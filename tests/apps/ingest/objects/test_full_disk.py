@@ -11,7 +11,6 @@ import pytest
 
 from apps.ingest.batch.test_batch import Batch, PayloadKind
 from apps.ingest.objects.scene import Deposit, Service, about, zipped
-from apps.ingest.storage.conftest import aws, bucket, s3_server  # noqa: F401 - fixtures
 from apps.ingest.storage.moody import moody
 
 LARGE = os.urandom(1 << 20)
@@ -106,7 +105,7 @@ def test_an_archive_that_fills_meanwhile_is_waited_for(service: Service, monkeyp
 
 
 def test_a_service_of_storage_without_room_is_waited_for(
-    service: Service, s3_server: str, bucket: str  # noqa: F811
+    service: Service, s3_server: str, bucket: str
 ) -> None:  # fmt: skip
     is_full = False
     with moody(s3_server, before=lambda method, path, _: 507 if is_full and "content" in path else None) as endpoint:

@@ -12,13 +12,12 @@ import boto3
 import pytest
 
 from apps.ingest.objects.scene import Service
-from apps.ingest.storage.conftest import aws, bucket, s3_server  # noqa: F401 - fixtures
 from spinney.apps.ingest import application, opened
 from spinney.reports import verify
 from spinney.testing import Bench
 
 
-def test_an_object_is_stored_in_s3(service: Service, s3_server: str, bucket: str) -> None:  # noqa: F811
+def test_an_object_is_stored_in_s3(service: Service, s3_server: str, bucket: str) -> None:
     service.write(storage={"main": {"url": f"s3://{bucket}/archive", "endpoint": s3_server}})
     # Given that nobody has made it a storage root, nothing is stored there.
     deposit = service.of_files({"a": b"1"}, number=2)

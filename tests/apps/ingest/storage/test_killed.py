@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from apps.ingest.storage.conftest import Bed
+from apps.ingest.places import Bed
 from apps.ingest.storage.dying import put_and_die, put_without_room
 from apps.ingest.storage.given import ARK, at_rest, complaints, contents, incoming, leftovers, put, where
 from longer import LONG

@@ -9,7 +9,7 @@ from typing import Any
 import boto3
 import pytest
 
-from apps.ingest.storage.conftest import Bed
+from apps.ingest.places import Bed
 from apps.ingest.storage.given import ARK, at_rest, contents, incoming, put
 from apps.ingest.storage.moody import moody
 from longer import long_alone

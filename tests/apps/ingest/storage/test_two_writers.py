@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from apps.ingest.storage.conftest import Bed
+from apps.ingest.places import Bed
 from apps.ingest.storage.given import ARK, at_rest, contents, incoming, put
 from longer import LONG, long_alone
 from spinney.apps.ingest.storage import Busy
