@@ -15,14 +15,20 @@ from spinney.model.states import State
 from spinney.testing import Bench, Ran
 
 from .access.given import ARK, MAIL, Service, service
+from .places import Kinds, each, endpoint_of, everywhere, on_disk
+from .storage.given import where
 
+INVENTORY = f"{where(ARK)}/inventory.json"
 OTHER = "ark:/99999/other"
 NOW = datetime.now(UTC)
 
 
 @pytest.fixture
-def archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Service:
-    made = service(tmp_path / "service", more=f"{MAIL}[fixity]\nobjects = 4\n")
+def archive(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kinds: Kinds
+) -> Service:
+    endpoint = endpoint_of(request, kinds)
+    made = service(tmp_path / "service", more=f"{MAIL}[fixity]\nobjects = 4\n", kinds=kinds, endpoint=endpoint)
     for name, value in made.environment.items():
         monkeypatch.setenv(name, value)
     return made
@@ -52,6 +58,7 @@ def test_those_due_are_chosen_up_to_the_bound(archive: Service) -> None:
     assert ran.value == {"objects": 4}
 
 
+@everywhere
 def test_a_sound_object_is_entered_as_read(archive: Service) -> None:
     archive.holds({"a": b"1", "b": b"22"})
 
@@ -65,36 +72,43 @@ def test_a_sound_object_is_entered_as_read(archive: Service) -> None:
 
 
 def torn(archive: Service) -> None:
-    archive.content("a").write_bytes(b"2")
+    archive.overwrite("a", b"2")
 
 
 def gone(archive: Service) -> None:
-    archive.content("a").unlink()
+    archive.overwrite("a", None)
 
 
 def without_inventory(archive: Service) -> None:
-    (archive.content("a").parents[2] / "inventory.json").unlink()
+    archive.bed.overwrite(INVENTORY, None)
 
 
-def inventory_is_a_link(archive: Service) -> None:
-    inventory = archive.content("a").parents[2] / "inventory.json"
-    inventory.rename(inventory.with_name("elsewhere"))
-    inventory.symlink_to("elsewhere")
-
-
-@pytest.mark.parametrize("damage", [torn, gone, without_inventory, inventory_is_a_link])
+@each("damage", [torn, gone, without_inventory], far=torn)
 def test_damage_is_entered_and_warned_of(archive: Service, damage: Callable[[Service], None]) -> None:
     archive.holds({"a": b"1"})
     damage(archive)
 
-    ran = read(ARK)
+    assert is_found(archive, read(ARK))
 
+
+@on_disk
+def test_a_link_in_the_place_of_an_inventory_is_damage(archive: Service) -> None:
+    archive.holds({"a": b"1"})
+    inventory = archive.bed.fetch() / INVENTORY
+    inventory.rename(inventory.with_name("elsewhere"))
+    inventory.symlink_to("elsewhere")
+
+    assert is_found(archive, read(ARK))
+
+
+def is_found(archive: Service, ran: Ran) -> bool:
     assert ran.outcome is Outcome.WARNING
     assert ran.message.startswith(f"{ARK} is damaged: ")
     with archive.inventory() as inventory:
-        assert [d.ark for d in inventory.damaged()] == [ARK]
+        return [d.ark for d in inventory.damaged()] == [ARK]
 
 
+@on_disk
 def test_a_storage_that_is_away_damages_nothing(archive: Service) -> None:
     archive.holds({"a": b"1"})
     (archive.folder / "archive").rename(archive.folder / "unmounted")
@@ -130,7 +144,7 @@ def test_each_damage_is_mailed_once(archive: Service) -> None:
     # Given two damaged objects
     for ark in (ARK, OTHER):
         archive.holds({"a": b"1"}, ark=ark)
-        archive.content("a", ark).write_bytes(b"2")
+        archive.overwrite("a", b"2", ark)
         read(ark)
 
     # Then one mail names both, and another day none is sent
@@ -143,10 +157,10 @@ def test_each_damage_is_mailed_once(archive: Service) -> None:
     assert told().submitted == []
 
     # When one is mended, and torn again, then that is news
-    archive.content("a").write_bytes(b"1")
+    archive.overwrite("a", b"1")
     read(ARK)
     assert told().value == {"damaged": 1, "news": 0, "unread": 0}
-    archive.content("a").write_bytes(b"3")
+    archive.overwrite("a", b"3")
     read(ARK)
     (mail,) = told().submitted
     assert ARK in mail.params["text"]
@@ -155,7 +169,7 @@ def test_each_damage_is_mailed_once(archive: Service) -> None:
 
 def test_killed_before_it_has_kept_what_it_told_it_tells_the_same_mail(archive: Service) -> None:
     archive.holds({"a": b"1"})
-    archive.content("a").write_bytes(b"2")
+    archive.overwrite("a", b"2")
     read(ARK)
 
     first = told().submitted
@@ -181,7 +195,7 @@ def test_without_mail_it_is_still_said(tmp_path: Path, monkeypatch: pytest.Monke
     for name, value in made.environment.items():
         monkeypatch.setenv(name, value)
     made.holds({"a": b"1"})
-    made.content("a").write_bytes(b"2")
+    made.overwrite("a", b"2")
     read(ARK)
 
     ran = told()

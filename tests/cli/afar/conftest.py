@@ -23,6 +23,8 @@ class Both:
     """``spinney`` on a store at hand, and through a server on it."""
 
     shell: Shell
+    store: str | None = None
+    """Its URL, where it is not in the folder."""
 
     @property
     def url(self) -> str:
@@ -52,7 +54,7 @@ class Both:
     def listening(self) -> Iterator[None]:
         """A server in a thread of this process, which answers already: it needs none of the seconds that a process
         takes to load one."""
-        settings, store = ServerSettings(), f"sqlite:///{self.shell.folder / 'spinney.db'}"
+        settings, store = ServerSettings(), self.store or f"sqlite:///{self.shell.folder / 'spinney.db'}"
         app = make(Parts(
             settings=settings, open_store=lambda: open_store(store), folders=self.shell.folder / "spinney.folders",
             run_dir=f"{self.shell.folder / 'spinney.db'}.run", identity=Identify,

@@ -4,12 +4,15 @@ from pathlib import Path
 
 import pytest
 
+from ..places import Kinds, endpoint_of
 from .given import Service, service
 
 
 @pytest.fixture
-def archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Service:
-    made = service(tmp_path / "service")
+def archive(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kinds: Kinds
+) -> Service:
+    made = service(tmp_path / "service", kinds=kinds, endpoint=endpoint_of(request, kinds))
     for name, value in made.environment.items():
         monkeypatch.setenv(name, value)
     return made

@@ -12,8 +12,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from new_store import new_store
-from spinney.apps.ingest import app, settings
+from new_store import new_store, new_store_on_server
+from spinney.apps.ingest import app, opened, settings
 from spinney.apps.ingest.access.tickets import AccessOrder
 from spinney.apps.ingest.inventory import Entry, File, Inventory, open_inventory
 from spinney.apps.ingest.settings import Settings
@@ -27,6 +27,9 @@ from spinney.node import folders
 from spinney.stores.contract import Store
 from spinney.stores.sql import open_store
 
+from ..new_inventory import new_inventory, new_inventory_on_server
+from ..places import NEAR, Bed, Bucket, Disk, Kinds, as_settings, new_bucket
+
 ARK = "ark:/99999/fk4abc"
 WHEN = datetime(2024, 2, 29, 12, 30, 15, tzinfo=UTC)
 SECRET = "0123456789abcdef" * 2
@@ -35,9 +38,11 @@ MAIL = '[mail]\nhost = "localhost"\nsender = "archive@example.org"\nadmins = ["s
 
 @dataclass(frozen=True)
 class Service:
-    """Its folder, and what is in it."""
+    """Its folder, and what is in it or belongs to it."""
 
     folder: Path
+    store_url: str
+    bed: Bed
 
     @property
     def settings(self) -> Settings:
@@ -45,13 +50,11 @@ class Service:
 
     @property
     def environment(self) -> dict[str, str]:
-        return {
-            "SPINNEY_INGEST": str(self.folder / "ingest.toml"), "SPINNEY_STORE": f"sqlite:///{self.folder}/spinney.db",
-        }  # fmt: skip
+        return {"SPINNEY_INGEST": str(self.folder / "ingest.toml"), "SPINNEY_STORE": self.store_url}
 
     @property
     def storage(self) -> Storage:
-        return open_storage(self.folder / "archive")
+        return opened.storage(self.settings, "main")
 
     @contextmanager
     def inventory(self) -> Iterator[Inventory]:
@@ -60,7 +63,7 @@ class Service:
 
     @contextmanager
     def control(self) -> Iterator[Control]:
-        store = open_store(self.environment["SPINNEY_STORE"])
+        store = open_store(self.store_url)
         try:
             yield Control(store=store, clock=now_us, nudge=lambda: None, by="ann")
         finally:
@@ -106,10 +109,14 @@ class Service:
         yield node_id
         store.update_node(node_id, state="left", now_us=now_us())
 
-    def content(self, path: str, ark: str = ARK) -> Path:
-        """Where the content of a file lies."""
+    def content(self, path: str, ark: str = ARK) -> str:
+        """Where the content of a file lies, below the storage root."""
         file = next(file for file in self.storage.files(ark) if file.path == path)
-        return self.folder / "archive" / Layout().path(ark) / file.content_path
+        return f"{Layout().path(ark)}/{file.content_path}"
+
+    def overwrite(self, path: str, raw: bytes | None, ark: str = ARK) -> None:
+        """The content of a file, behind the storage's back; None: it is gone."""
+        self.bed.overwrite(self.content(path, ark), raw)
 
     def order(self, **more: Any) -> dict[str, Any]:
         given: dict[str, Any] = {
@@ -119,15 +126,29 @@ class Service:
         return AccessOrder(**given | more).model_dump(mode="json")
 
 
-def service(folder: Path, *lines: str, more: str = "") -> Service:
-    """``lines`` go into the settings' head, ``more`` behind them."""
-    shutil.copytree(_template(), folder)
+def service(
+    folder: Path, *lines: str, more: str = "", kinds: Kinds = NEAR, endpoint: str | None = None
+) -> Service:
+    """``lines`` go into the settings' head, ``more`` behind them. ``endpoint``: of S3, where the archive is there."""
+    on_server, in_s3 = kinds.database == "postgresql", kinds.storage == "s3"
+    elsewhere = ["spinney.db", "spinney.folders", "inventory.db"] * on_server + ["archive"] * in_s3
+    shutil.copytree(_template(), folder, ignore=shutil.ignore_patterns(*elsewhere))
+    store_url, inventory = f"sqlite:///{folder}/spinney.db", f"sqlite:///{folder}/home/inventory.db"
+    bed: Bed = Disk(folder / "archive")
+    if on_server:
+        store_url, inventory = new_store_on_server(), new_inventory_on_server()
+        _introduce(store_url, folder)
+    if in_s3:
+        assert endpoint is not None
+        bed = _bucket_of_this_process(endpoint)
+        bed.empty()
     head = "\n".join(lines)
     (folder / "ingest.toml").write_text(
-        f'home = "home"\n{head}\n[storage.main]\nurl = "{folder}/archive"\n'
+        f'home = "home"\ninventory = "{inventory}"\n{head}\n{as_settings(bed)}'
         f'[minters.main]\nnaan = "99999"\nshoulder = "fk4"\n{more}'
     )
-    return Service(folder)
+    (folder / "spinney.toml").write_text(f'[spinney]\nstore = "{store_url}"\nfolders = "spinney.folders"\n')
+    return Service(folder, store_url, bed)
 
 
 @cache
@@ -137,10 +158,22 @@ def _template() -> Path:
     atexit.register(temporary.cleanup)
     folder = Path(temporary.name) / "empty"
     open_storage(folder / "archive")
-    with open_inventory(f"sqlite:///{folder}/home/inventory.db") as inventory:
-        inventory.init()
-    store = open_store(new_store(folder / "spinney.db"))
+    (folder / "home").mkdir()
+    new_inventory(folder / "home" / "inventory.db")
+    _introduce(new_store(folder / "spinney.db"), folder)
+    return folder
+
+
+def _introduce(store_url: str, folder: Path) -> None:
+    """To a store the job types, and to it the folders beside."""
+    store = open_store(store_url)
     store.register([t.spec for t in app.types.values()], app.queues)
     folders.write_token(folder / "spinney.folders", store.facts()["folder_token"])
     store.close()
-    return folder
+
+
+@cache
+def _bucket_of_this_process(endpoint: str) -> Bucket:
+    bucket = Bucket(endpoint, new_bucket(endpoint), Path(tempfile.gettempdir()))
+    bucket.open()
+    return bucket

@@ -8,6 +8,7 @@ from spinney.apps.ingest.access import contents
 from spinney.control import Control
 from spinney.model.errors import Refused
 
+from ..places import each, everywhere
 from .given import ARK, Service
 
 LONG = b"0123456789" * 150_000
@@ -21,6 +22,7 @@ def holding(archive: Service) -> Service:
     return archive
 
 
+@everywhere
 def test_every_file_comes_as_it_is(holding: Service) -> None:
     holding.holds({"long": b"shorter"}, version=2)
     with holding.control() as control:
@@ -38,13 +40,10 @@ def come(control: Control, service: Service, came: bytearray) -> None:
         came += piece
 
 
-@pytest.mark.parametrize("harm", ["changed", "cut", "longer", "gone"])
+@each("harm", ["changed", "cut", "longer", "gone"], far="gone")
 def test_what_is_damaged_does_not_come_to_its_end_and_is_known(holding: Service, harm: str) -> None:
-    place, raw = holding.content("long"), LONG[:-1] + b"x" if harm == "changed" else LONG
-    if harm == "gone":
-        place.unlink()
-    else:
-        place.write_bytes(raw[:-1] if harm == "cut" else raw + b"x" if harm == "longer" else raw)
+    harms = {"changed": LONG[:-1] + b"x", "cut": LONG[:-1], "longer": LONG + b"x", "gone": None}
+    holding.overwrite("long", harms[harm])
     came = bytearray()
     with holding.control() as control, pytest.raises(Refused, match=r"is damaged: .*restore"):
         come(control, holding, came)
@@ -55,7 +54,7 @@ def test_what_is_damaged_does_not_come_to_its_end_and_is_known(holding: Service,
 
 def test_the_command_line_has_it_at_hand_and_through_a_server(holding: Service) -> None:
     shell = Shell(holding.folder)
-    both = Both(shell)
+    both = Both(shell, holding.store_url)
     (holding.folder / "there").touch()
     with both.listening():
         for number, side in enumerate((both.here, both.afar)):
@@ -67,10 +66,9 @@ def test_the_command_line_has_it_at_hand_and_through_a_server(holding: Service) 
             assert side(*fetch, "long", "--version", "1", "--output", f"whole {number}").returncode == 0
             assert (holding.folder / f"whole {number}").read_bytes() == LONG
             before = {path.name for path in holding.folder.iterdir()}
-            place = holding.content("long")
-            place.write_bytes(LONG[:-1] + b"x")
+            holding.overwrite("long", LONG[:-1] + b"x")
             broken = side(*fetch, "long", "--output", "broken")
-            place.write_bytes(LONG)
+            holding.overwrite("long", LONG)
             assert (broken.returncode, broken.stdout) == (1, "")
             assert ("is damaged" if side == both.here else "not the whole") in broken.stderr
             assert "no file" in side(*fetch, "nothing", "--output", "broken").stderr

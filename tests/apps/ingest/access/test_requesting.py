@@ -26,6 +26,7 @@ from spinney.model.operators import QueueChange
 from spinney.model.serving import Serves
 from spinney.model.states import State
 
+from ..places import everywhere
 from .given import ARK, WHEN, Service
 
 
@@ -67,6 +68,7 @@ def test_the_same_request_has_the_same_token_and_another_has_another(archive: Se
         assert len({asked(), asked(version=1), asked(format_=Format.TAR), asked(format_=Format.TAR_GZ)}) == 4
 
 
+@everywhere
 def test_many_who_ask_at_once_get_one_job(archive: Service) -> None:
     archive.holds({"a": b"1"})
     begin, tokens = threading.Barrier(5), []

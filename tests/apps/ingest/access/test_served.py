@@ -11,22 +11,25 @@ import bagit
 import pytest
 
 from cli.shell import Shell
+from longer import LONG
 from reports.mail_server import Behaviour, mail_server
 
+from ..places import ALL, NEAR, endpoint_of
 from .given import MAIL, Service, service
 
 HEAD = 'public_url = "https://archive.example.org"'
 ACCESS = "[access]\nsmall_bytes = 1000\n"
 
 
-@pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator["House"]:
+@pytest.fixture(scope="module", params=ALL if LONG else (NEAR,), ids="-".join)
+def served(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator["House"]:
+    places = {"kinds": request.param, "endpoint": endpoint_of(request, request.param)}
     mails = Behaviour()
     with mail_server(mails) as port:
         to = f'port = {port}\nsecurity = "none"\n'
-        made = service(tmp_path_factory.mktemp("served") / "service", HEAD, more=f"{MAIL}{to}{ACCESS}")
+        made = service(tmp_path_factory.mktemp("served") / "service", HEAD, more=f"{MAIL}{to}{ACCESS}", **places)
         shell = Shell(made.folder)
-        node = shell.start("node", "spinney.apps.ingest:app", "--name", "n1", "--slots", "2")
+        node = shell.start("node", "spinney.apps.ingest:app", "--name", "n1", "--slots", "1")
         yield House(made, shell, mails)
         node.terminate()
         _, err = node.communicate(timeout=30)
@@ -61,7 +64,7 @@ class House:
         deadline = time.monotonic() + 30
         while not look():
             assert time.monotonic() < deadline, "it did not come true in time"
-            time.sleep(0.02)
+            time.sleep(0.1)
 
 
 def test_a_request_ends_with_a_package_that_has_a_path_and_a_url(served: House, tmp_path: Path) -> None:
@@ -94,7 +97,7 @@ def test_large_ones_are_held_apart(served: House) -> None:
 
 def test_damage_is_told_by_the_request_and_by_the_list(served: House) -> None:
     ark = served.holds({"a": b"whole"})
-    served.archive.content("a", ark).write_bytes(b"holes")
+    served.archive.overwrite("a", b"holes", ark)
 
     done = served.shell.call("ingest", "fetch", ark, "--wait", "--json")
 
@@ -105,14 +108,14 @@ def test_damage_is_told_by_the_request_and_by_the_list(served: House) -> None:
     assert listed.returncode == 1
     assert ark in [json.loads(line)["ark"] for line in listed.stdout.splitlines()]
     # When it is mended, the same request goes on under its token
-    served.archive.content("a", ark).write_bytes(b"whole")
+    served.archive.overwrite("a", b"whole", ark)
     again = served.document("fetch", ark, "--wait")
     assert (again["status"], again["token"]) == ("ready", ticket["token"])
 
 
 def test_an_audit_reads_what_is_due_and_finds_what_is_damaged(served: House) -> None:
     whole, torn = served.holds({"a": b"1"}), served.holds({"a": b"2"})
-    served.archive.content("a", torn).write_bytes(b"3")
+    served.archive.overwrite("a", b"3", torn)
 
     run = served.ran("ingest.fixity")
 
