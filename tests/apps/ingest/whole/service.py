@@ -1,4 +1,8 @@
-"""A whole service as tests run it: settings, store, node, and what it has come to."""
+"""A whole service as tests run it: settings, node, and what it has come to.
+
+Everything that its staff would do or see is done and seen by the command line. Only what nobody would look up is taken
+from elsewhere: what is left over in folders, and whether every promise was kept (``looking``).
+"""
 
 import hashlib
 import io
@@ -20,24 +24,21 @@ from cli.shell import Shell
 from longer import LONG
 from spinney.apps.ingest import looking, settings
 from spinney.apps.ingest.digests import digest
-from spinney.apps.ingest.inventory import open_inventory
-from spinney.apps.ingest.manifests import About, PayloadKind, Row, write
-from spinney.apps.ingest.storage import open_storage
-from spinney.model import places
-from spinney.model.jobs import Attempt, Filter, Job
-from spinney.model.operators import Violation
+from spinney.apps.ingest.manifests import About, PayloadKind, Row, read, write
 from spinney.model.outcomes import PASSED
-from spinney.model.states import SETTLED, State
+from spinney.model.states import SETTLED
 from spinney.stores.sql import open_store
 
+from ..places import Bed, as_settings
 from ..web import Web
 
 TESTS = Path(__file__).parents[3]
 MORTAL = "apps.ingest.whole.mortal:app"
 SLOTS = "2" if LONG else "1"
 """Each costs a worker, which has much to import."""
-PATIENCE_S = 60.0
-MAILS = Filter(type="reports.mail")
+PATIENCE_S = 100.0
+LOOK_S = 0.5
+"""How often staff look while they wait."""
 KEPT = {"wanted.jsonl", "fetched.jsonl", "stored.jsonl", "system", "system/mrt-dc.xml", "system/mrt-erc.txt"}
 """What stays in the folder of a completed object: lists, and the descriptions that it was given."""
 
@@ -47,6 +48,10 @@ class Service:
     """See the module's docstring."""
 
     place: Path
+    store: str
+    inventory: str
+    bed: Bed
+    """Where its objects are stored."""
     web: Web
     mails: Behaviour
     smtp: int
@@ -59,8 +64,12 @@ class Service:
     # --- given --------------------------------------------------------------------------------
 
     def set_up(self) -> None:
+        (self.place / "spinney.toml").write_text(
+            f'[spinney]\nstore = "{self.store}"\nfolders = "spinney.folders"\n'
+        )
         (self.place / "ingest.toml").write_text(
-            f'home = "home"\n[storage.main]\nurl = "{self.archive}"\n[minters.main]\nnaan = "99999"\nshoulder = "fk4"\n'
+            f'home = "home"\ninventory = "{self.inventory}"\n{as_settings(self.bed)}'
+            '[minters.main]\nnaan = "99999"\nshoulder = "fk4"\n'
             f'[mail]\nhost = "127.0.0.1"\nport = {self.smtp}\nsecurity = "none"\nsender = "archive@example.org"\n'
             "[working]\nlimit = 0.99\nwarning = 0.99\n"
         )
@@ -72,7 +81,6 @@ class Service:
         self.deaths.mkdir()
         self.shell.ok("init")
         self.shell.ok("ingest", "init")
-        self.store = open_store(f"sqlite:///{self.place / 'spinney.db'}")
 
     def manifest_of_three(self) -> Path:
         """A batch manifest whose rows are object manifests of two files each."""
@@ -113,34 +121,35 @@ class Service:
 
     # --- when ---------------------------------------------------------------------------------
 
-    def submit(self, manifest: Path) -> int:
-        """The job of its batch."""
-        by = ("--profile", "maps", "--submitter", "ann@example.org")
-        told = self.shell.ok("ingest", "submit", str(manifest), *by, "--json")
-        return int(json.loads(told)["job"])
+    def submit(self, manifest: Path) -> str:
+        """The batch."""
+        accepted = self.document("submit", str(manifest), "--profile", "maps", "--submitter", "ann@example.org")
+        return str(accepted["bid"])
 
-    def requeue(self, batch: int) -> None:
+    def requeue(self, batch: str) -> None:
         """What failed of it, as staff do."""
-        self.shell.ok("ingest", "requeue", str(batch))
+        assert self.shell.ok("ingest", "requeue", batch) == f"{batch}: 1 requeued\n"
 
-    def settle(self, batch: int, *, mails: int) -> Job:
-        """Have a node, and another whenever it dies, until the batch has settled and so many mails have gone out."""
+    def settle(self, batch: str, *, mails: int) -> str:
+        """Have a node, and another whenever it dies, until the batch has settled and so many mails have gone out. The
+        state of the batch."""
         deadline = time.monotonic() + PATIENCE_S
         while not self._is_settled(batch, mails):
             if self.node is None or self.node.poll() is not None:
                 assert self.node is None or self.node.returncode == -signal.SIGKILL, self.log
                 self.node = self._started()
-            assert time.monotonic() < deadline, (self.store.tree(batch), self.store.jobs(MAILS), self.log)
-            time.sleep(0.01)
-        return self.store.job(batch)
+            assert time.monotonic() < deadline, (self.status(batch), self._mails(), self.log)
+            time.sleep(LOOK_S)
+        return str(self.status(batch)["state"])
 
-    def _is_settled(self, batch: int, mails: int) -> bool:
-        sent = self.store.jobs(MAILS)
-        return (
-            self.store.job(batch).state in SETTLED
-            and len(sent) >= mails
-            and all(mail.state in SETTLED for mail in sent)
-        )
+    def _is_settled(self, batch: str, mails: int) -> bool:
+        if self.status(batch)["state"] not in ("completed", "failed"):
+            return False
+        sent = self._mails()
+        return len(sent) >= mails and all(mail["state"] in SETTLED for mail in sent)
+
+    def _mails(self) -> list[Any]:
+        return self.shell.listed("list", "--type", "reports.mail")
 
     def _started(self) -> "subprocess.Popen[bytes]":
         self.starts += 1
@@ -154,16 +163,8 @@ class Service:
     # --- then ---------------------------------------------------------------------------------
 
     @property
-    def archive(self) -> Path:
-        return self.place / "archive"
-
-    @property
     def deaths(self) -> Path:
         return self.place / "deaths"
-
-    @property
-    def folders(self) -> Path:
-        return self.place / "spinney.folders"
 
     @property
     def settings(self) -> settings.Settings:
@@ -177,17 +178,24 @@ class Service:
     def log(self) -> str:
         return (self.place / "node.log").read_text()
 
-    def objects(self, batch: int) -> dict[str, Job]:
-        """By local id."""
-        return {job.params["order"]["about"]["local_ids"][0]: job for job in self.store.children(batch)}
+    def document(self, *words: str) -> Any:
+        return json.loads(self.shell.ok("ingest", *words, "--json"))
 
-    def report(self, batch: int, number: int) -> dict[str, Any]:
-        path = self.folders / places.job_folder(batch) / "reports" / f"{number:04d}" / "report.json"
-        found: dict[str, Any] = json.loads(path.read_bytes())
+    def status(self, batch: str) -> dict[str, Any]:
+        found: dict[str, Any] = self.document("status", batch)
         return found
 
-    def reports(self, batch: int) -> list[str]:
-        return sorted(p.name for p in (self.folders / places.job_folder(batch) / "reports").iterdir())
+    def objects(self, batch: str) -> dict[str, Any]:
+        """By local id."""
+        return {found["local_ids"][0]: found for found in self.shell.listed("ingest", "objects", batch)}
+
+    def reports(self, batch: str) -> list[dict[str, Any]]:
+        """All that there are, in order; each was told."""
+        status = self.status(batch)
+        files = (Path(file["path"]) for file in self.shell.listed("files", str(status["job"])))
+        numbers = sorted({int(file.parent.name) for file in files if file.match("reports/*/*")})
+        assert len(numbers) == status["reports"]
+        return [self.document("report", batch, "--number", str(number)) for number in numbers]
 
     def subjects(self) -> list[str]:
         """Of the mails that came, one for each Message-ID; the same message may have come more than once."""
@@ -196,60 +204,54 @@ class Service:
         return list({got.mail["Message-ID"]: got.mail["Subject"] for got in self.mails.received}.values())
 
     def archived(self) -> dict[str, dict[str, bytes]]:
-        """By local id, through the inventory: what the depositor sent, as the archive has it now."""
-        storage, found = open_storage(self.archive), {}
-        with open_inventory(self.settings.inventory) as inventory:
-            for entry in inventory.find(collection="maps"):
-                files = {}
-                for file in inventory.files(entry.ark, entry.head.version):
-                    with storage.opened(entry.ark, file.path, entry.head.version) as content:
-                        files[file.path] = content.read()
-                (local_id,) = entry.local_ids
-                assert entry.head.version == 1, f"{local_id} was stored {entry.head.version} times"
-                assert {path for path in files if path.startswith("system/")} == {
-                    "system/mrt-dc.xml", "system/mrt-erc.txt",
-                }  # fmt: skip
-                found[local_id] = {
-                    path.removeprefix("producer/"): content
-                    for path, content in files.items()
-                    if path.startswith("producer/")
-                }
+        """By local id: what the depositor sent, as readers get it now."""
+        found = {}
+        for stored in self.shell.listed("ingest", "find", "--collection", "maps"):
+            (local_id,) = stored["local_ids"]
+            assert stored["head"]["version"] == 1, f"{local_id} was stored {stored['head']['version']} times"
+            manifest = self.place / f"{stored['ark'].rpartition('/')[2]}.checkm"
+            self.shell.ok("ingest", "manifest", stored["ark"], "--output", str(manifest))
+            names = {row.name for row in read(manifest, PayloadKind.OBJECT_MANIFEST).rows}
+            sent = {name for name in names if name.startswith("producer/")}
+            assert names - sent == {"system/mrt-dc.xml", "system/mrt-erc.txt"}
+            found[local_id] = {
+                name.removeprefix("producer/"): self.shell.ok("ingest", "fetch", stored["ark"], "--file", name).encode()
+                for name in sent
+            }
         return found
 
-    def faults(self, batch: int) -> list[str]:
+    def faults(self, batch: str) -> list[str]:
         """What the look afterwards finds, and what stands in working folders that should not."""
-        looked = looking.look(self.store, batch, self.settings, self.folders)
+        with closing(open_store(self.store)) as store:
+            looked = looking.look(store, self.status(batch)["job"], self.settings, self.place / "spinney.folders")
         left = [
-            f"job {job.id}: {path}"
-            for job in self.objects(batch).values()
-            if job.state is State.COMPLETED
-            for path in _below(self.folders / places.job_folder(job.id)) - KEPT
+            f"{name}: {path}"
+            for name, found in self.objects(batch).items()
+            if found["state"] == "completed"
+            for path in _below(Path(found["folder"])) - KEPT
         ]
         return [*looked.faults, *left]
 
-    def complaints(self) -> list[Violation]:
-        """What the store's own doctor finds."""
-        return list(self.store.doctor.examine(None, deep=True, now_us=time.time_ns() // 1000))
-
-    def recorded(self, batch: int) -> Counter[tuple[str, str]]:
+    def recorded(self, batch: str) -> Counter[tuple[str, str]]:
         """How often each stage of the batch and its objects stands recorded as passed, over all jobs."""
-        attempts: list[tuple[Job, Attempt]] = [
-            (job, attempt) for job in self.store.tree(batch) for attempt in self.store.attempts(job.id)
-        ]
+        numbers = [self.status(batch)["job"], *(found["job"] for found in self.objects(batch).values())]
+        jobs = [json.loads(self.shell.ok("show", str(number), "--json")) for number in numbers]
         return Counter(
-            (job.type.removeprefix("ingest."), attempt.stage) for job, attempt in attempts if attempt.outcome in PASSED
+            (job["job"]["type"].removeprefix("ingest."), attempt["stage"])
+            for job in jobs
+            for attempt in job["attempts"]
+            if attempt["outcome"] in PASSED
         )
 
     def close(self) -> None:
-        with closing(self.store):
-            if self.node is None or self.node.poll() is not None:
-                return
-            self.node.terminate()
-            try:
-                assert self.node.wait(30) == 0, self.log
-            finally:
-                self.node.kill()
-                self.node.wait(30)
+        if self.node is None or self.node.poll() is not None:
+            return
+        self.node.terminate()
+        try:
+            assert self.node.wait(30) == 0, self.log
+        finally:
+            self.node.kill()
+            self.node.wait(30)
 
 
 def _sha256(content: bytes) -> Any:
