@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from apps.ingest.objects.scene import Service
+from apps.ingest.storage.moody import moody
 from spinney.apps.ingest import opened
 from spinney.apps.ingest.storage import NotThere
 from spinney.testing import Ran
@@ -59,6 +60,21 @@ def test_an_archive_that_is_not_mounted_is_not_made_anew_by_who_prepares(service
         service.prepare()
     mount()
     service.prepare()
+
+
+def test_a_bucket_that_does_not_answer_to_the_credentials_is_waited_for(
+    service: Service, s3_server: str, bucket: str
+) -> None:
+    refused = []
+    with moody(s3_server, before=lambda method, *_: 403 if refused and method == "HEAD" else None) as endpoint:
+        service.write(storage={"main": {"url": f"s3://{bucket}/archive", "endpoint": endpoint}})
+        service.prepare()
+        deposit = service.of_file()
+        deposit.to("downloading")
+        refused.append("HEAD")
+        assert rested(deposit.run("processing"), bucket, "credentials (403)")
+        refused.clear()
+        assert deposit.run("processing").outcome == "ok"
 
 
 def test_an_inventory_that_is_gone_is_not_begun_anew(service: Service) -> None:

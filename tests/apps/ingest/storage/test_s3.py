@@ -14,7 +14,8 @@ from apps.ingest.storage.given import ARK, at_rest, contents, incoming, put
 from apps.ingest.storage.moody import moody
 from longer import long_alone
 from spinney.apps.ingest.paths import NotAdmitted
-from spinney.apps.ingest.storage import open_storage
+from spinney.apps.ingest.storage import NotThere, open_storage
+from spinney.apps.ingest.storage import bucket as buckets
 
 
 def test_a_large_file_goes_up_in_parts_and_comes_back(s3: Bed, tmp_path: Path) -> None:
@@ -82,6 +83,14 @@ def test_a_service_that_refuses_the_inventory_that_counts(
 
 
 def test_a_bucket_that_is_not_there_is_named_and_no_secret_told(s3: Bed, s3_server: str) -> None:
-    with pytest.raises(NotAdmitted, match="the bucket 'nowhere-at-all' does not answer") as refusal:
+    with pytest.raises(NotThere, match="the bucket 'nowhere-at-all' does not answer") as refusal:
         open_storage("s3://nowhere-at-all/x", endpoint=s3_server)
     assert "secret-of-tests" not in f"{refusal.value!r} {refusal.value.__context__!r}"
+
+
+def test_a_service_that_is_out_of_order_says_nothing_of_its_bucket(
+    s3_server: str, bucket: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(buckets, "_TRIES", 1)
+    with moody(s3_server, before=lambda *_: 503) as endpoint, pytest.raises(OSError, match=r"\(503\); try again later"):
+        open_storage(f"s3://{bucket}/archive", endpoint=endpoint)

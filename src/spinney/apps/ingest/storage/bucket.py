@@ -12,8 +12,9 @@ import boto3
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
-from spinney.apps.ingest.paths import NotAdmitted, shown
+from spinney.apps.ingest.paths import shown
 from spinney.apps.ingest.space import NoRoom
+from spinney.apps.ingest.storage.contract import NotThere
 from spinney.apps.ingest.storage.place import Document
 
 DELETE_MAX = 1000
@@ -158,7 +159,7 @@ class Bucket:
 
 
 def connect(name: str, prefix: str, endpoint: str | None, region: str | None, connections: int) -> Bucket:
-    """A bucket that answers. Raises NotAdmitted when it is not there or not for these credentials."""
+    """A bucket that answers. Raises NotThere when it is not there or not for these credentials."""
     # By path where an endpoint is named: such services often have no host name for each bucket.
     config = Config(
         retries={"max_attempts": _TRIES, "mode": "standard"},
@@ -172,7 +173,9 @@ def connect(name: str, prefix: str, endpoint: str | None, region: str | None, co
         try:
             client.head_bucket(Bucket=name)
         except ClientError as error:
-            raise NotAdmitted(
+            if error.response["ResponseMetadata"]["HTTPStatusCode"] >= 500:  # the service's trouble, not the bucket's
+                raise
+            raise NotThere(
                 f"the bucket '{shown(name)}' does not answer to these credentials ({_code(error)}); "
                 f"make it, or grant them its use"
             ) from None
