@@ -1,14 +1,23 @@
 """One file of a stored object, on its way to who asked: whole and right, or not to its end."""
 
+import subprocess
+from collections.abc import Callable
+
 import pytest
 
 from cli.afar.conftest import Both
 from cli.shell import Shell
+from spinney.apps.ingest import fixity
 from spinney.apps.ingest.access import contents
+from spinney.apps.ingest.access.packing import accesses
+from spinney.apps.ingest.storage import bucket
 from spinney.control import Control
 from spinney.model.errors import Refused
+from spinney.model.outcomes import Outcome
+from spinney.testing import Bench
 
-from ..places import each, everywhere
+from ..places import FAR, at, each, everywhere
+from ..storage.moody import moody
 from .given import ARK, Service
 
 LONG = b"0123456789" * 150_000
@@ -50,6 +59,38 @@ def test_what_is_damaged_does_not_come_to_its_end_and_is_known(holding: Service,
     assert len(came) <= len(LONG) - 400_000
     with holding.inventory() as inventory:
         assert [damaged.ark for damaged in inventory.damaged(10)] == [ARK]
+
+
+@at(FAR, long=[FAR])
+def test_an_archive_that_does_not_answer_is_told_and_nothing_is_damaged(
+    archive: Service, s3_server: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    archive.holds(FILES)
+    monkeypatch.setattr(bucket, "_TRIES", 1)
+    answers = [503]
+    both = Both(Shell(archive.folder), archive.store_url)
+    with moody(s3_server, before=lambda *_: next(iter(answers), None)) as endpoint, both.listening():
+        settings = archive.folder / "ingest.toml"
+        settings.write_text(settings.read_text().replace(s3_server, endpoint))
+        assert is_told(archive, both.afar)
+        answers.clear()
+        assert archive.storage.exists(ARK)  # from now on this process has it open
+        answers.append(503)
+        assert is_told(archive, both.here, both.afar)
+    with archive.inventory() as inventory:
+        assert inventory.damaged() == []
+
+
+def is_told(archive: Service, *sides: Callable[..., "subprocess.CompletedProcess[str]"]) -> bool:
+    """That the storage cannot be read, to whoever wants something of it."""
+    for side in sides:
+        for words in (("fetch", ARK, "--file", "long"), ("manifest", ARK)):
+            done = side("ingest", *words)
+            assert (done.returncode, done.stdout) == (1, "")
+            assert "the storage 'main' cannot be read" in done.stderr
+    packed = Bench().run(accesses, order=archive.order())
+    audited = Bench().run(fixity.readings, "reading", ark=ARK, storage="main")
+    return all(ran.outcome is Outcome.ERROR and ran.signal.retryable for ran in (packed, audited))
 
 
 def test_the_command_line_has_it_at_hand_and_through_a_server(holding: Service) -> None:

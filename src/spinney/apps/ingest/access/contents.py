@@ -40,12 +40,25 @@ class Content:
 
 def stored(settings: Settings, found: Object, number: int | None) -> tuple[Version, Storage]:
     """A version of an object (None: the newest), and the storage that has it. Raises Refused where there is no such
-    version, StoreAway where the storage is not there now."""
+    version or the storage does not answer, StoreAway where it is not there now."""
     chosen = version_of(found, number)
     try:
-        return chosen, targets.standing(settings, chosen.storage)
+        with reading(chosen):
+            return chosen, targets.standing(settings, chosen.storage)
     except NotThere:
-        raise StoreAway(f"the storage {chosen.storage!r} is not there now; see that its disk is mounted") from None
+        raise StoreAway(
+            f"the storage {chosen.storage!r} is not there now; see that its disk is mounted, or its bucket to be had"
+        ) from None
+
+
+@contextmanager
+def reading(version: Version) -> Iterator[None]:
+    """Raise Refused where the storage of a version does not answer."""
+    try:
+        yield
+    except OSError as error:
+        why = error.strerror or error
+        raise Refused(f"the storage {version.storage!r} cannot be read ({why}); see to it, and ask again") from error
 
 
 def require_may(control: "Control", settings: Settings, ark: str) -> Object:
@@ -100,11 +113,9 @@ def _pieces(
 def _telling(settings: Settings, found: Object, version: Version) -> Iterator[None]:
     """Makes refusals of damage, which is entered into the inventory, and of what the storage cannot do."""
     try:
-        yield
+        with reading(version):
+            yield
     except NotAdmitted as error:
         with open_inventory(settings.inventory) as inventory:
             inventory.audited(found.ark, datetime.now(UTC), version.files, version.size_bytes, [str(error)])
         raise Refused(f"{found.ark} is damaged: {error}") from error
-    except OSError as error:
-        why = error.strerror or error
-        raise Refused(f"the storage {version.storage!r} cannot be read ({why}); see to it, and ask again") from error

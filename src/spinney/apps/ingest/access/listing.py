@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, BinaryIO, cast
 
 from spinney.apps.ingest import manifests
 from spinney.apps.ingest.access.bags import Version as Bagged
-from spinney.apps.ingest.access.contents import PIECE_BYTES, Content, stored
+from spinney.apps.ingest.access.contents import PIECE_BYTES, Content, reading, stored
 from spinney.apps.ingest.access.requesting import recorded
 from spinney.apps.ingest.digests import Digest
 from spinney.apps.ingest.identifiers import arks
@@ -42,19 +42,21 @@ def manifest(
     """The manifest of a version (None: of the newest). ``json``: as JSON Lines, which can tell any name. ``locate``
     None: URLs are those of the storage itself, for who works there.
 
-    Raises NotAdmitted for what is no ARK, is damaged, or cannot be told so; Refused for what is not there or out of
-    sight, StoreAway for a storage that is not there now.
+    Raises NotAdmitted for what is no ARK, is damaged, or cannot be told so; Refused for what is not there, out of sight
+    or in a storage that does not answer, StoreAway for a storage that is not there now.
     """
     found = require_may(control, settings, ark)
     chosen, storage = stored(settings, found, version)
     with open_inventory(settings.inventory) as inventory:
         known = {file.path: file for file in inventory.files(found.ark, chosen.version)}
-    rows = (
-        _row(file, chosen, known.get(file.path), _url(storage, found.ark, chosen, file, locate))
-        for file in storage.files(found.ark, chosen.version)
-    )
+
+    def rows() -> Iterator[Row]:
+        with reading(chosen):
+            for file in storage.files(found.ark, chosen.version):
+                yield _row(file, chosen, known.get(file.path), _url(storage, found.ark, chosen, file, locate))
+
     out = cast(BinaryIO, tempfile.SpooledTemporaryFile(_SPOOLED_BYTES))  # noqa: SIM115 - closed when it has been read
-    (manifests.write_json if json else manifests.write)(rows, PayloadKind.OBJECT_MANIFEST, out)
+    (manifests.write_json if json else manifests.write)(rows(), PayloadKind.OBJECT_MANIFEST, out)
     size = out.tell()
     out.seek(0)
     name = Bagged(ark=found.ark, number=chosen.version, created=chosen.created).name

@@ -41,8 +41,6 @@ def packing(job: Job, order: AccessOrder) -> dict[str, Any]:
 
 
 def _made(job: Job, found: Settings, order: AccessOrder, folder: Path) -> Package:
-    with admission():
-        storage = targets.standing(found, order.storage)
     free = shutil.disk_usage(found.home).free
     if free < order.size_bytes:
         raise Defer(ROOM_S, f"it needs {order.size_bytes} bytes, and {found.home} has {free}; make room there")
@@ -62,6 +60,7 @@ def _made(job: Job, found: Settings, order: AccessOrder, folder: Path) -> Packag
 
     with admission():
         try:
+            storage = targets.standing(found, order.storage)
             return packages.make(folder, job.fence, write)
         except bags.Differs as error:
             _report(found, order, str(error))
