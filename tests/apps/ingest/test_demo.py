@@ -37,7 +37,7 @@ class Played(NamedTuple):
 def play(place: Path, source: Path, **more: str) -> "subprocess.CompletedProcess[str]":
     environment = {k: v for k, v in os.environ.items() if not k.startswith("SPINNEY_")}
     return subprocess.run(
-        [sys.executable, "-m", "spinney.apps.ingest.demo"], cwd=place, capture_output=True, text=True, timeout=100,
+        [sys.executable, "-m", "spinney.apps.ingest.demo"], cwd=place, capture_output=True, text=True,
         env=environment | {"SOURCE": str(source), "OUT": str(place / "demo-out")} | more, check=False,
     )  # fmt: skip
 
@@ -70,7 +70,7 @@ def other(path: Path, content: bytes) -> Iterator[None]:
         path.write_bytes(before)
 
 
-@pytest.mark.timeout(110)
+@pytest.mark.timeout(300)
 def test_the_demo_and_the_look_afterwards(tmp_path: Path) -> None:
     """One test, for it is played once."""
     # When the demo is played
