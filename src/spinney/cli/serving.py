@@ -1,5 +1,6 @@
 """``serve`` and ``up``: the API and the pages, alone or with a node beside them."""
 
+import gc
 import os
 import signal
 import socket
@@ -106,11 +107,16 @@ Listening = tuple["FastAPI", list[socket.socket], "ServerSettings", list[str]]
 @contextmanager
 def _listening(here: Settings, settings: "ServerSettings", store: str | None) -> Iterator[Listening]:
     """The application and what it listens on; told to whoever started it."""
-    from spinney.server.application import Parts, make
-    from spinney.server.identity import Identify
-    from spinney.server.serving import listen_tcp, listen_unix
-    from spinney.server.stores import CACHE_KIB
-    from spinney.stores.sql import open_store
+    gc.disable()  # what is loaded stays as long as the server, and need not be looked through
+    try:
+        from spinney.server.application import Parts, make
+        from spinney.server.identity import Identify
+        from spinney.server.serving import listen_tcp, listen_unix
+        from spinney.server.stores import CACHE_KIB
+        from spinney.stores.sql import open_store
+    finally:
+        gc.freeze()
+        gc.enable()
 
     with opened(store) as found:
         found.facts()  # raises here, in one sentence, what every request would meet
