@@ -15,8 +15,8 @@ from spinney.stores.sql import submitting
 
 from .words import Site, kind, locked, stage, submission
 
-LONG_LIST = submitting.STEP + 10
-"""More than one transaction writes."""
+LONG_LIST = submitting.SPECIAL_STEP + 10
+"""More than one transaction writes, of jobs with keys."""
 
 
 def test_ids_come_in_the_order_of_submissions_and_of_their_parameters(site: Site) -> None:
