@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
-from unittest import mock
+
+import pytest
 
 from new_store import new_store
 from spinney.app import Spinney, load_app
@@ -78,6 +79,13 @@ app.program("missing", ["no-such-program-anywhere"])
 '''
 
 
+_SHOWN = {"COLUMNS": "200", "TERM": "dumb"}
+
+
+def _is_own(variable: str) -> bool:
+    return variable.startswith("SPINNEY_")
+
+
 @dataclass(frozen=True)
 class Shell:
     """A folder, and ``spinney`` in it."""
@@ -102,11 +110,15 @@ class Shell:
         this process."""
         out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True) for _ in range(2))
         with (
-            contextlib.chdir(self.folder),
-            mock.patch.dict(os.environ, self.environment(**more), clear=True),
+            pytest.MonkeyPatch.context() as patch,
             contextlib.redirect_stdout(out),
             contextlib.redirect_stderr(err),
         ):
+            patch.chdir(self.folder)
+            for name in list(filter(_is_own, os.environ)):
+                patch.delenv(name)
+            for name, value in (_SHOWN | more).items():
+                patch.setenv(name, value)
             code = main.run(list(words))
         told = [stream.buffer.getvalue().decode() for stream in (out, err)]  # type: ignore[attr-defined]
         return subprocess.CompletedProcess(words, code, *told)
@@ -138,8 +150,7 @@ class Shell:
         return sentence
 
     def environment(self, **more: str) -> dict[str, str]:
-        kept = {k: v for k, v in os.environ.items() if not k.startswith("SPINNEY_")}
-        return kept | {"COLUMNS": "200", "TERM": "dumb"} | more
+        return {name: value for name, value in os.environ.items() if not _is_own(name)} | _SHOWN | more
 
 
 def jobs_app(folder: Path) -> Spinney:

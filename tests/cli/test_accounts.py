@@ -41,46 +41,44 @@ def rights(**more: object) -> dict[str, object]:
     } | more  # fmt: skip
 
 
-def test_a_user_is_made_listed_changed_and_deleted(bare: Shell) -> None:
-    bare.ok("init")
-    said = bare.ok("user", "add", "ann", "--role", "operator", "--collection", "alpha", "--collection", "beta",
-                   "--queue", "net", "--share", "lab:*", "--priority", "40..60", "--lock", "receiver:*", "--external",
-                   "weigh", "--no-password", "--by", "root")  # fmt: skip
+def test_a_user_is_made_listed_changed_and_deleted(shell: Shell) -> None:
+    said = shell.ok("user", "add", "ann", "--role", "operator", "--collection", "alpha", "--collection", "beta",
+                    "--queue", "net", "--share", "lab:*", "--priority", "40..60", "--lock", "receiver:*", "--external",
+                    "weigh", "--no-password", "--by", "root")  # fmt: skip
     assert said == (
         "user ann: operator, collections alpha beta, queues net, shares lab:*, locks receiver:*, external weigh, "
         "priorities 40..60\n"
     )
-    (found,) = bare.listed("user", "list")
+    (found,) = shell.listed("user", "list")
     assert found["rights"] == {
         "role": "operator", "within": {"collections": ["alpha", "beta"], "queues": ["net"]}, "shares": ["lab:*"],
         "priorities": [40, 60], "locks": ["receiver:*"], "external": ["weigh"],
     }  # fmt: skip
     assert (found["by"], found["disabled"], found["password_us"]) == ("root", False, None)
 
-    said = bare.ok("user", "set", "ann", "--role", "viewer", "--collection", "*", "--queue", "*", "--share", "*",
-                   "--priority", "*", "--lock", "*", "--external", "none")  # fmt: skip
+    said = shell.ok("user", "set", "ann", "--role", "viewer", "--collection", "*", "--queue", "*", "--share", "*",
+                    "--priority", "*", "--lock", "*", "--external", "none")  # fmt: skip
     assert said == "user ann: viewer\n"
-    assert bare.listed("user", "list")[0]["rights"] == rights()
-    assert bare.refused(2, "user", "set", "ann", "--role", "viewer").startswith("spinney: nothing would change")
+    assert shell.listed("user", "list")[0]["rights"] == rights()
+    assert shell.refused(2, "user", "set", "ann", "--role", "viewer").startswith("spinney: nothing would change")
 
-    assert bare.ok("user", "disable", "ann", "--reason", "left") == "user ann is disabled\n"
-    assert "disabled" in bare.ok("user", "list")
-    assert bare.ok("user", "enable", "ann") == "user ann is enabled\n"
-    assert "add --yes" in bare.refused(2, "user", "delete", "ann")
-    assert bare.ok("user", "delete", "ann", "--yes") == "user ann is deleted\n"
-    assert bare.listed("user", "list") == []
-    assert [e["verb"] for e in bare.listed("audit")] == [
+    assert shell.ok("user", "disable", "ann", "--reason", "left") == "user ann is disabled\n"
+    assert "disabled" in shell.ok("user", "list")
+    assert shell.ok("user", "enable", "ann") == "user ann is enabled\n"
+    assert "add --yes" in shell.refused(2, "user", "delete", "ann")
+    assert shell.ok("user", "delete", "ann", "--yes") == "user ann is deleted\n"
+    assert shell.listed("user", "list") == []
+    assert [e["verb"] for e in shell.listed("audit")] == [
         "user add", "user change", "user disable", "user enable", "user delete",
     ]  # fmt: skip
 
 
-def test_a_limit_that_is_not_named_stays(bare: Shell) -> None:
-    bare.ok("init")
-    bare.ok("user", "add", "ann", "--role", "viewer", "--queue", "net", "--no-password")
+def test_a_limit_that_is_not_named_stays(shell: Shell) -> None:
+    shell.ok("user", "add", "ann", "--role", "viewer", "--queue", "net", "--no-password")
 
-    bare.ok("user", "set", "ann", "--role", "operator")
+    shell.ok("user", "set", "ann", "--role", "operator")
 
-    assert bare.ok("user", "list").splitlines()[1].split()[:4] == ["ann", "operator", "queues", "net"]
+    assert shell.ok("user", "list").splitlines()[1].split()[:4] == ["ann", "operator", "queues", "net"]
 
 
 @pytest.mark.parametrize(
@@ -96,100 +94,91 @@ def test_a_limit_that_is_not_named_stays(bare: Shell) -> None:
         (["add", "ann", "--role", "viewer", "--no-password", "--queue", "a b"], "cannot name a queue"),
     ],
 )
-def test_what_cannot_be_meant_is_refused(bare: Shell, words: list[str], says: str) -> None:
-    bare.ok("init")
-
-    assert says in bare.refused(2, "user", *words)
-    assert bare.listed("user", "list") == []
+def test_what_cannot_be_meant_is_refused(shell: Shell, words: list[str], says: str) -> None:
+    assert says in shell.refused(2, "user", *words)
+    assert shell.listed("user", "list") == []
 
 
-def test_who_is_not_there_is_named_with_the_nearest(bare: Shell) -> None:
-    bare.ok("init")
-    bare.ok("user", "add", "annabel", "--role", "viewer", "--no-password")
+def test_who_is_not_there_is_named_with_the_nearest(shell: Shell) -> None:
+    shell.ok("user", "add", "annabel", "--role", "viewer", "--no-password")
 
-    assert "did you mean 'annabel'" in bare.refused(1, "user", "show", "annabell")
+    assert "did you mean 'annabel'" in shell.refused(1, "user", "show", "annabell")
 
 
-def test_a_password_comes_by_stdin_and_opens(bare: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
-    bare.ok("init")
+def test_a_password_comes_by_stdin_and_opens(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin", io.StringIO("correct horse 1\n"))
-    bare.ok("user", "add", "ann", "--role", "admin", "--password-stdin")
-    with inside(bare) as control:
+    shell.ok("user", "add", "ann", "--role", "admin", "--password-stdin")
+    with inside(shell) as control:
         secret, _ = control.entering.login("ann", "correct horse 1", Refusals(), visit=Visit(), terms=Terms())
         monkeypatch.setattr("sys.stdin", io.StringIO("another horse 2\r\n"))
 
-        assert bare.ok("user", "password", "ann", "--password-stdin") == "user ann has a new password\n"
+        assert shell.ok("user", "password", "ann", "--password-stdin") == "user ann has a new password\n"
 
         assert control.entering.known_by_session(secret) is None
         control.entering.login("ann", "another horse 2", Refusals(), visit=Visit(), terms=Terms())
-    assert "session   from this host, seen " in bare.ok("user", "show", "ann")
-    assert "horse" not in bare.ok("audit", "list", "--json")
+    assert "session   from this host, seen " in shell.ok("user", "show", "ann")
+    assert "horse" not in shell.ok("audit", "list", "--json")
 
 
-def test_at_a_terminal_it_is_asked_for_twice(bare: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
-    bare.ok("init")
+def test_at_a_terminal_it_is_asked_for_twice(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     answers = iter(["correct horse 1", "correct horse 2", "correct horse 1", "correct horse 1"])
     monkeypatch.setattr("sys.stdin", SimpleNamespace(isatty=lambda: True))
     monkeypatch.setattr("getpass.getpass", lambda _: next(answers))
 
-    assert "the two passwords differ" in bare.refused(2, "user", "add", "ann", "--role", "admin")
-    bare.ok("user", "add", "ann", "--role", "admin")
+    assert "the two passwords differ" in shell.refused(2, "user", "add", "ann", "--role", "admin")
+    shell.ok("user", "add", "ann", "--role", "admin")
 
-    with inside(bare) as control:
+    with inside(shell) as control:
         control.entering.login("ann", "correct horse 1", Refusals(), visit=Visit(), terms=Terms())
 
 
-def test_a_link_is_printed_alone_and_sets_a_password(bare: Shell) -> None:
-    bare.ok("init")
-    bare.ok("user", "add", "ann", "--role", "viewer", "--no-password")
+def test_a_link_is_printed_alone_and_sets_a_password(shell: Shell) -> None:
+    shell.ok("user", "add", "ann", "--role", "viewer", "--no-password")
 
-    path = bare.ok("user", "link", "ann")
+    path = shell.ok("user", "link", "ann")
 
     assert path.startswith("/welcome?link=")
-    with inside(bare) as control:
+    with inside(shell) as control:
         control.entering.accept(path.strip().partition("=")[2], "", "correct horse 1")
-    assert bare.listed("user", "list")[0]["password_us"] is not None
+    assert shell.listed("user", "list")[0]["password_us"] is not None
 
 
-def test_a_token_is_shown_once_listed_and_revoked(bare: Shell) -> None:
-    bare.ok("init")
-    bare.ok("user", "add", "ann", "--role", "submitter", "--no-password")
+def test_a_token_is_shown_once_listed_and_revoked(shell: Shell) -> None:
+    shell.ok("user", "add", "ann", "--role", "submitter", "--no-password")
 
-    of_ann = bare.ok("token", "make", "laptop", "--user", "ann", "--expires", "30d").strip()
-    of_ci = bare.ok("token", "make", "ci", "--role", "submitter", "--queue", "net").strip()
+    of_ann = shell.ok("token", "make", "laptop", "--user", "ann", "--expires", "30d").strip()
+    of_ci = shell.ok("token", "make", "ci", "--role", "submitter", "--queue", "net").strip()
 
-    with inside(bare) as control:
+    with inside(shell) as control:
         known = [control.entering.known_by_token(secret) for secret in (of_ann, of_ci)]
         assert [k and k.name for k in known] == ["ann", "token:ci"]
-        listed = bare.listed("token", "list")
+        listed = shell.listed("token", "list")
         assert [(t["owner"], t["name"], t["id"]) for t in listed] == [
             (None, "ci", token_id(of_ci)), ("ann", "laptop", token_id(of_ann)),
         ]  # fmt: skip
         assert listed[1]["expires_us"] - listed[1]["created_us"] == pytest.approx(30 * 86_400 * 1e6, rel=1e-3)
         assert listed[0]["rights"] == rights(role="submitter", within={"collections": None, "queues": ["net"]})
         assert of_ann[-43:] not in json.dumps(listed)
-        assert [t["name"] for t in bare.listed("token", "list", "--user", "ann")] == ["laptop"]
+        assert [t["name"] for t in shell.listed("token", "list", "--user", "ann")] == ["laptop"]
 
-        assert bare.ok("token", "revoke", "ci") == "token ci of token:ci is revoked\n"
+        assert shell.ok("token", "revoke", "ci") == "token ci of token:ci is revoked\n"
         assert control.entering.known_by_token(of_ci) is None
         assert control.entering.known_by_token(of_ann) is not None
-    assert "revoked" in bare.ok("token", "list")
-    assert "did you mean 'laptop'" in bare.refused(1, "token", "revoke", "lapto", "--user", "ann")
+    assert "revoked" in shell.ok("token", "list")
+    assert "did you mean 'laptop'" in shell.refused(1, "token", "revoke", "lapto", "--user", "ann")
 
 
-def test_a_token_beyond_its_owner_is_refused(bare: Shell) -> None:
-    bare.ok("init")
-    bare.ok("user", "add", "ann", "--role", "submitter", "--no-password")
+def test_a_token_beyond_its_owner_is_refused(shell: Shell) -> None:
+    shell.ok("user", "add", "ann", "--role", "submitter", "--no-password")
 
-    assert "ann may not do all" in bare.refused(2, "token", "make", "x", "--user", "ann", "--role", "admin")
-    assert "say which role" in bare.refused(2, "token", "make", "x")
-    assert "is no length of time" in bare.refused(2, "token", "make", "x", "--role", "viewer", "--expires", "soon")
+    assert "ann may not do all" in shell.refused(2, "token", "make", "x", "--user", "ann", "--role", "admin")
+    assert "say which role" in shell.refused(2, "token", "make", "x")
+    assert "is no length of time" in shell.refused(2, "token", "make", "x", "--role", "viewer", "--expires", "soon")
 
 
-def test_a_first_admin_by_the_command_line_has_all_rights_that_are_told(bare: Shell) -> None:
-    bare.ok("init")
-    bare.ok("user", "add", "root", "--role", "admin", "--external", "*", "--no-password")
+def test_a_first_admin_by_the_command_line_has_all_rights_that_are_told(shell: Shell) -> None:
+    shell.ok("user", "add", "root", "--role", "admin", "--external", "*", "--no-password")
 
-    with inside(bare) as control:
+    with inside(shell) as control:
         assert control.accounts.user("root").rights == ALL_RIGHTS
-    assert "only admin without limits" in bare.refused(1, "user", "disable", "root")
+    assert "only admin without limits" in shell.refused(1, "user", "disable", "root")
