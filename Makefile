@@ -36,6 +36,7 @@ long: $(VENV)/.tools $(VENV)/.servers
 
 lint: $(VENV)/.tools
 	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check --quiet .
 	@$(BIN)/lint-imports
 
 types: $(VENV)/.tools

@@ -47,11 +47,21 @@ def flat_claims() -> Mapping[str, float]:
 def claim_us(here: Site) -> float:
     node = here.store.join(
         NodeInfo(
-            id=0, name="bench", boot_id="", host="", pid=0, slots=2, state="active", beat=0, started_us=0, seen_us=0,
-            version="", types=(),
+            id=0,
+            name="bench",
+            boot_id="",
+            host="",
+            pid=0,
+            slots=2,
+            state="active",
+            beat=0,
+            started_us=0,
+            seen_us=0,
+            version="",
+            types=(),
         ),
         now_us=1,
-    )  # fmt: skip
+    )
     want = Want(node_id=node, slots=[SlotWant(0, 1, 1e5, True)], lanes={("noop", "noop"): LaneWant()})
     records: list[Record] = []
     taken = []
@@ -86,7 +96,8 @@ def _rows(here: Site, state: str, count: int = MILLION) -> int:
     with here.store.database.write() as tx:
         first = tx.take("job", count)
         tx.run(
-            _MANY + "insert into jobs (id, type, state, stage, queue, priority, share, lineage, root_id, params, "
+            _MANY
+            + "insert into jobs (id, type, state, stage, queue, priority, share, lineage, root_id, params, "
             "created_us) select ? + i - 1, 'noop', ?, 'noop', 'default', 50, ?, printf('%012d', ? + i - 1), ? + i - 1, "
             "'{}', 1 from n",
             (count, first, state, first, first, first),
@@ -98,7 +109,8 @@ def finished(here: Site, count: int) -> None:
     first = _rows(here, "completed", count)
     with here.store.database.write() as tx:
         tx.run(
-            _MANY + "insert into attempts (job_id, fence, stage, attempt, outcome, node_id, started_us, ended_us) "
+            _MANY
+            + "insert into attempts (job_id, fence, stage, attempt, outcome, node_id, started_us, ended_us) "
             "select ? + i - 1, i, 'noop', 1, 'ok', 1, 1, 2 from n",
             (count, first),
         )

@@ -85,9 +85,11 @@ def held_open() -> Mapping[str, float]:
             pass
         back_s = time.monotonic() - ended
     return {
-        f"batch of {BATCH}, ms": before / 1e3, "after a million: times": during / before,
-        "back after, s": back_s, "then: times": last / before,
-    }  # fmt: skip
+        f"batch of {BATCH}, ms": before / 1e3,
+        "after a million: times": during / before,
+        "back after, s": back_s,
+        "then: times": last / before,
+    }
 
 
 def dead_rows() -> Mapping[str, float]:
@@ -130,9 +132,19 @@ def _drained(here: Site, submit: Callable[[], object]) -> float:
 def _cycles(here: Site) -> Iterator[float]:
     """Batches recorded and claimed, as a node does it; µs of each."""
     node = NodeInfo(
-        id=0, name="bench", boot_id="", host="", pid=0, slots=2, state="active", beat=0, started_us=0, seen_us=0,
-        version="", types=(),
-    )  # fmt: skip
+        id=0,
+        name="bench",
+        boot_id="",
+        host="",
+        pid=0,
+        slots=2,
+        state="active",
+        beat=0,
+        started_us=0,
+        seen_us=0,
+        version="",
+        types=(),
+    )
     node_id = here.store.join(node, now_us=1)
     slots = [SlotWant(n, BATCH // 2, 1e9, True) for n in range(2)]
     want = Want(node_id=node_id, slots=slots, lanes={("noop", "noop"): LaneWant(run_us=10.0)})

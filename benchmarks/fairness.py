@@ -36,9 +36,8 @@ def _batch_ms(here: Site, app, kind: str) -> float:  # type: ignore[no-untyped-d
         time.sleep(LOOK_S)
         with here.store.database.look() as tx:
             ((count, begun, ended),) = tx.all(
-
                 "select count(settled_us), min(created_us), max(settled_us) from jobs where id between ? and ?",
                 (first, last),
-            )  # fmt: skip
+            )
         if count == SMALL:
             return float((ended - begun) / 1e3)

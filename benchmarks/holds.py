@@ -100,11 +100,21 @@ def _tree(here: Site, leaf: str, params: str = "{}", priority: int | None = None
     store.register([TypeSpec(name="batch", stages=(StageSpec(name="expand"), StageSpec(name="merge")))], [])
     node = store.join(
         NodeInfo(
-            id=0, name="birth", boot_id="", host="", pid=0, slots=1, state="active", beat=0, started_us=0, seen_us=0,
-            version="", types=(),
+            id=0,
+            name="birth",
+            boot_id="",
+            host="",
+            pid=0,
+            slots=1,
+            state="active",
+            beat=0,
+            started_us=0,
+            seen_us=0,
+            version="",
+            types=(),
         ),
         now_us=1,
-    )  # fmt: skip
+    )
     (top,) = store.submit([Submission(type="batch")], now_us=1).ids
     want = Want(node_id=node, slots=[SlotWant(0, 1, 1e5, True)], lanes={("batch", "expand"): LaneWant()})
     (lease,) = store.exchange([], want, now_us=1).leases

@@ -66,9 +66,10 @@ def accept() -> Mapping[str, float]:
             small_s, others = time.monotonic() - began, _completed(here, big) - done
             here.store.cancel(big, tree=True, by="bench", reason=None, now_us=time.time_ns() // 1000)
     return {
-        "100,000 objects accepted, s": accepted_s, "20 objects behind them, s": small_s,
+        "100,000 objects accepted, s": accepted_s,
+        "20 objects behind them, s": small_s,
         "objects of the big one meanwhile": others,
-    }  # fmt: skip
+    }
 
 
 # --- the service ------------------------------------------------------------------------------
@@ -121,7 +122,11 @@ def _objects(here: Site, port: int, n: int) -> Iterator[Row]:
         folder = here.folder / "www" / f"o{k}"
         folder.mkdir()
         with (folder / "manifest").open("wb") as stream:
-            write(list(_files_of(folder, f"http://127.0.0.1:{port}/o{k}", k)), PayloadKind.OBJECT_MANIFEST, stream)
+            write(
+                list(_files_of(folder, f"http://127.0.0.1:{port}/o{k}", k)),
+                PayloadKind.OBJECT_MANIFEST,
+                stream,
+            )
         yield Row(url=f"http://127.0.0.1:{port}/o{k}/manifest", name=f"o{k}")
 
 
@@ -129,7 +134,11 @@ def _files_of(folder: Path, url: str, k: int) -> Iterator[Row]:
     for n in range(FILES):
         content = f"{k}/{n}\n".encode() * 700
         (folder / f"{n}.txt").write_bytes(content)
-        yield Row(url=f"{url}/{n}.txt", name=f"{n}.txt", digest=digest("sha256", hashlib.sha256(content).hexdigest()))
+        yield Row(
+            url=f"{url}/{n}.txt",
+            name=f"{n}.txt",
+            digest=digest("sha256", hashlib.sha256(content).hexdigest()),
+        )
 
 
 def _files(here: Site, port: int, n: int) -> Iterator[Row]:
@@ -144,4 +153,6 @@ def _settled(here: Site, job_id: int) -> None:
 
 
 def _completed(here: Site, batch: int) -> int:
-    return here.store.counts(Filter(parent_id=batch, states=frozenset({State.COMPLETED}))).get(State.COMPLETED, 0)
+    return here.store.counts(Filter(parent_id=batch, states=frozenset({State.COMPLETED}))).get(
+        State.COMPLETED, 0
+    )

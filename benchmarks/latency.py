@@ -54,9 +54,10 @@ def _idle_start(environment: Mapping[str, str]) -> Mapping[str, float]:
             found = tx.all("select result from history where job_id > ?", (before,))
     delays = [int(result) / 1e6 for (result,) in found]
     return {
-        "median ms": percentile(delays, 0.5), "p99 ms": percentile(delays, 0.99),
+        "median ms": percentile(delays, 0.5),
+        "p99 ms": percentile(delays, 0.99),
         "submit median ms": percentile(taken, 0.5),
-    }  # fmt: skip
+    }
 
 
 def submit_beside_drain() -> Mapping[str, float]:
@@ -75,7 +76,9 @@ def submit_beside_drain() -> Mapping[str, float]:
             with still.look() as tx:
                 ((left,),) = tx.all("select count(*) from ready")
             if not left:
-                raise RuntimeError(f"the node had run {4 * JOBS} jobs before the submitter was done: no figure")
+                raise RuntimeError(
+                    f"the node had run {4 * JOBS} jobs before the submitter was done: no figure"
+                )
             here.wait_settled()
         app.close()
     return {"median ms": percentile(taken, 0.5), "p99 ms": percentile(taken, 0.99), "max ms": max(taken)}
@@ -84,6 +87,8 @@ def submit_beside_drain() -> Mapping[str, float]:
 def _submit_from_outside(here: Site, tries: int, environment: Mapping[str, str] | None = None) -> list[float]:
     """Milliseconds that each submission took."""
     command = [sys.executable, "-c", _SUBMITTER, here.url, str(here.folder), str(tries), str(GAP_S / 4)]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, env=os.environ | (environment or {}))
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=True, env=os.environ | (environment or {})
+    )
     time.sleep(GAP_S)
     return [float(line) for line in done.stdout.split()]

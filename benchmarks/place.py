@@ -40,7 +40,9 @@ class Site:
         return made
 
     @contextmanager
-    def node(self, slots: int, name: str = "bench", app: str = "benchmarks.jobs:app") -> Iterator[psutil.Process]:
+    def node(
+        self, slots: int, name: str = "bench", app: str = "benchmarks.jobs:app"
+    ) -> Iterator[psutil.Process]:
         """A running node; yields its supervisor's process. Stopped and gone at the end."""
         command = [sys.executable, "-m", "spinney", "node", app, "--store", self.url]
         command += ["--slots", str(slots), "--name", name]
@@ -69,8 +71,15 @@ class Site:
     def wait_settled(self) -> None:
         """Until nothing is left to run. Asked of the narrow tables: counting what has completed would
         take the processor from what is measured."""
-        until(lambda: not self._any("select exists(select 1 from ready), exists(select 1 from leases), "
-                                    "exists(select 1 from staging)"), "all jobs to settle")
+        until(
+            lambda: (
+                not self._any(
+                    "select exists(select 1 from ready), exists(select 1 from leases), "
+                    "exists(select 1 from staging)"
+                )
+            ),
+            "all jobs to settle",
+        )
 
     def wait_begun(self) -> None:
         """Until a node has taken something."""
@@ -96,7 +105,9 @@ def site() -> Iterator[Site]:
         store = open_store(url)
         store.register([kind.spec for kind in declared.types.values()], [])
         try:
-            yield Site(folder=folder, url=url, store=store, server=server, schema=url.rpartition("schema=")[2])
+            yield Site(
+                folder=folder, url=url, store=store, server=server, schema=url.rpartition("schema=")[2]
+            )
         finally:
             store.close()
 

@@ -100,8 +100,14 @@ def fill(here: Site) -> None:
     """A store of some age: finished work of several types, queues and people, a big tree, and what stands."""
     kinds = ("noop", "nap", "doze", "rest", "stamp")
     for kind in kinds:  # for their lanes
-        here.store.submit([Submission(type=kind), Submission(type=kind, queue="net"),
-                           Submission(type=kind, queue="narrow")], now_us=1)  # fmt: skip
+        here.store.submit(
+            [
+                Submission(type=kind),
+                Submission(type=kind, queue="net"),
+                Submission(type=kind, queue="narrow"),
+            ],
+            now_us=1,
+        )
     total = COMPLETED + PENDING + ASIDE
     with here.store.database.write() as tx:
         for table in ("jobs", "ready"):

@@ -29,15 +29,47 @@ STOCK = 60_000
 """So many jobs are kept pending while something is measured."""
 A_JOB, A_BATCH, A_PENDING = 500_000, 1, COMPLETED + ASIDE + 1
 ADDRESSES = (
-    "/", "/overview/now", "/batches", f"/batches/{A_BATCH}", "/jobs", "/jobs?state=failed", "/jobs?type=stamp",
-    f"/jobs/{A_JOB}", f"/jobs/{A_PENDING}", "/queues", "/nodes", "/holds", "/locks", "/schedules", "/failures",
-    "/audit", "/submit", "/users",
-    "/api/v1/jobs", "/api/v1/jobs?state=failed", "/api/v1/jobs?state=pending&newest=false", "/api/v1/jobs?type=stamp",
-    "/api/v1/jobs?collection=lone", "/api/v1/jobs/count", f"/api/v1/jobs/{A_JOB}", f"/api/v1/jobs/{A_PENDING}/explain",
-    f"/api/v1/jobs/{A_BATCH}/tree?limit=1000", f"/api/v1/jobs/{A_BATCH}/children", f"/api/v1/jobs/{A_JOB}/attempts",
-    "/api/v1/batches", f"/api/v1/batches/{A_BATCH}", "/api/v1/queues", "/api/v1/nodes", "/api/v1/holds",
-    "/api/v1/locks", "/api/v1/schedules", "/api/v1/failures", "/api/v1/audit", "/api/v1/stats", "/api/v1/types",
-)  # fmt: skip
+    "/",
+    "/overview/now",
+    "/batches",
+    f"/batches/{A_BATCH}",
+    "/jobs",
+    "/jobs?state=failed",
+    "/jobs?type=stamp",
+    f"/jobs/{A_JOB}",
+    f"/jobs/{A_PENDING}",
+    "/queues",
+    "/nodes",
+    "/holds",
+    "/locks",
+    "/schedules",
+    "/failures",
+    "/audit",
+    "/submit",
+    "/users",
+    "/api/v1/jobs",
+    "/api/v1/jobs?state=failed",
+    "/api/v1/jobs?state=pending&newest=false",
+    "/api/v1/jobs?type=stamp",
+    "/api/v1/jobs?collection=lone",
+    "/api/v1/jobs/count",
+    f"/api/v1/jobs/{A_JOB}",
+    f"/api/v1/jobs/{A_PENDING}/explain",
+    f"/api/v1/jobs/{A_BATCH}/tree?limit=1000",
+    f"/api/v1/jobs/{A_BATCH}/children",
+    f"/api/v1/jobs/{A_JOB}/attempts",
+    "/api/v1/batches",
+    f"/api/v1/batches/{A_BATCH}",
+    "/api/v1/queues",
+    "/api/v1/nodes",
+    "/api/v1/holds",
+    "/api/v1/locks",
+    "/api/v1/schedules",
+    "/api/v1/failures",
+    "/api/v1/audit",
+    "/api/v1/stats",
+    "/api/v1/types",
+)
 TOPICS = ("overview", "batches", "jobs", "queues", "nodes", "failures", f"job:{A_JOB}", f"tree:{A_BATCH}")
 
 
@@ -46,9 +78,12 @@ def pages() -> Mapping[str, float]:
     with site() as here:
         fill(here)
         with (
-            here.node(slots=2), _server(here) as (server, socket), _stocked(here), _client(socket) as client,
+            here.node(slots=2),
+            _server(here) as (server, socket),
+            _stocked(here),
+            _client(socket) as client,
             _watched(socket, 1),  # a page that is open keeps a stream open: here that of the overview
-        ):  # fmt: skip
+        ):
             figures = {address: _p95_ms(client, address) for address in ADDRESSES}
             memory = server.memory_info().rss / 2**20
     missing = [address for address, figure in figures.items() if figure < 0]
@@ -56,8 +91,11 @@ def pages() -> Mapping[str, float]:
         print(f"not there: {', '.join(missing)}", file=sys.stderr)
     found = {address: figure for address, figure in figures.items() if figure >= 0}
     slowest = dict(sorted(found.items(), key=lambda item: -item[1])[:12])
-    return {"the slowest, p95 ms": max(found.values()), "server MB": memory,
-            **{f"{address}, p95 ms": figure for address, figure in slowest.items()}}  # fmt: skip
+    return {
+        "the slowest, p95 ms": max(found.values()),
+        "server MB": memory,
+        **{f"{address}, p95 ms": figure for address, figure in slowest.items()},
+    }
 
 
 def streams() -> Mapping[str, float]:
@@ -73,8 +111,13 @@ def streams() -> Mapping[str, float]:
                 memory = server.memory_info().rss / 2**20
             again = _pace(here)
     base = (alone + again) / 2
-    return {"jobs/s alone": base, "beside a server": beside / base, f"with {STREAMS} streams": watched / base,
-            "of that, because of streams": watched / beside, "server MB": memory}  # fmt: skip
+    return {
+        "jobs/s alone": base,
+        "beside a server": beside / base,
+        f"with {STREAMS} streams": watched / base,
+        "of that, because of streams": watched / beside,
+        "server MB": memory,
+    }
 
 
 def submit() -> Mapping[str, float]:
@@ -84,7 +127,9 @@ def submit() -> Mapping[str, float]:
     with site() as here, _server(here) as (server, socket), _client(socket) as client:
         begun = time.perf_counter()
         for _ in range(BODIES):
-            answer = client.post("/api/v1/jobs/batch", content=body, headers={"Content-Type": "application/x-ndjson"})
+            answer = client.post(
+                "/api/v1/jobs/batch", content=body, headers={"Content-Type": "application/x-ndjson"}
+            )
             answer.raise_for_status()
         taken = time.perf_counter() - begun
         memory = server.memory_info().rss / 2**20
@@ -97,7 +142,18 @@ def submit() -> Mapping[str, float]:
 @contextmanager
 def _server(here: Site) -> Iterator[tuple[psutil.Process, Path]]:
     socket = here.folder / "bench.sock"
-    command = [sys.executable, "-m", "spinney", "serve", "--port", "0", "--socket", str(socket), "--store", here.url]
+    command = [
+        sys.executable,
+        "-m",
+        "spinney",
+        "serve",
+        "--port",
+        "0",
+        "--socket",
+        str(socket),
+        "--store",
+        here.url,
+    ]
     with (here.folder / "server.log").open("ab") as log:
         process = subprocess.Popen(command, stdout=log, stderr=log, cwd=here.folder, env=os.environ)
         try:
@@ -119,7 +175,9 @@ def _answers(socket: Path) -> bool:
 
 
 def _client(socket: Path) -> httpx.Client:
-    return httpx.Client(transport=httpx.HTTPTransport(uds=str(socket)), base_url="http://localhost", timeout=60)
+    return httpx.Client(
+        transport=httpx.HTTPTransport(uds=str(socket)), base_url="http://localhost", timeout=60
+    )
 
 
 def _p95_ms(client: httpx.Client, address: str) -> float:
@@ -183,8 +241,9 @@ def _watched(socket: Path, streams: int) -> Iterator[None]:
     """Streams that are read by a process of their own."""
     watching = subprocess.Popen(
         [sys.executable, "-c", "from benchmarks.serving import watch; watch()", str(socket), str(streams)],
-        stdout=subprocess.PIPE, env=os.environ | {"PYTHONPATH": str(Path(__file__).parent.parent)},
-    )  # fmt: skip
+        stdout=subprocess.PIPE,
+        env=os.environ | {"PYTHONPATH": str(Path(__file__).parent.parent)},
+    )
     assert watching.stdout is not None
     watching.stdout.readline()  # all are open
     try:

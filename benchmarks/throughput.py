@@ -41,4 +41,3 @@ def drain() -> Mapping[str, float]:
         "supervisor MB after 100k": memory[0],
         "supervisor MB after 300k": memory[2],
     }
-

@@ -17,9 +17,14 @@ class Listening:
     """Answers as soon as it is made; ``end`` it."""
 
     def __init__(
-        self, app: FastAPI, settings: ServerSettings, *, port: int = 0, beside: Sequence[socket.socket] = (),
+        self,
+        app: FastAPI,
+        settings: ServerSettings,
+        *,
+        port: int = 0,
+        beside: Sequence[socket.socket] = (),
         connection: type[Connection] = Connection,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """``port``: 0 for a free one. ``beside``: sockets where it listens, too."""
         tcp = listen_tcp("127.0.0.1", port)
         self.port: int = tcp.getsockname()[1]

@@ -19,9 +19,24 @@ from spinney.stores.sql.schema import metadata
 
 Fill = Callable[[Store], object]
 _COUNTERS = (
-    "job", "fence", "lane", "share", "node", "registry", "hold", "lift", "lift_swept", "hold_sweep", "removed", "home",
-    "fetch", "marks", "turn", "webhook", "webhook_event",
-)  # fmt: skip
+    "job",
+    "fence",
+    "lane",
+    "share",
+    "node",
+    "registry",
+    "hold",
+    "lift",
+    "lift_swept",
+    "hold_sweep",
+    "removed",
+    "home",
+    "fetch",
+    "marks",
+    "turn",
+    "webhook",
+    "webhook_event",
+)
 
 
 def new_store(file: Path, fill: Fill | None = None) -> str:

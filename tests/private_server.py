@@ -57,7 +57,18 @@ class PrivateServer:
             shutil.chown(place, self._user)
             _open_to_all(place)
             _open_to_all(binaries())
-        initdb = [binaries() / "initdb", "-D", self.data, "-A", "trust", "-U", "postgres", "--no-sync", "-E", "utf8"]
+        initdb = [
+            binaries() / "initdb",
+            "-D",
+            self.data,
+            "-A",
+            "trust",
+            "-U",
+            "postgres",
+            "--no-sync",
+            "-E",
+            "utf8",
+        ]
         initdb += [f"--wal-segsize={wal_segment_mb}", "--no-instructions"]
         subprocess.run(
             initdb, check=True, user=self._user, capture_output=True, env=os.environ | {"LC_ALL": "C.UTF-8"}
@@ -78,7 +89,9 @@ class PrivateServer:
                 return self
             except psycopg.OperationalError:
                 if self._process.poll() is not None or time.monotonic() > give_up:
-                    raise AssertionError(f"it did not start: {(self.place / 'log').read_text()[-2000:]}") from None
+                    raise AssertionError(
+                        f"it did not start: {(self.place / 'log').read_text()[-2000:]}"
+                    ) from None
                 time.sleep(0.02)
 
     def stop(self, how: str = "fast") -> None:

@@ -96,7 +96,9 @@ _TO = ("host", "port", "user", "password", "dbname")
 
 
 def _pgbouncer() -> str:
-    program = shutil.which("pgbouncer", path=os.pathsep.join((os.environ["PATH"], "/usr/sbin", f"{DEBIAN}/usr/sbin")))
+    program = shutil.which(
+        "pgbouncer", path=os.pathsep.join((os.environ["PATH"], "/usr/sbin", f"{DEBIAN}/usr/sbin"))
+    )
     if program is None:
         pytest.skip(
             "there is no PgBouncer here, and 'make test' could not get it from Debian's packages; install pgbouncer"

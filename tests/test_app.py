@@ -99,7 +99,9 @@ def test_a_wrong_parameter_is_refused_by_name_and_nothing_is_stored(app: Spinney
     resize.submit(picture="first")
     with pytest.raises(BadParameters, match=r"no parameter 'widht' \(did you mean 'width'\?\)"):
         resize.submit(picture="cat.jpg", widht=5)
-    with pytest.raises(BadParameters, match="job 3 of the list: parameter 'width' must be a whole number, not 'x'"):
+    with pytest.raises(
+        BadParameters, match="job 3 of the list: parameter 'width' must be a whole number, not 'x'"
+    ):
         resize.submit_many([{"picture": "a"}, {"picture": "b"}, {"picture": "c", "width": "x"}])
 
     with app._lock:
@@ -223,7 +225,9 @@ def test_a_queue_with_a_default_type_takes_parameters_alone(app: Spinney) -> Non
     assert (job.type, job.queue, job.params) == ("resize", "pictures", {"picture": "a.jpg"})
     with pytest.raises(BadParameters):
         app.submit_to("pictures", width=3)
-    with pytest.raises(UsageError, match="queue 'other' has no default job type; name the type, or give the queue one"):
+    with pytest.raises(
+        UsageError, match="queue 'other' has no default job type; name the type, or give the queue one"
+    ):
         app.submit_to("other", picture="b.jpg")
 
 
@@ -346,7 +350,11 @@ def test_loading_an_application_stays_light(here: Path) -> None:
         print(sorted(heavy & sys.modules.keys()))
     """
     done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(program)], cwd=here, capture_output=True, text=True, check=False
+        [sys.executable, "-c", textwrap.dedent(program)],
+        cwd=here,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.stdout.strip() == "[]", done.stderr
 
@@ -375,17 +383,30 @@ def test_schedules_are_declared_beside_their_type() -> None:
 
     name = app.schedule(report, cron="0 6 * * mon", zone="Europe/Berlin")
     other = app.schedule(
-        report.options(queue="night", priority=0, submitter="clock"), every="1h30m", params={"width": 40},
-        name="narrow", overlap="queue", catch_up="all",
-    )  # fmt: skip
+        report.options(queue="night", priority=0, submitter="clock"),
+        every="1h30m",
+        params={"width": 40},
+        name="narrow",
+        overlap="queue",
+        catch_up="all",
+    )
     by_name = app.schedule("report", every=timedelta(minutes=5), name="often")
 
     assert [name, other, by_name] == list(app.schedules) == ["report", "narrow", "often"]
     first, second, third = app.schedules.values()
     assert (first.type, first.cron, first.zone, first.overlap, first.catch_up) == (
-        "report", "0 6 * * mon", "Europe/Berlin", "skip", "last",
-    )  # fmt: skip
-    assert (second.every_s, second.params, second.overlap, second.catch_up) == (5400, {"width": 40}, "queue", "all")
+        "report",
+        "0 6 * * mon",
+        "Europe/Berlin",
+        "skip",
+        "last",
+    )
+    assert (second.every_s, second.params, second.overlap, second.catch_up) == (
+        5400,
+        {"width": 40},
+        "queue",
+        "all",
+    )
     assert second.options == {"queue": "night", "priority": 0, "submitter": "clock"}
     assert third.every_s == 300
 
@@ -427,8 +448,11 @@ def test_an_application_declares_how_much_there_is_of_its_locks(app: Spinney) ->
 
     assert app.lock("download:*", capacity=4) == "download:*"
     for name, capacity, said in (
-        ("download:*", 5, "declared twice"), ("*", 1, "no family"), ("a", 0, "from 1 to"), ("a", True, "from 1 to"),
-    ):  # fmt: skip
+        ("download:*", 5, "declared twice"),
+        ("*", 1, "no family"),
+        ("a", 0, "from 1 to"),
+        ("a", True, "from 1 to"),
+    ):
         with pytest.raises(UsageError, match=said):
             app.lock(name, capacity=capacity)
     app.submit(fetch, url="x")

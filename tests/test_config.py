@@ -42,7 +42,10 @@ def test_the_run_dir_lies_beside_the_database_file() -> None:
     ("toml", "sentence"),
     [
         ('[spinny]\nstore = "x"', r"no table 'spinny' \(did you mean 'spinney'\?\)"),
-        ('[spinney]\nstroe = "x"', r"no key 'stroe' \(did you mean 'store'\?\); use one of: app, folders, store"),
+        (
+            '[spinney]\nstroe = "x"',
+            r"no key 'stroe' \(did you mean 'store'\?\); use one of: app, folders, store",
+        ),
         ("[spinney]\nstore = 5", "store must be text in quotes, not 5"),
         ('spinney = "x"', "spinney must be a table"),
         ("[spinney", "is no TOML"),
@@ -61,7 +64,10 @@ def test_what_cannot_be_meant_is_told_with_its_place(tmp_path: Path, toml: str, 
         ("", "is an empty text; write it as sqlite:///spinney.db, or leave it out"),
         ("sqlite://jobs.db", "'sqlite://jobs.db' is no URL of a store; write it as sqlite:///jobs.db or "),
         ("sqlite://", "write it as sqlite:///spinney.db or postgresql://user@host/database"),
-        ("mysql://ann:secret@host/db", "'mysql://ann@host/db' is no URL of a store; write it as sqlite:///spinney.db"),
+        (
+            "mysql://ann:secret@host/db",
+            "'mysql://ann@host/db' is no URL of a store; write it as sqlite:///spinney.db",
+        ),
     ],
 )
 def test_what_names_no_store_is_told_with_what_would(tmp_path: Path, url: str, sentence: str) -> None:

@@ -64,7 +64,9 @@ def stored(store: Store) -> list[Any]:
 
 
 def test_jobs_are_submitted_by_name_and_schema(control: Control, store: Store, nudges: Nudges) -> None:
-    done = control.submit("resize", [{"picture": "a"}, {"picture": "b", "width": 3}], Options(priority=5), keys="xy")
+    done = control.submit(
+        "resize", [{"picture": "a"}, {"picture": "b", "width": 3}], Options(priority=5), keys="xy"
+    )
     assert stored(store) == [{"picture": "a"}, {"picture": "b", "width": 3}]
     second = store.job(done.ids[1])
     assert (second.priority, second.key) == (5, "y")
@@ -108,8 +110,11 @@ def test_lines_with_types_and_options_of_their_own(control: Control, store: Stor
     done = control.submit_lines([orjson.dumps(line) for line in lines], options=Options(priority=9))
     jobs = [store.job(i) for i in done.ids]
     assert [(j.type, j.key, j.priority) for j in jobs] == [
-        ("resize", "ka", 3), ("resize", "kb", 3), ("read", None, 9), ("resize", None, 9),
-    ]  # fmt: skip
+        ("resize", "ka", 3),
+        ("resize", "kb", 3),
+        ("read", None, 9),
+        ("resize", None, 9),
+    ]
     assert jobs[2].waits_for == "needs"
     assert (jobs[3].share, jobs[3].state) == ("mine", State.SCHEDULED)
 
@@ -121,17 +126,35 @@ def test_lines_with_types_and_options_of_their_own(control: Control, store: Stor
         ("[1]", "line 2: write"),
         ('{"params": {}}', "line 2: write"),
         ('{"type": "resiz", "params": {}}', "line 2: no job type 'resiz'"),
-        ('{"type": "resize", "params": {"picture": 1}}', "line 2: job type 'resize': parameter 'picture' must be"),
-        ('{"type": "resize", "params": [1]}', "line 2: the parameters of job type 'resize' must be a JSON object"),
+        (
+            '{"type": "resize", "params": {"picture": 1}}',
+            "line 2: job type 'resize': parameter 'picture' must be",
+        ),
+        (
+            '{"type": "resize", "params": [1]}',
+            "line 2: the parameters of job type 'resize' must be a JSON object",
+        ),
         ('{"type": "resize", "params": {"picture": "a"}, "prio": 1}', "line 2: there is no option 'prio'"),
         ('{"type": "resize", "params": {"picture": "a"}, "at": "soon"}', "line 2: at must be a time such as"),
-        ('{"type": "resize", "params": {"picture": "a"}, "at": "2030-01-01"}', "line 2: at must be a datetime with"),
+        (
+            '{"type": "resize", "params": {"picture": "a"}, "at": "2030-01-01"}',
+            "line 2: at must be a datetime with",
+        ),
         ('{"type": "resize", "params": {"picture": "a"}, "needs": 5}', "line 2: needs must be a list"),
         ('{"type": "resize", "params": {"picture": "a"}, "key": 5}', "line 2: 5 cannot be a key"),
-        ('{"type": "resize", "params": {"picture": "a"}, "needs": [1000000000000]}', "line 2: needs must be a list"),
-        ('{"type": "resize", "params": {"picture": "a"}, "at": "9999-01-01T00:00Z"}', "line 2: at must lie in"),
+        (
+            '{"type": "resize", "params": {"picture": "a"}, "needs": [1000000000000]}',
+            "line 2: needs must be a list",
+        ),
+        (
+            '{"type": "resize", "params": {"picture": "a"}, "at": "9999-01-01T00:00Z"}',
+            "line 2: at must lie in",
+        ),
         ('{"type": "resize", "params": {"picture": "a"}, "data": [1]}', "line 2: data must map names"),
-        ('{"type": "resize", "params": {"picture": "a"}, "data": {"": 1}}', "line 2: '' cannot name an entry"),
+        (
+            '{"type": "resize", "params": {"picture": "a"}, "data": {"": 1}}',
+            "line 2: '' cannot name an entry",
+        ),
     ],
 )
 def test_a_bad_line_is_told_by_its_number_and_nothing_is_stored(

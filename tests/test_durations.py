@@ -29,7 +29,9 @@ from spinney.server.api.external import Ending, Joining
 from spinney.server.api.schedules import ScheduleAsked
 from spinney.server.settings import read
 
-SENTENCE = "is no length of time; write numbers with w, d, h, m or s, as in 30d, 12h or 1h30m, or give a number"
+SENTENCE = (
+    "is no length of time; write numbers with w, d, h, m or s, as in 30d, 12h or 1h30m, or give a number"
+)
 
 
 def job(**options: Any) -> TypeSpec:
@@ -79,7 +81,9 @@ BY_CODE: dict[str, Callable[[Any], Any]] = {
 BY_TEXT: dict[str, Callable[[Any], Any]] = {
     "API: retention": lambda length: KeepAsked(keep_s=length).keep_s,
     "API: canary": lambda length: CanaryAsked(first=1, patience_s=length).patience_s,
-    "API: lease": lambda length: Joining(name="n", lanes=[{"type": "t", "stage": "s"}], lease_s=length).lease_s,  # type: ignore[list-item]
+    "API: lease": lambda length: (
+        Joining(name="n", lanes=[{"type": "t", "stage": "s"}], lease_s=length).lease_s
+    ),  # type: ignore[list-item]
     "API: delay": lambda length: Ending(outcome="defer", delay_s=length).delay_s,
     "API: interval": lambda length: ScheduleAsked(type="t", every_s=length).every_s,
 }
@@ -92,7 +96,9 @@ def test_a_length_of_time_means_the_same_everywhere(place: str, length: Any) -> 
 
 
 @pytest.mark.parametrize("place", BY_CODE)
-@pytest.mark.parametrize("wrong", ["5", "5 minutes", "soon", True, math.nan, math.inf, 10**400, [5]], ids=range(8))
+@pytest.mark.parametrize(
+    "wrong", ["5", "5 minutes", "soon", True, math.nan, math.inf, 10**400, [5]], ids=range(8)
+)
 def test_what_is_no_length_of_time_is_refused_everywhere_in_the_same_words(place: str, wrong: Any) -> None:
     with pytest.raises((UsageError, ValueError), match=SENTENCE):
         BY_CODE[place](wrong)

@@ -16,7 +16,9 @@ def made_once() -> None:
     """What a module makes once."""
 
 
-def test_a_module_that_makes_something_once_is_a_group(request: pytest.FixtureRequest, made_once: None) -> None:
+def test_a_module_that_makes_something_once_is_a_group(
+    request: pytest.FixtureRequest, made_once: None
+) -> None:
     if not request.config.getoption("loadgroup", False):
         pytest.skip("tests are not handed out by groups")
 

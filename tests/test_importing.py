@@ -8,9 +8,21 @@ import pytest
 import spinney
 
 ENTRANCES = [
-    "app", "job", "jobtype.kinds", "params.signature", "control", "stores.sql", "node.supervisor_main",
-    "node.executors.worker", "cli.main", "client", "cli.looking", "server.application", "testing", "apps.ingest",
-]  # fmt: skip
+    "app",
+    "job",
+    "jobtype.kinds",
+    "params.signature",
+    "control",
+    "stores.sql",
+    "node.supervisor_main",
+    "node.executors.worker",
+    "cli.main",
+    "client",
+    "cli.looking",
+    "server.application",
+    "testing",
+    "apps.ingest",
+]
 QUICK = {"node.supervisor_main", "cli.main", "cli.looking", "server.application"}
 """These never alter the schema."""
 
@@ -34,7 +46,9 @@ def test_every_entrance_can_be_the_first_and_loads_what_alters_the_schema_only_t
 
 def test_the_commands_and_stages_of_ingest_load_no_database_and_no_connections() -> None:
     """Each command and each worker would wait for them, and most need none of them."""
-    found = loads("apps.ingest.cli", "apps.ingest.batch", "apps.ingest.cleaning", "apps.ingest.access.packing")
+    found = loads(
+        "apps.ingest.cli", "apps.ingest.batch", "apps.ingest.cleaning", "apps.ingest.access.packing"
+    )
     assert "spinney.apps.ingest.objects.downloading" in found
     assert not {"sqlalchemy", "alembic", "httpx", "httpcore", "smtplib", "jinja2", "boto3"} & found
 
@@ -42,7 +56,11 @@ def test_the_commands_and_stages_of_ingest_load_no_database_and_no_connections()
 def loads(*rooms: str) -> set[str]:
     names = ", ".join(f"spinney.{room}" for room in rooms)
     code = f"import sys, {names}; print(*sys.modules)"
-    return set(subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.split())
+    return set(
+        subprocess.run(
+            [sys.executable, "-c", code], check=True, capture_output=True, text=True
+        ).stdout.split()
+    )
 
 
 def test_a_bare_import_loads_no_application() -> None:

@@ -16,7 +16,10 @@ from spinney.nudge import Nudger, bound, nudge_all, nudged, socket_name
 
 async def test_a_nudge_wakes_every_node(tmp_path: Path) -> None:
     one, two = asyncio.Event(), asyncio.Event()
-    async with nudged(tmp_path, socket_name("one", 1), one.set), nudged(tmp_path, socket_name("two", 1), two.set):
+    async with (
+        nudged(tmp_path, socket_name("one", 1), one.set),
+        nudged(tmp_path, socket_name("two", 1), two.set),
+    ):
         nudge_all(tmp_path)
         async with asyncio.timeout(5):
             await one.wait()
@@ -111,7 +114,9 @@ def test_a_nudger_reads_a_directory_again_only_when_it_has_changed(
     nudger.close()
 
 
-def test_a_nudger_finds_who_came_within_the_same_second(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_nudger_finds_who_came_within_the_same_second(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     second = 1_700_000_000_000_000_000
     nudger = Nudger(tmp_path)
     with bound(tmp_path, socket_name("one", 1)), bound(tmp_path, socket_name("two", 1)) as two:

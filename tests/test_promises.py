@@ -28,7 +28,9 @@ def test_it_tells_all_nine_promises_each_with_tests_and_with_what_breaks_it() ->
     promises = re.split(r"^### \d\. ", section, flags=re.M)[1:]
 
     assert len(promises) == 9
-    assert all("Shown by: tests/" in promise and "Broken nevertheless by: " in promise for promise in promises)
+    assert all(
+        "Shown by: tests/" in promise and "Broken nevertheless by: " in promise for promise in promises
+    )
 
 
 # --- its examples -----------------------------------------------------------------------------
@@ -54,7 +56,9 @@ class Attempt(Bench):
         return super()._assignment(type_, stage, params)._replace(fence=self._fence)
 
 
-def test_a_second_run_of_the_draft_and_rename_leaves_one_whole_file(examples: dict[str, Any], tmp_path: Path) -> None:
+def test_a_second_run_of_the_draft_and_rename_leaves_one_whole_file(
+    examples: dict[str, Any], tmp_path: Path
+) -> None:
     text = tmp_path / "text"
     text.write_text("quiet")
     for fence in (1, 2):

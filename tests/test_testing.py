@@ -55,8 +55,9 @@ def test_stages_run_one_after_another_on_one_bench(tmp_path: Path) -> None:
     bench = Bench(children=children, folder=tmp_path)
     first = bench.run(batch, "expand", names=["a", "b", "a"])
     assert [(s.id, s.key, s.params) for s in first.spawned] == [
-        (4, "a", {"file": "a"}), (5, "b", {"file": "b"}),
-    ]  # fmt: skip
+        (4, "a", {"file": "a"}),
+        (5, "b", {"file": "b"}),
+    ]
     assert bench.locks == ["disk"]
     second = bench.run(batch, "report", names=[])
     assert second.value == {"completed": 1, "failed": 1, "planned": 3}
@@ -76,8 +77,9 @@ def test_jobs_of_their_own_are_told_apart_from_subjobs_and_a_key_is_one_of_them(
     ran = run_stage(work)
 
     assert [(s.id, s.params, s.key, s.order) for s in ran.submitted] == [
-        (4, {"file": "a"}, None, {"queue": "mail"}), (6, {"file": "c"}, "k", {"forever": True}),
-    ]  # fmt: skip
+        (4, {"file": "a"}, None, {"queue": "mail"}),
+        (6, {"file": "c"}, "k", {"forever": True}),
+    ]
     assert [s.id for s in ran.spawned] == [5]
     assert ran.value == [5, 6, 6]
     assert ran.bench.priority == 7

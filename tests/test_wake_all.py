@@ -14,7 +14,9 @@ class Announced(list[str]):
         self.append(sender)
 
 
-async def test_nodes_of_the_run_time_directory_get_a_datagram_and_others_hear_from_where(tmp_path: Path) -> None:
+async def test_nodes_of_the_run_time_directory_get_a_datagram_and_others_hear_from_where(
+    tmp_path: Path,
+) -> None:
     store, woken = Announced(), asyncio.Event()
     async with nudged(tmp_path, socket_name("oak", 1), woken.set):
         wake_all(store, tmp_path)

@@ -43,17 +43,26 @@ def test_a_wheel_has_every_file_and_what_it_installs_makes_its_stores(tmp_path: 
     # and makes a store and an inventory by what it has brought.
     (tmp_path / "ingest.toml").write_text(SETTINGS)
     environment = {
-        "PATH": os.environ["PATH"], "PYTHONPATH": str(tmp_path / "installed"),
-        "SPINNEY_STORE": f"sqlite:///{tmp_path}/spinney.db", "SPINNEY_INGEST": str(tmp_path / "ingest.toml"),
-    }  # fmt: skip
+        "PATH": os.environ["PATH"],
+        "PYTHONPATH": str(tmp_path / "installed"),
+        "SPINNEY_STORE": f"sqlite:///{tmp_path}/spinney.db",
+        "SPINNEY_INGEST": str(tmp_path / "ingest.toml"),
+    }
 
     def ran(*words: str) -> str:
         return subprocess.run(
-            [sys.executable, *words], cwd=tmp_path, env=environment, check=True, capture_output=True, text=True
+            [sys.executable, *words],
+            cwd=tmp_path,
+            env=environment,
+            check=True,
+            capture_output=True,
+            text=True,
         ).stdout
 
     assert ran("-c", "import spinney; print(spinney.__file__)").startswith(str(tmp_path / "installed"))
     for words in (["init"], ["ingest", "init"], ["ingest", "batches"]):
         ran("-m", "spinney", *words)
     (tmp_path / "home" / "profiles" / "maps.toml").write_text('collection = "maps"\n')
-    assert "bid-" in ran("-m", "spinney", "ingest", "submit", "ingest.toml", "--kind", "file", "--profile", "maps")
+    assert "bid-" in ran(
+        "-m", "spinney", "ingest", "submit", "ingest.toml", "--kind", "file", "--profile", "maps"
+    )

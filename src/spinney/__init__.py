@@ -5,7 +5,9 @@ became of a stage: ``raise Defer(60)``. What is not here is in ``spinney.testing
 and ``spinney.model``.
 """
 
-TYPE_CHECKING = False  # that of ``typing``, which takes long to load: a command looks after Ctrl-C only behind this
+TYPE_CHECKING = (
+    False  # that of ``typing``, which takes long to load: a command looks after Ctrl-C only behind this
+)
 if TYPE_CHECKING:
     from typing import Any
 

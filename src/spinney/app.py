@@ -157,11 +157,15 @@ class Spinney:
             raise UsageError(f"the queue {name!r} is declared twice; keep one of the two")
         self.queues.append(
             QueueSpec(
-                name=name, limit=limit, order=order, sharing=sharing,
+                name=name,
+                limit=limit,
+                order=order,
+                sharing=sharing,
                 type=type.name if isinstance(type, JobType) else type,
-                pinned=_names("pinned", pinned), barred=_names("barred", barred),
+                pinned=_names("pinned", pinned),
+                barred=_names("barred", barred),
             )
-        )  # fmt: skip
+        )
         return name
 
     def lock(self, name: str, *, capacity: int) -> str:
@@ -213,12 +217,16 @@ class Spinney:
         made = Schedule.from_json(
             found.name if name is None else name,
             {
-                "type": found.name, "cron": cron, "zone": zone, "params": orjson.loads(text),
+                "type": found.name,
+                "cron": cron,
+                "zone": zone,
+                "params": orjson.loads(text),
                 "every_s": every,
                 "options": {option: v for option, v in given.items() if v != getattr(_NO_OPTIONS, option)},
-                "overlap": overlap, "catch_up": catch_up,
+                "overlap": overlap,
+                "catch_up": catch_up,
             },
-        )  # fmt: skip
+        )
         recurrence.require(made)
         if made.name in self.schedules:
             raise UsageError(f"two schedules are named {made.name!r}; give one of them another name (name=…)")
@@ -249,7 +257,9 @@ class Spinney:
             return self.place(kind.options(queue=queue), [params], None)[0]
         return self._place_foreign(spec, known, params)
 
-    def _place_foreign(self, queue: QueueSpec, known: Mapping[str, TypeSpec], params: Mapping[str, Any]) -> int:
+    def _place_foreign(
+        self, queue: QueueSpec, known: Mapping[str, TypeSpec], params: Mapping[str, Any]
+    ) -> int:
         """A job of a type that is another application's, checked by what that registered."""
         from spinney.params.schema import checker
 
@@ -303,7 +313,9 @@ class Spinney:
         """What the stages of a job returned, by stage. Raises NoSuchJob."""
         with self._lock:
             store, _ = self._open()
-            store.job(job_id)  # of a job that is not there the store has no results, as of one that returned nothing
+            store.job(
+                job_id
+            )  # of a job that is not there the store has no results, as of one that returned nothing
             return store.results(job_id)
 
     def wait(self, job_id: int, timeout: Duration | None = None) -> "JobInfo":

@@ -48,7 +48,9 @@ def settings(
     """What is in force. Raises UsageError with the file and the key for what cannot be meant."""
     table = _own_table(directory / FILE)
     if store is not None and not store:
-        raise UsageError("the store that was named is an empty text; write it as sqlite:///spinney.db, or leave it out")
+        raise UsageError(
+            "the store that was named is an empty text; write it as sqlite:///spinney.db, or leave it out"
+        )
     url = store or environment.get(ENVIRONMENT) or table.get("store") or DEFAULT_STORE
     _require_store(url)
     root = folders or table.get("folders") or default_folders(url)
@@ -60,7 +62,9 @@ def _require_store(url: str) -> None:
         raise UsageError(f"{url!r} is no URL of a store; write it as sqlite:///{url}")
     if database_file(url) is None and not is_postgres(url):
         scheme, _, rest = without_password(url).partition("://")
-        meant = f"sqlite:///{rest.strip('/') or 'spinney.db'}" if scheme == "sqlite" else "sqlite:///spinney.db"
+        meant = (
+            f"sqlite:///{rest.strip('/') or 'spinney.db'}" if scheme == "sqlite" else "sqlite:///spinney.db"
+        )
         raise UsageError(
             f"{without_password(url)!r} is no URL of a store; write it as {meant} or "
             f"postgresql://user@host/database"

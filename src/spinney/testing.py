@@ -222,7 +222,9 @@ class Bench:
         if name in self._taken:
             return False
         if capacity is not None and amount > capacity:
-            raise UsageError(f"the lock {name!r} has a capacity of {capacity}, so that nobody can take {amount} of it")
+            raise UsageError(
+                f"the lock {name!r} has a capacity of {capacity}, so that nobody can take {amount} of it"
+            )
         self.locks.append(name)
         self.amounts[name] = amount
         return True

@@ -15,12 +15,21 @@ from servers import DEBIAN
 
 UNPACKED = DEBIAN / "usr" / "lib"
 NAMES = ("chromium-headless-shell", "chromium")
-MISSING = "there is no chromium-headless-shell, nor chromium: install Debian's package, or let 'make' unpack it"
+MISSING = (
+    "there is no chromium-headless-shell, nor chromium: install Debian's package, or let 'make' unpack it"
+)
 _LIBRARIES = ("x86_64-linux-gnu", "aarch64-linux-gnu")
 _FLAGS = (
-    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
-    "--disable-background-networking", "--disable-component-update", "--disable-sync", "--disable-dev-shm-usage",
-)  # fmt: skip
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--disable-dev-shm-usage",
+)
 
 
 def program() -> Path | None:

@@ -69,12 +69,20 @@ def new_page(browser: Browser, site: Site) -> Iterator[NewPage]:
     complaints: list[str] = []
 
     def make(
-        *, dark: bool = False, small: bool = False, scripts: bool = True, asker: str | None = None, loud: bool = False
+        *,
+        dark: bool = False,
+        small: bool = False,
+        scripts: bool = True,
+        asker: str | None = None,
+        loud: bool = False,
     ) -> Page:
         context = browser.new_context(
-            base_url=site.url, viewport=NARROW if small else WIDE, java_script_enabled=scripts,  # type: ignore[arg-type]
-            color_scheme="dark" if dark else "light", reduced_motion="reduce",
-        )  # fmt: skip
+            base_url=site.url,
+            viewport=NARROW if small else WIDE,
+            java_script_enabled=scripts,  # type: ignore[arg-type]
+            color_scheme="dark" if dark else "light",
+            reduced_motion="reduce",
+        )
         contexts.append(context)
         if asker is not None:
             context.add_cookies([{"name": "asker", "value": asker, "url": site.url}])
@@ -122,7 +130,9 @@ def sound(new_page: NewPage, violations: Violations) -> Sound:
     screen to the right; at length axe looks at all, also in the dark and on the phone. ``settle(page)`` waits until a
     page is whole."""
 
-    def check(paths: Sequence[str], *, settle: Callable[[Page], None] = lambda page: None, loud: bool = False) -> None:
+    def check(
+        paths: Sequence[str], *, settle: Callable[[Page], None] = lambda page: None, loud: bool = False
+    ) -> None:
         found: list[str] = []
         for dark in (False, True) if LONG else (False,):
             page = new_page(dark=dark, loud=loud)
@@ -132,7 +142,9 @@ def sound(new_page: NewPage, violations: Violations) -> Sound:
                 settle(page)
                 found += violations(page) if number < AXE_MOST else []
                 page.set_viewport_size(NARROW)  # type: ignore[arg-type]
-                wide = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+                wide = page.evaluate(
+                    "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+                )
                 found += [f"{page.url} is {wide} px too wide for a phone"] if wide > 0 else []
                 found += violations(page) if LONG else []
         assert not found, "\n".join(found)

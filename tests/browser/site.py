@@ -61,11 +61,15 @@ class Site:
     def start(self) -> None:
         """Serve; returns when it answers."""
         settings = ServerSettings(threads=3)
-        app = make(Parts(
-            settings=settings, open_store=lambda: open_store(f"sqlite:///{self.folder}/spinney.db"),
-            folders=self.folder / "spinney.folders", run_dir=str(self.folder / "spinney.db.run"),
-            identity=self.identity,
-        ))  # fmt: skip
+        app = make(
+            Parts(
+                settings=settings,
+                open_store=lambda: open_store(f"sqlite:///{self.folder}/spinney.db"),
+                folders=self.folder / "spinney.folders",
+                run_dir=str(self.folder / "spinney.db.run"),
+                identity=self.identity,
+            )
+        )
         self._server = Listening(app, settings, port=self.port)
         self.port = self._server.port
 

@@ -30,7 +30,9 @@ def test_given_a_batch_when_its_objects_run_then_the_open_page_fills_in(page: Pa
     expect(page.locator(".far .big")).to_have_text("100 %")
 
 
-def test_given_the_grid_when_arrows_are_pressed_then_the_focus_moves_and_enter_opens(page: Page, batch: int) -> None:
+def test_given_the_grid_when_arrows_are_pressed_then_the_focus_moves_and_enter_opens(
+    page: Page, batch: int
+) -> None:
     page.goto(f"/batches/{batch}")
     cells = page.locator("[data-cells] a")
     cells.first.focus()

@@ -8,7 +8,9 @@ from browser.conftest import NewPage
 from browser.site import Site
 
 
-def test_given_a_job_at_work_when_it_prints_and_ends_then_an_open_page_shows_it(page: Page, site: Site) -> None:
+def test_given_a_job_at_work_when_it_prints_and_ends_then_an_open_page_shows_it(
+    page: Page, site: Site
+) -> None:
     flag = site.flag("watched")
     job = site.submit("until", "-p", f"flag={flag}")
 
@@ -104,7 +106,10 @@ def test_given_two_browsers_when_one_acts_then_the_other_sees_it(new_page: NewPa
 def test_given_a_list_when_jobs_are_chosen_then_the_verb_is_asked_about_and_done_to_them(
     page: Page, site: Site
 ) -> None:
-    jobs = [site.submit("double", "-p", f"n={n}", "--at", "2099-01-01T00:00", "--collection", "bulk") for n in range(3)]
+    jobs = [
+        site.submit("double", "-p", f"n={n}", "--at", "2099-01-01T00:00", "--collection", "bulk")
+        for n in range(3)
+    ]
     page.goto("/jobs?collection=bulk")
     for job in jobs[:2]:
         page.get_by_label(f"Choose job {job}").check()

@@ -84,7 +84,9 @@ def test_from_the_first_link_to_a_colleague_who_may_less(new_page: NewPage, hous
         expect(page.get_by_role("heading", level=1)).to_have_text("Jobs")
 
 
-def test_a_wrong_password_is_refused_the_right_one_lets_in_and_out_again(new_page: NewPage, house: Site) -> None:
+def test_a_wrong_password_is_refused_the_right_one_lets_in_and_out_again(
+    new_page: NewPage, house: Site
+) -> None:
     with accounts(house) as found:
         found.add("wanda", Rights(role=Role.OPERATOR), PASSWORD)
     page = new_page(loud=True)

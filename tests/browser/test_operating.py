@@ -8,8 +8,19 @@ from playwright.sync_api import Page, expect
 from browser.conftest import NewPage, Sound
 from browser.site import Site
 
-PAGES = ("/queues", "/queues/default", "/nodes", "/holds", "/locks", "/audit", "/users", "/users/grace", "/tokens",
-         "/webhooks/archive", "/api?group=queues")  # fmt: skip
+PAGES = (
+    "/queues",
+    "/queues/default",
+    "/nodes",
+    "/holds",
+    "/locks",
+    "/audit",
+    "/users",
+    "/users/grace",
+    "/tokens",
+    "/webhooks/archive",
+    "/api?group=queues",
+)
 
 
 @pytest.fixture(scope="module")
@@ -79,7 +90,9 @@ def test_given_a_queue_when_its_limit_is_changed_then_the_page_and_another_s_lis
     expect(other.locator("#queue-default")).to_contain_text("of 7")
 
 
-def test_given_a_node_when_it_is_drained_and_resumed_then_the_page_follows(page: Page, furnished: Site) -> None:
+def test_given_a_node_when_it_is_drained_and_resumed_then_the_page_follows(
+    page: Page, furnished: Site
+) -> None:
     page.goto("/nodes")
 
     page.get_by_text("Drain…").click()
@@ -126,7 +139,9 @@ def test_given_no_scripts_when_a_hold_is_laid_then_it_is(new_page: NewPage, furn
     expect(page.locator("#holds")).to_contain_text("without scripts")
 
 
-@pytest.mark.parametrize(("who", "path"), [("viewer", "/users"), ("operator", "/tokens"), ("submitter", "/webhooks")])
+@pytest.mark.parametrize(
+    ("who", "path"), [("viewer", "/users"), ("operator", "/tokens"), ("submitter", "/webhooks")]
+)
 def test_given_who_may_not_when_he_goes_there_then_a_page_says_why(
     new_page: NewPage, furnished: Site, who: str, path: str
 ) -> None:

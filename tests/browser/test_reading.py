@@ -34,10 +34,17 @@ def let_go(site: Site) -> Iterator[None]:
 
 def pages(jobs: dict[str, int]) -> list[str]:
     return [
-        "/", f"/jobs/{jobs['failed']}", "/jobs?state=failed&type=fragile&message=flag", "/jobs/verbs?verb=hold",
-        f"/jobs/{jobs['batch']}", "/jobs?type=nothing", "/jobs?root=seven", f"/jobs/{jobs['running']}",
-        f"/jobs/{jobs['told']}/output?q=script", "/jobs/999999",
-    ]  # fmt: skip
+        "/",
+        f"/jobs/{jobs['failed']}",
+        "/jobs?state=failed&type=fragile&message=flag",
+        "/jobs/verbs?verb=hold",
+        f"/jobs/{jobs['batch']}",
+        "/jobs?type=nothing",
+        "/jobs?root=seven",
+        f"/jobs/{jobs['running']}",
+        f"/jobs/{jobs['told']}/output?q=script",
+        "/jobs/999999",
+    ]
 
 
 def settle(page: Page) -> None:
@@ -90,7 +97,9 @@ def test_given_output_and_parameters_with_markup_when_shown_then_they_are_text(
     expect(page).to_have_title(re.compile("tell"))
 
 
-def test_given_a_failed_job_when_opened_then_its_frames_and_stages_are_there(page: Page, jobs: dict[str, int]) -> None:
+def test_given_a_failed_job_when_opened_then_its_frames_and_stages_are_there(
+    page: Page, jobs: dict[str, int]
+) -> None:
     page.goto(f"/jobs/{jobs['failed']}")
 
     failure = page.locator(".failure")
@@ -100,17 +109,23 @@ def test_given_a_failed_job_when_opened_then_its_frames_and_stages_are_there(pag
     expect(page.locator(".stages li")).to_have_class(re.compile("s-failed"))
 
 
-def test_given_a_batch_when_opened_then_its_subjobs_lead_up_and_down(page: Page, jobs: dict[str, int]) -> None:
+def test_given_a_batch_when_opened_then_its_subjobs_lead_up_and_down(
+    page: Page, jobs: dict[str, int]
+) -> None:
     page.goto(f"/jobs/{jobs['batch']}")
 
     below = page.locator("#below")
     expect(below.locator("tbody tr")).to_have_count(3)
     below.locator("tbody a").first.click()
-    page.get_by_role("navigation", name="Above this job").get_by_role("link", name=f"#{jobs['batch']}").click()
+    page.get_by_role("navigation", name="Above this job").get_by_role(
+        "link", name=f"#{jobs['batch']}"
+    ).click()
     expect(page.get_by_role("heading", level=1)).to_contain_text(f"#{jobs['batch']} parent")
 
 
-def test_given_a_filter_when_its_form_is_sent_then_it_is_in_the_address(page: Page, jobs: dict[str, int]) -> None:
+def test_given_a_filter_when_its_form_is_sent_then_it_is_in_the_address(
+    page: Page, jobs: dict[str, int]
+) -> None:
     page.goto("/jobs")
     page.get_by_text("Filter", exact=True).first.click()
     page.get_by_label("Type").fill("tell")
@@ -122,7 +137,9 @@ def test_given_a_filter_when_its_form_is_sent_then_it_is_in_the_address(page: Pa
     expect(page).to_have_url(re.compile(r"type=tell&state=completed$"))
 
 
-def test_given_a_search_when_it_is_a_number_then_it_leads_to_the_job(page: Page, jobs: dict[str, int]) -> None:
+def test_given_a_search_when_it_is_a_number_then_it_leads_to_the_job(
+    page: Page, jobs: dict[str, int]
+) -> None:
     page.goto("/")
     page.get_by_role("searchbox").fill(f"#{jobs['told']}")
     page.keyboard.press("Enter")
@@ -133,7 +150,9 @@ def test_given_a_search_when_it_is_a_number_then_it_leads_to_the_job(page: Page,
     expect(page).to_have_url(re.compile(r"/jobs\?message=flag\+is\+not\+up$"))
 
 
-def test_given_a_viewer_when_looking_then_no_button_does_anything(new_page: NewPage, jobs: dict[str, int]) -> None:
+def test_given_a_viewer_when_looking_then_no_button_does_anything(
+    new_page: NewPage, jobs: dict[str, int]
+) -> None:
     page = new_page(asker="viewer")
 
     page.goto(f"/jobs/{jobs['failed']}")

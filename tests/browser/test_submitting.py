@@ -70,14 +70,14 @@ def test_given_no_scripts_when_the_form_is_sent_then_it_works_as_well(new_page: 
     open_form(page, "double")
     page.get_by_label("n (required)").fill("4")
     page.get_by_label("Priority").fill("7")
-    page.get_by_label("Choose files").set_input_files({"name": "b.txt", "mimeType": "text/plain", "buffer": b"two"})
+    page.get_by_label("Choose files").set_input_files(
+        {"name": "b.txt", "mimeType": "text/plain", "buffer": b"two"}
+    )
     page.get_by_role("button", name="Submit the job").click()
 
     expect(page).to_have_url(re.compile(r"/jobs/\d+$"))
     expect(page.get_by_text(re.compile(r"job \d+ is submitted"))).to_be_visible()
 
 
-def test_given_any_page_here_when_axe_looks_then_it_finds_nothing_and_a_phone_has_room(
-    sound: Sound
-) -> None:
+def test_given_any_page_here_when_axe_looks_then_it_finds_nothing_and_a_phone_has_room(sound: Sound) -> None:
     sound(("/submit", "/submit?type=until", "/submit?q=nothing"))

@@ -35,7 +35,9 @@ AGAIN_S = 0.2
 SETTLE_S = 90.0
 """Longer than anything here needs to settle when the fault is over."""
 _PAGE = 500
-_KINDS = {name: Kind(stages=tuple(stage.name for stage in kind.spec.stages)) for name, kind in app.types.items()}
+_KINDS = {
+    name: Kind(stages=tuple(stage.name for stage in kind.spec.stages)) for name, kind in app.types.items()
+}
 KINDS = _KINDS | {
     "once": Kind(stages=("once",), ends=frozenset({State.COMPLETED, State.ORPHANED, State.FAILED}), once=True)
 }
@@ -165,7 +167,9 @@ class Grove:
         found: list[tuple[str, Mapping[str, Any]]] = []
         for _ in range(number):
             seconds = draw.choice([0.0, 0.0, 0.01, 0.05, 0.2])
-            kind = draw.choice(["plain"] * 4 + ["chain", "chain", "narrow", "pressed", "once", "threaded", "tree"])
+            kind = draw.choice(
+                ["plain"] * 4 + ["chain", "chain", "narrow", "pressed", "once", "threaded", "tree"]
+            )
             more = {"tree": _TREE, "pressed": {"press": draw.randrange(PRESSES)}}.get(kind, {})
             found.append((kind, {"seconds": seconds} | more))
         return found
@@ -183,7 +187,9 @@ class Grove:
         self.accepted += ids
         self.needs |= dict.fromkeys(ids, options.get("needs", ()))
         self.children |= {
-            job_id: params["children"] for job_id, (_, params) in zip(ids, rows, strict=True) if "children" in params
+            job_id: params["children"]
+            for job_id, (_, params) in zip(ids, rows, strict=True)
+            if "children" in params
         }
         return ids
 
@@ -212,11 +218,20 @@ class Grove:
         attempts: list[Attempt] = [attempt for job in jobs for attempt in store.attempts(job.id)]
         stretches = read(self.notes, self.thaws)
         return History(
-            kinds=KINDS, capacities=CAPACITIES, accepted=self.accepted, doubtful=self.doubtful,
-            children=self.children, needs=self.needs, cancels=self.cancels, leases=leases, thaws=self.thaws,
+            kinds=KINDS,
+            capacities=CAPACITIES,
+            accepted=self.accepted,
+            doubtful=self.doubtful,
+            children=self.children,
+            needs=self.needs,
+            cancels=self.cancels,
+            leases=leases,
+            thaws=self.thaws,
             jobs=[Kept(id=j.id, type=j.type, state=j.state, parent_id=j.parent_id) for j in jobs],
-            attempts=attempts, stretches=stretches, refused=list(self._refused()),
-        )  # fmt: skip
+            attempts=attempts,
+            stretches=stretches,
+            refused=list(self._refused()),
+        )
 
     def _refused(self) -> Iterator[Late]:
         for log in self.logs.iterdir():

@@ -113,9 +113,16 @@ def _of_one_process(pid: int, lines: Sequence[str], thawed_s: float | None) -> I
             if int(fence) in open_:
                 yield open_.pop(int(fence))  # twice: whoever judges sees two
             open_[int(fence)] = Stretch(
-                job_id=int(job_id), fence=int(fence), pid=pid, type=type_, stage=stage, begun_s=at_s, seen_s=at_s,
-                places=tuple(place for place in places.split(",") if place != "-"), late=late,
-            )  # fmt: skip
+                job_id=int(job_id),
+                fence=int(fence),
+                pid=pid,
+                type=type_,
+                stage=stage,
+                begun_s=at_s,
+                seen_s=at_s,
+                places=tuple(place for place in places.split(",") if place != "-"),
+                late=late,
+            )
             continue
         known = open_[int(fence)]
         open_[int(fence)] = replace(

@@ -10,9 +10,16 @@ from chaos_load import Harvest
 from checker import DOUBLE, LIMIT, LOST
 
 _COLUMNS = {
-    "fault": "fault", "store": "store", "jobs": "jobs", "attempts": "attempts", "lost": "lost", "double": "double",
-    "over": "over a limit", "refused": "refused late records", "recovery_s": "time to recover",
-}  # fmt: skip
+    "fault": "fault",
+    "store": "store",
+    "jobs": "jobs",
+    "attempts": "attempts",
+    "lost": "lost",
+    "double": "double",
+    "over": "over a limit",
+    "refused": "refused late records",
+    "recovery_s": "time to recover",
+}
 """The fields of a row, and their headings."""
 _WORDS = ("fault", "store")
 
@@ -22,19 +29,28 @@ def row(fault: str, store: str, harvest: Harvest) -> dict[str, Any]:
     history, found = harvest.history, Counter(finding.kind for finding in harvest.findings)
     recovery_s = harvest.recovery_s
     return {
-        "fault": fault, "store": store, "jobs": len(history.jobs), "attempts": len(history.stretches),
-        "lost": found[LOST], "double": found[DOUBLE], "over": found[LIMIT],
+        "fault": fault,
+        "store": store,
+        "jobs": len(history.jobs),
+        "attempts": len(history.stretches),
+        "lost": found[LOST],
+        "double": found[DOUBLE],
+        "over": found[LIMIT],
         "refused": len(history.refused) + harvest.grove.given_up(),
         "recovery_s": None if recovery_s is None else round(recovery_s, 2),
-    }  # fmt: skip
+    }
 
 
 def text(rows: Sequence[dict[str, Any]]) -> list[str]:
     """As lines of Markdown, in columns."""
     cells = [list(_COLUMNS.values()), *([_cell(row, name) for name in _COLUMNS] for row in rows)]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    lines = ["| " + " | ".join(c.ljust(w) for c, w in zip(line, widths, strict=True)) + " |" for line in cells]
-    rules = ["-" * (w + 1) + ("-" if name in _WORDS else ":") for name, w in zip(_COLUMNS, widths, strict=True)]
+    lines = [
+        "| " + " | ".join(c.ljust(w) for c, w in zip(line, widths, strict=True)) + " |" for line in cells
+    ]
+    rules = [
+        "-" * (w + 1) + ("-" if name in _WORDS else ":") for name, w in zip(_COLUMNS, widths, strict=True)
+    ]
     lines.insert(1, f"|{'|'.join(rules)}|")
     return lines
 

@@ -132,7 +132,9 @@ def _accepted_are_there(history: History) -> Iterator[Finding]:
         if job_id in completed and borne[job_id] < expected:
             yield Finding(kind=LOST, text=f"job {job_id} bore {expected} children, {borne[job_id]} are there")
         if borne[job_id] > expected:
-            yield Finding(kind=DOUBLE, text=f"job {job_id} bore {expected} children, {borne[job_id]} are there")
+            yield Finding(
+                kind=DOUBLE, text=f"job {job_id} bore {expected} children, {borne[job_id]} are there"
+            )
 
 
 def _settled_as_they_should(history: History) -> Iterator[Finding]:
@@ -192,7 +194,8 @@ def _stages_passed_once(history: History) -> Iterator[Finding]:
         again = [fence for fence in began[job_id, stage] if fence > max(fences)]
         if again:
             yield Finding(
-                kind=DOUBLE, text=f"job {job_id} ran {stage} again with {again}, after {max(fences)} had passed"
+                kind=DOUBLE,
+                text=f"job {job_id} ran {stage} again with {again}, after {max(fences)} had passed",
             )
 
 
@@ -227,19 +230,24 @@ def _fences_grow(history: History) -> Iterator[Finding]:
     for stretch in sorted(_on_time(history), key=lambda s: s.begun_s):
         before = latest.get(stretch.job_id, 0)
         if stretch.fence <= before:
-            yield Finding(kind=DOUBLE, text=f"job {stretch.job_id} began with fence {stretch.fence} after {before}")
+            yield Finding(
+                kind=DOUBLE, text=f"job {stretch.job_id} began with fence {stretch.fence} after {before}"
+            )
         latest[stretch.job_id] = max(before, stretch.fence)
 
 
 def _refused_do_not_count(history: History) -> Iterator[Finding]:
     counted = {
-        (a.job_id, a.fence): a.outcome for a in history.attempts if a.outcome not in (Outcome.LOST, Outcome.RETURNED)
+        (a.job_id, a.fence): a.outcome
+        for a in history.attempts
+        if a.outcome not in (Outcome.LOST, Outcome.RETURNED)
     }
     for late in history.refused:
         outcome = counted.get((late.job_id, late.fence))
         if outcome is not None:
             yield Finding(
-                kind=DOUBLE, text=f"job {late.job_id}: fence {late.fence} was refused, and is recorded as {outcome}"
+                kind=DOUBLE,
+                text=f"job {late.job_id}: fence {late.fence} was refused, and is recorded as {outcome}",
             )
 
 
@@ -251,7 +259,8 @@ def _cancelled_go_no_further(history: History) -> Iterator[Finding]:
             continue
         if cancel.settled or stretch.stage != cancel.stage:
             yield Finding(
-                kind=DOUBLE, text=f"job {stretch.job_id} began {stretch.stage} after its cancel in {cancel.stage}"
+                kind=DOUBLE,
+                text=f"job {stretch.job_id} began {stretch.stage} after its cancel in {cancel.stage}",
             )
 
 
@@ -259,7 +268,8 @@ def _frozen_end_soon(history: History) -> Iterator[Finding]:
     for stretch in history.stretches:
         if stretch.late and (over_s := stretch.late[-1] - history.thaws[stretch.pid]) > LATE_S:
             yield Finding(
-                kind=DOUBLE, text=f"job {stretch.job_id}: fence {stretch.fence} went on for {over_s:.1f} s after a thaw"
+                kind=DOUBLE,
+                text=f"job {stretch.job_id}: fence {stretch.fence} went on for {over_s:.1f} s after a thaw",
             )
 
 
@@ -335,7 +345,10 @@ def recoveries(stretches: Sequence[Stretch], blows: Sequence[Blow]) -> Iterator[
         again = [at_s for at_s in begins[stretch.job_id] if at_s > stretch.seen_s]
         if cut_off_by and again:
             first = min(cut_off_by, key=lambda blow: blow.at_s)
-            yield max(0.0, min(again) - first.over_s), f"job {stretch.job_id} {stretch.stage} fence {stretch.fence}"
+            yield (
+                max(0.0, min(again) - first.over_s),
+                f"job {stretch.job_id} {stretch.stage} fence {stretch.fence}",
+            )
     for blow in blows:
         after = [s.begun_s for s in stretches if s.begun_s >= blow.over_s]
         if blow.over_s > blow.at_s and after:

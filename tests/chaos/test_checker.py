@@ -43,9 +43,16 @@ def ran(job_id: int, fence: int, type_: str, stage: str, begun: float, seen: flo
 
 def kept(job_id: int, fence: int, stage: str, outcome: Outcome = Outcome.OK, **more: Any) -> Attempt:
     return Attempt(
-        job_id=job_id, fence=fence, stage=stage, outcome=outcome, attempt=1, node="oak", started_us=1, ended_us=2,
+        job_id=job_id,
+        fence=fence,
+        stage=stage,
+        outcome=outcome,
+        attempt=1,
+        node="oak",
+        started_us=1,
+        ended_us=2,
         **more,
-    )  # fmt: skip
+    )
 
 
 GOOD = History(
@@ -111,61 +118,99 @@ BROKEN = {
     "a child is gone": (less("jobs", id=3), LOST, "bore 1 children, 0 are there"),
     "a stage is left out": (less("attempts", job_id=1, fence=2), LOST, "completed without first"),
     "a pass does not count any more": (
-        changed(attempts=[replace(a, superseded=a.fence == 2) for a in GOOD.attempts]), LOST, "completed without first",
+        changed(attempts=[replace(a, superseded=a.fence == 2) for a in GOOD.attempts]),
+        LOST,
+        "completed without first",
     ),
-    "a stage passed that never ran": (less("stretches", fence=5), LOST, "second with fence 5, which never ended"),
+    "a stage passed that never ran": (
+        less("stretches", fence=5),
+        LOST,
+        "second with fence 5, which never ended",
+    ),
     "a stage passed that was cut off": (
         changed(stretches=[replace(s, ended=None if s.fence == 5 else s.ended) for s in GOOD.stretches]),
-        LOST, "which never ended",
+        LOST,
+        "which never ended",
     ),
     "a number is given twice": (changed(accepted=[1, 2, 4, 4]), DOUBLE, "the number 4 was given to 2"),
-    "a refused submission is there": (changed(accepted=[1, 2], doubtful=0), DOUBLE, "nobody was told of 1 jobs"),
+    "a refused submission is there": (
+        changed(accepted=[1, 2], doubtful=0),
+        DOUBLE,
+        "nobody was told of 1 jobs",
+    ),
     "a child too many": (
-        more("jobs", Kept(id=5, type="leaf", state=State.COMPLETED, parent_id=2)), DOUBLE, "bore 1 children, 2 are",
+        more("jobs", Kept(id=5, type="leaf", state=State.COMPLETED, parent_id=2)),
+        DOUBLE,
+        "bore 1 children, 2 are",
     ),
     "a stage passes twice": (
         changed(
             attempts=[*GOOD.attempts, kept(1, 9, "second")],
             stretches=[*GOOD.stretches, ran(1, 9, "chain", "second", 5.0, 6.0)],
         ),
-        DOUBLE, "passed second with the fences [5, 9]",
+        DOUBLE,
+        "passed second with the fences [5, 9]",
     ),
     "a stage runs again after it has passed": (
-        more("stretches", ran(1, 9, "chain", "second", 5.0, 6.0, ended=None)), DOUBLE, "ran second again with [9]",
+        more("stretches", ran(1, 9, "chain", "second", 5.0, 6.0, ended=None)),
+        DOUBLE,
+        "ran second again with [9]",
     ),
-    "a settlement is recorded twice": (more("attempts", kept(1, 5, "second")), DOUBLE, "fence 5 was recorded 2 times"),
+    "a settlement is recorded twice": (
+        more("attempts", kept(1, 5, "second")),
+        DOUBLE,
+        "fence 5 was recorded 2 times",
+    ),
     "two owners at once": (
         changed(stretches=[replace(s, seen_s=2.5 if s.fence == 1 else s.seen_s) for s in GOOD.stretches]),
-        DOUBLE, "job 1 had two owners for 0.500 s",
+        DOUBLE,
+        "job 1 had two owners for 0.500 s",
     ),
     "two owners, one within the other's time": (
-        more("stretches", ran(1, 7, "chain", "first", 0.2, 0.3, ended=None)), DOUBLE, "job 1 had two owners",
+        more("stretches", ran(1, 7, "chain", "first", 0.2, 0.3, ended=None)),
+        DOUBLE,
+        "job 1 had two owners",
     ),
     "one lease runs in two processes": (
-        more("stretches", ran(1, 2, "chain", "first", 2.5, 2.9, pid=9)), DOUBLE, "began with fence 2 after 2",
+        more("stretches", ran(1, 2, "chain", "first", 2.5, 2.9, pid=9)),
+        DOUBLE,
+        "began with fence 2 after 2",
     ),
     "a fence goes down": (
-        changed(stretches=[replace(s, begun_s=9.0, seen_s=9.5) if s.fence == 1 else s for s in GOOD.stretches]),
-        DOUBLE, "began with fence 1 after 5",
+        changed(
+            stretches=[replace(s, begun_s=9.0, seen_s=9.5) if s.fence == 1 else s for s in GOOD.stretches]
+        ),
+        DOUBLE,
+        "began with fence 1 after 5",
     ),
     "an orphan runs again": (
-        more("stretches", ran(4, 8, "once", "once", 3.0, 4.0, ended=None)), DOUBLE, "may run once only, began 2 times",
+        more("stretches", ran(4, 8, "once", "once", 3.0, 4.0, ended=None)),
+        DOUBLE,
+        "may run once only, began 2 times",
     ),
     "a refused record counts all the same": (
-        more("refused", Late(job_id=1, fence=5)), DOUBLE, "fence 5 was refused, and is recorded as ok",
+        more("refused", Late(job_id=1, fence=5)),
+        DOUBLE,
+        "fence 5 was refused, and is recorded as ok",
     ),
     "a later stage begins after a cancel": (
-        changed(cancels=[Cancel(job_id=1, stage="first", at_s=2.5)]), DOUBLE, "began second after its cancel in first",
+        changed(cancels=[Cancel(job_id=1, stage="first", at_s=2.5)]),
+        DOUBLE,
+        "began second after its cancel in first",
     ),
     "what is cancelled begins": (
-        changed(cancels=[Cancel(job_id=1, stage="second", at_s=2.5, settled=True)]), DOUBLE, "began second after its",
+        changed(cancels=[Cancel(job_id=1, stage="second", at_s=2.5, settled=True)]),
+        DOUBLE,
+        "began second after its",
     ),
     "more at once than a place takes": (
-        more("stretches", ran(2, 3, "tree", "grow", 2.1, 2.2, places=("queue:narrow",))), LIMIT,
+        more("stretches", ran(2, 3, "tree", "grow", 2.1, 2.2, places=("queue:narrow",))),
+        LIMIT,
         "2 at once at queue:narrow, which takes 1",
     ),
     "more at once than a place takes, one of which was cut off at once": (
-        more("stretches", ran(2, 3, "tree", "grow", 2.1, 2.1, places=("queue:narrow",))), LIMIT,
+        more("stretches", ran(2, 3, "tree", "grow", 2.1, 2.1, places=("queue:narrow",))),
+        LIMIT,
         "2 at once at queue:narrow, which takes 1",
     ),
     "what was frozen goes on after the thaw": (
@@ -173,9 +218,10 @@ BROKEN = {
             stretches=[replace(s, late=(9.0, 9.1 + LATE_S)) if s.fence == 1 else s for s in GOOD.stretches],
             thaws={7: 9.0},
         ),
-        DOUBLE, "went on for 1.1 s after a thaw",
+        DOUBLE,
+        "went on for 1.1 s after a thaw",
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize(("history", "kind", "text"), BROKEN.values(), ids=BROKEN)
@@ -238,7 +284,9 @@ def test_the_time_to_recover_is_from_the_blow_until_what_it_cut_off_runs_again()
 
 
 def test_of_repeated_blows_the_first_that_hit_it_counts() -> None:
-    assert recovery_s(GOOD.stretches, [Blow(at_s=1.5, over_s=1.5), Blow(at_s=1.2, over_s=1.2)]) == pytest.approx(0.8)
+    assert recovery_s(
+        GOOD.stretches, [Blow(at_s=1.5, over_s=1.5), Blow(at_s=1.2, over_s=1.2)]
+    ) == pytest.approx(0.8)
 
 
 def test_of_what_lasted_the_end_counts() -> None:

@@ -52,7 +52,12 @@ def test_the_clock_does_lie(tmp_path: Path) -> None:
     clock.step(-HOUR_S)
     tell_both = "import time; print(time.time_ns() // 10**9, time.monotonic_ns() // 10**9)"
     (true_s, boot_s), (told_s, boot_too_s) = [
-        map(int, subprocess.check_output([sys.executable, "-c", tell_both], env=os.environ | more, text=True).split())
+        map(
+            int,
+            subprocess.check_output(
+                [sys.executable, "-c", tell_both], env=os.environ | more, text=True
+            ).split(),
+        )
         for more in ({}, clock.environment)
     ]
     assert -HOUR_S <= told_s - true_s <= -HOUR_S + 60
@@ -80,4 +85,8 @@ def test_the_simulated_clock_of_one_node_is_stepped(
             grove.rest(2.0)
     harvest = grove.harvest()
     assert grove.restarts == len(STEPS_S), "only what was killed has ended"
-    tell("wall clock of one node stepped by an hour, a day", {"sqlite": "SQLite"}.get(store, "PostgreSQL"), harvest)
+    tell(
+        "wall clock of one node stepped by an hour, a day",
+        {"sqlite": "SQLite"}.get(store, "PostgreSQL"),
+        harvest,
+    )

@@ -92,7 +92,8 @@ def test_the_disk_of_the_job_folders_is_full_for_a_while(
             failing = grove.submit([("files", {"kilobytes": 64})] * 5)
             grove.blow(
                 lambda failing=failing: until(  # type: ignore[misc]
-                    lambda: any(a.outcome == "error" for i in failing for a in grove.house.attempts(i)), "they fail"
+                    lambda: any(a.outcome == "error" for i in failing for a in grove.house.attempts(i)),
+                    "they fail",
                 ),
                 lasts=lambda filler=filler: (grove.rest(2.0 if LONG else 0.5), filler.unlink()),  # type: ignore[misc]
             )
@@ -116,11 +117,17 @@ def test_a_node_that_starts_on_a_full_disk_works_as_soon_as_there_is_room(
 
 @long_alone
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize(("lease_period_s", "full_s"), [(15.0, 5.0), (2.0, 6.0)], ids=["briefly", "past the lease"])
+@pytest.mark.parametrize(
+    ("lease_period_s", "full_s"), [(15.0, 5.0), (2.0, 6.0)], ids=["briefly", "past the lease"]
+)
 def test_the_disk_under_sqlite_is_full_for_a_while(
-    plant: Callable[..., Grove], tell: Tell, stack: contextlib.ExitStack, tmp_path: Path,
-    lease_period_s: float, full_s: float,
-) -> None:  # fmt: skip
+    plant: Callable[..., Grove],
+    tell: Tell,
+    stack: contextlib.ExitStack,
+    tmp_path: Path,
+    lease_period_s: float,
+    full_s: float,
+) -> None:
     disk = small_disk(stack, tmp_path / "disk", 32)
     grove = plant(f"sqlite:///{disk}/spinney.db", lease_period_s=lease_period_s)
     for name in ("oak", "elm"):
@@ -131,7 +138,8 @@ def test_the_disk_under_sqlite_is_full_for_a_while(
             grove.rest(1.0)
             filler = fill(disk)
             grove.blow(
-                lambda: _refuses(grove), lasts=lambda filler=filler: (grove.rest(full_s), filler.unlink())  # type: ignore[misc]
+                lambda: _refuses(grove),
+                lasts=lambda filler=filler: (grove.rest(full_s), filler.unlink()),  # type: ignore[misc]
             )
     harvest = grove.harvest()
     past = full_s > lease_period_s

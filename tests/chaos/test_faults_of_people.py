@@ -23,9 +23,7 @@ _HOUR_US = 3_600_000_000
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize(
-    "store", ["sqlite", pytest.param("postgresql", marks=long_alone)]
-)
+@pytest.mark.parametrize("store", ["sqlite", pytest.param("postgresql", marks=long_alone)])
 def test_jobs_are_cancelled_in_every_state(
     plant: Callable[..., Grove], tell: Callable[[str, str, Harvest], None], store: str
 ) -> None:

@@ -13,9 +13,7 @@ SUBJOBS = 100_000 if LONG else 600
 
 
 @pytest.mark.timeout(1800)
-@pytest.mark.parametrize(
-    "store", ["sqlite", pytest.param("postgresql", marks=long_alone)]
-)
+@pytest.mark.parametrize("store", ["sqlite", pytest.param("postgresql", marks=long_alone)])
 def test_a_big_tree_is_grown_worked_off_and_reported_once(
     plant: Callable[..., Grove], tell: Callable[[str, str, Harvest], None], store: str
 ) -> None:
@@ -27,8 +25,9 @@ def test_a_big_tree_is_grown_worked_off_and_reported_once(
     for done in (0, SUBJOBS // 3, 2 * SUBJOBS // 3) if LONG else (SUBJOBS // 3,):
         until(
             lambda done=done: _begun(grove, job_id) and _completed(grove) >= done,  # type: ignore[misc]
-            f"{done} are done", deadline_s=600,
-        )  # fmt: skip
+            f"{done} are done",
+            deadline_s=600,
+        )
         grove.tend()
         for node in grove.nodes.values():
             grove.blow(lambda node=node: kill(*node.processes()))  # type: ignore[misc]
@@ -36,7 +35,9 @@ def test_a_big_tree_is_grown_worked_off_and_reported_once(
         grove.tend()
         grove.rest(0.5)
     harvest = grove.harvest(settle_s=900)
-    (told,) = (a.result for a in harvest.history.attempts if a.job_id == job_id and a.stage == "report" and a.result)
+    (told,) = (
+        a.result for a in harvest.history.attempts if a.job_id == job_id and a.stage == "report" and a.result
+    )
     assert told == SUBJOBS
     tell(f"tree of {SUBJOBS:,} subjobs, nodes killed", {"sqlite": "SQLite"}.get(store, "PostgreSQL"), harvest)
 

@@ -48,7 +48,9 @@ def grow(
 
 
 @pytest.mark.parametrize("how", ["fast", "immediate"])
-def test_the_server_is_restarted(grow: Callable[[float], Grove], server: PrivateServer, tell: Tell, how: str) -> None:
+def test_the_server_is_restarted(
+    grow: Callable[[float], Grove], server: PrivateServer, tell: Tell, how: str
+) -> None:
     grove = grow(LASTING_S)
     with grove.under_load(100):
         works(grove)
@@ -98,7 +100,9 @@ def test_connections_are_exhausted(grow: Callable[[float], Grove], server: Priva
         for _ in range(ROUNDS):
             grove.rest(1.0)
             with server.connect() as connection, all_taken(server) as taken:
-                grove.blow(lambda: connection.execute(END_ALL), lasts=lambda: (grove.rest(2.0), taken.clear()))
+                grove.blow(
+                    lambda: connection.execute(END_ALL), lasts=lambda: (grove.rest(2.0), taken.clear())
+                )
     harvest = grove.harvest()
     assert "connection" in grove.log("oak") + grove.log("elm")
     assert grove.restarts == 0, "no node ended for it"

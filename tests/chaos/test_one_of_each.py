@@ -30,7 +30,10 @@ def server() -> Iterator[PrivateServer]:
 
 @pytest.mark.timeout(300)
 def test_one_blow_of_each_kind(
-    plant: Callable[..., Grove], tell: Callable[[str, str, Harvest], None], server: PrivateServer, tmp_path: Path
+    plant: Callable[..., Grove],
+    tell: Callable[[str, str, Harvest], None],
+    server: PrivateServer,
+    tmp_path: Path,
 ) -> None:
     # Given two nodes at work, each on a host of its own: the second's lease is short at first
     clock = Clock(tmp_path / "clock")
@@ -60,7 +63,9 @@ def test_one_blow_of_each_kind(
             # When the server ends all connections, has none to give, and crashes
             restarts = grove.restarts
             with server.connect() as connection, all_taken(server) as taken:
-                grove.blow(lambda: connection.execute(END_ALL), lasts=lambda: (grove.rest(1.0), taken.clear()))
+                grove.blow(
+                    lambda: connection.execute(END_ALL), lasts=lambda: (grove.rest(1.0), taken.clear())
+                )
             _goes_on(grove)
             grove.blow(lambda: server.stop("immediate"), lasts=lambda: (grove.rest(0.5), server.start()))
             _goes_on(grove)
@@ -81,7 +86,8 @@ def _stand_still_past_the_lease(grove: Grove, name: str) -> None:
     settings = grove.serving.pop(name)
     stopped: list[int] = []
     grove.blow(
-        lambda: stopped.extend(node.pause()), lasts=lambda: until(lambda: node.info() is None, "it is recovered")
+        lambda: stopped.extend(node.pause()),
+        lasts=lambda: until(lambda: node.info() is None, "it is recovered"),
     )
     grove.thaws |= dict.fromkeys(stopped, time.monotonic())
     go_on(stopped)

@@ -22,7 +22,7 @@ from spinney.node import folders
 from spinney.stores.contract import Store
 from spinney.stores.sql import open_store
 
-JOBS = '''
+JOBS = """
 import sys
 import time
 from pathlib import Path
@@ -76,7 +76,7 @@ def parent(n: int, job: Job) -> None:
     job.spawn_many(double, [{"n": i} for i in range(n)])
 
 app.program("missing", ["no-such-program-anywhere"])
-'''
+"""
 
 
 _SHOWN = {"COLUMNS": "200", "TERM": "dumb"}
@@ -95,9 +95,14 @@ class Shell:
     def start(self, *words: str) -> "subprocess.Popen[str]":
         """A process of its own."""
         return subprocess.Popen(
-            [sys.executable, "-m", "spinney", *words], cwd=self.folder, text=True,
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=self.environment(),
-        )  # fmt: skip
+            [sys.executable, "-m", "spinney", *words],
+            cwd=self.folder,
+            text=True,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=self.environment(),
+        )
 
     def run(self, *words: str, stdin: str = "") -> "subprocess.CompletedProcess[str]":
         """A process of its own, to its end."""
@@ -182,5 +187,8 @@ def _declare(store: Store) -> None:
 @cache
 def _folder_token() -> str:
     """Of all stores that are made of the same."""
-    with tempfile.TemporaryDirectory() as place, closing(open_store(new_store(Path(place) / "spinney.db"))) as store:
+    with (
+        tempfile.TemporaryDirectory() as place,
+        closing(open_store(new_store(Path(place) / "spinney.db"))) as store,
+    ):
         return store.facts()["folder_token"]

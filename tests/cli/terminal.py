@@ -21,7 +21,9 @@ PATIENCE_S = 20.0
 class Terminal:
     """A command on a pseudo terminal; ``with`` ends it."""
 
-    def __init__(self, folder: Path, argv: Sequence[str], *, columns: int = 140, lines: int = 30, **env: str) -> None:
+    def __init__(
+        self, folder: Path, argv: Sequence[str], *, columns: int = 140, lines: int = 30, **env: str
+    ) -> None:
         self._master, self._slave = pty.openpty()
         self._set_size(columns, lines)
         self.modes_before = self.modes
@@ -29,11 +31,21 @@ class Terminal:
         self._stream = pyte.ByteStream(self._screen)
         self.raw = b""
         """All that was written to it."""
-        kept = {k: v for k, v in os.environ.items() if not k.startswith("SPINNEY_") and k not in ("COLUMNS", "LINES")}
+        kept = {
+            k: v
+            for k, v in os.environ.items()
+            if not k.startswith("SPINNEY_") and k not in ("COLUMNS", "LINES")
+        }
         self.process = subprocess.Popen(
-            [sys.executable, *argv], cwd=folder, env=kept | {"TERM": "xterm-256color"} | env, stdin=self._slave,
-            stdout=self._slave, stderr=self._slave, start_new_session=True, preexec_fn=self._become_its_terminal,
-        )  # fmt: skip
+            [sys.executable, *argv],
+            cwd=folder,
+            env=kept | {"TERM": "xterm-256color"} | env,
+            stdin=self._slave,
+            stdout=self._slave,
+            stderr=self._slave,
+            start_new_session=True,
+            preexec_fn=self._become_its_terminal,
+        )
 
     @staticmethod
     def _become_its_terminal() -> None:

@@ -36,31 +36,79 @@ def inside(shell: Shell) -> Iterator[Control]:
 
 def rights(**more: object) -> dict[str, object]:
     return {
-        "role": "viewer", "within": {"collections": None, "queues": None}, "shares": None, "priorities": None,
-        "locks": None, "external": [],
-    } | more  # fmt: skip
+        "role": "viewer",
+        "within": {"collections": None, "queues": None},
+        "shares": None,
+        "priorities": None,
+        "locks": None,
+        "external": [],
+    } | more
 
 
 def test_a_user_is_made_listed_changed_and_deleted(shell: Shell) -> None:
-    said = shell.ok("user", "add", "ann", "--role", "operator", "--collection", "alpha", "--collection", "beta",
-                    "--queue", "net", "--share", "lab:*", "--priority", "40..60", "--lock", "receiver:*", "--external",
-                    "weigh", "--no-password", "--by", "root")  # fmt: skip
+    said = shell.ok(
+        "user",
+        "add",
+        "ann",
+        "--role",
+        "operator",
+        "--collection",
+        "alpha",
+        "--collection",
+        "beta",
+        "--queue",
+        "net",
+        "--share",
+        "lab:*",
+        "--priority",
+        "40..60",
+        "--lock",
+        "receiver:*",
+        "--external",
+        "weigh",
+        "--no-password",
+        "--by",
+        "root",
+    )
     assert said == (
         "user ann: operator, collections alpha beta, queues net, shares lab:*, locks receiver:*, external weigh, "
         "priorities 40..60\n"
     )
     (found,) = shell.listed("user", "list")
     assert found["rights"] == {
-        "role": "operator", "within": {"collections": ["alpha", "beta"], "queues": ["net"]}, "shares": ["lab:*"],
-        "priorities": [40, 60], "locks": ["receiver:*"], "external": ["weigh"],
-    }  # fmt: skip
+        "role": "operator",
+        "within": {"collections": ["alpha", "beta"], "queues": ["net"]},
+        "shares": ["lab:*"],
+        "priorities": [40, 60],
+        "locks": ["receiver:*"],
+        "external": ["weigh"],
+    }
     assert (found["by"], found["disabled"], found["password_us"]) == ("root", False, None)
 
-    said = shell.ok("user", "set", "ann", "--role", "viewer", "--collection", "*", "--queue", "*", "--share", "*",
-                    "--priority", "*", "--lock", "*", "--external", "none")  # fmt: skip
+    said = shell.ok(
+        "user",
+        "set",
+        "ann",
+        "--role",
+        "viewer",
+        "--collection",
+        "*",
+        "--queue",
+        "*",
+        "--share",
+        "*",
+        "--priority",
+        "*",
+        "--lock",
+        "*",
+        "--external",
+        "none",
+    )
     assert said == "user ann: viewer\n"
     assert shell.listed("user", "list")[0]["rights"] == rights()
-    assert shell.refused(2, "user", "set", "ann", "--role", "viewer").startswith("spinney: nothing would change")
+    assert shell.refused(2, "user", "set", "ann", "--role", "viewer").startswith(
+        "spinney: nothing would change"
+    )
 
     assert shell.ok("user", "disable", "ann", "--reason", "left") == "user ann is disabled\n"
     assert "disabled" in shell.ok("user", "list")
@@ -69,8 +117,12 @@ def test_a_user_is_made_listed_changed_and_deleted(shell: Shell) -> None:
     assert shell.ok("user", "delete", "ann", "--yes") == "user ann is deleted\n"
     assert shell.listed("user", "list") == []
     assert [e["verb"] for e in shell.listed("audit")] == [
-        "user add", "user change", "user disable", "user enable", "user delete",
-    ]  # fmt: skip
+        "user add",
+        "user change",
+        "user disable",
+        "user enable",
+        "user delete",
+    ]
 
 
 def test_a_limit_that_is_not_named_stays(shell: Shell) -> None:
@@ -90,7 +142,10 @@ def test_a_limit_that_is_not_named_stays(shell: Shell) -> None:
         (["add", "ann", "--role", "viewer", "--no-password", "--password-stdin"], "cannot both be meant"),
         (["add", "a b", "--role", "viewer", "--no-password"], "cannot name a user"),
         (["add", "ann", "--role", "viewer", "--no-password", "--priority", "60..40"], "the lower first"),
-        (["add", "ann", "--role", "viewer", "--no-password", "--priority", "some"], "is no range of priorities"),
+        (
+            ["add", "ann", "--role", "viewer", "--no-password", "--priority", "some"],
+            "is no range of priorities",
+        ),
         (["add", "ann", "--role", "viewer", "--no-password", "--queue", "a b"], "cannot name a queue"),
     ],
 )
@@ -154,10 +209,13 @@ def test_a_token_is_shown_once_listed_and_revoked(shell: Shell) -> None:
         assert [k and k.name for k in known] == ["ann", "token:ci"]
         listed = shell.listed("token", "list")
         assert [(t["owner"], t["name"], t["id"]) for t in listed] == [
-            (None, "ci", token_id(of_ci)), ("ann", "laptop", token_id(of_ann)),
-        ]  # fmt: skip
+            (None, "ci", token_id(of_ci)),
+            ("ann", "laptop", token_id(of_ann)),
+        ]
         assert listed[1]["expires_us"] - listed[1]["created_us"] == pytest.approx(30 * 86_400 * 1e6, rel=1e-3)
-        assert listed[0]["rights"] == rights(role="submitter", within={"collections": None, "queues": ["net"]})
+        assert listed[0]["rights"] == rights(
+            role="submitter", within={"collections": None, "queues": ["net"]}
+        )
         assert of_ann[-43:] not in json.dumps(listed)
         assert [t["name"] for t in shell.listed("token", "list", "--user", "ann")] == ["laptop"]
 
@@ -173,7 +231,9 @@ def test_a_token_beyond_its_owner_is_refused(shell: Shell) -> None:
 
     assert "ann may not do all" in shell.refused(2, "token", "make", "x", "--user", "ann", "--role", "admin")
     assert "say which role" in shell.refused(2, "token", "make", "x")
-    assert "is no length of time" in shell.refused(2, "token", "make", "x", "--role", "viewer", "--expires", "soon")
+    assert "is no length of time" in shell.refused(
+        2, "token", "make", "x", "--role", "viewer", "--expires", "soon"
+    )
 
 
 def test_a_first_admin_by_the_command_line_has_all_rights_that_are_told(shell: Shell) -> None:

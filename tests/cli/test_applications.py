@@ -40,7 +40,9 @@ class Host:
         self.folder, self.site = folder, folder / "site"
         self.site.mkdir()
 
-    def install(self, name: str, commands: str, code: str = OCEAN, summary: str | None = "All about the sea") -> None:
+    def install(
+        self, name: str, commands: str, code: str = OCEAN, summary: str | None = "All about the sea"
+    ) -> None:
         (self.site / f"{name}.py").write_text(code)
         info = self.site / f"{name}-1.0.dist-info"
         info.mkdir()
@@ -51,9 +53,13 @@ class Host:
     def run(self, *words: str, **env: str) -> "subprocess.CompletedProcess[str]":
         kept = {k: v for k, v in os.environ.items() if not k.startswith("SPINNEY_")}
         return subprocess.run(
-            [sys.executable, "-m", "spinney", *words], cwd=self.folder, capture_output=True, text=True, timeout=60,
+            [sys.executable, "-m", "spinney", *words],
+            cwd=self.folder,
+            capture_output=True,
+            text=True,
+            timeout=60,
             env=kept | {"PYTHONPATH": str(self.site), "COLUMNS": "120", "TERM": "dumb"} | env,
-        )  # fmt: skip
+        )
 
     def offered(self, line: str) -> list[str]:
         piece = line.rpartition(" ")[2]
@@ -87,7 +93,9 @@ def test_a_command_of_a_package_is_run(host: Host) -> None:
     assert (done.stdout, done.stderr, done.returncode) == ("here: 1 m\n", "", 0)
 
 
-def test_its_errors_are_told_like_spinneys_own(host: Host, shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_its_errors_are_told_like_spinneys_own(
+    host: Host, shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
     host.install("ocean", "sea = ocean:app")
     monkeypatch.setattr("tempfile.tempdir", str(host.folder))
 
@@ -97,7 +105,9 @@ def test_its_errors_are_told_like_spinneys_own(host: Host, shell: Shell, monkeyp
 
 
 def test_it_works_through_a_server_where_its_package_has_routes_for_servers(host: Host, shell: Shell) -> None:
-    host.install("ocean", "sea = ocean:app\n[spinney.routes]\nsea = ocean:router\n[spinney.commands]\nlake = ocean:app")
+    host.install(
+        "ocean", "sea = ocean:app\n[spinney.routes]\nsea = ocean:router\n[spinney.commands]\nlake = ocean:app"
+    )
 
     assert shell.ok("--server", "unix:/s", "sea", "depth", "here") == "here: deep\n"
     assert "not through a server" in shell.refused(2, "--server", "unix:/s", "lake", "depth", "here")
@@ -124,8 +134,10 @@ def test_help_lists_them_and_imports_none(host: Host, shell: Shell) -> None:
     shown = [line.split(maxsplit=1) for line in behind if line.strip()]
     mine = ("loch", "pond", "sea")  # this distribution brings one itself
     assert [row for row in shown if row[0] in mine] == [
-        ["loch", "All about the sea"], ["pond", "Of pond 1.0."], ["sea", "All about the sea"],
-    ]  # fmt: skip
+        ["loch", "All about the sea"],
+        ["pond", "Of pond 1.0."],
+        ["sea", "All about the sea"],
+    ]
 
 
 def test_without_packages_there_is_no_such_heading(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -151,7 +163,9 @@ def test_without_packages_there_is_no_such_heading(shell: Shell, monkeypatch: py
         ),
     ],
 )
-def test_a_broken_one_is_told_in_one_sentence(host: Host, shell: Shell, value: str, code: str, said: str) -> None:
+def test_a_broken_one_is_told_in_one_sentence(
+    host: Host, shell: Shell, value: str, code: str, said: str
+) -> None:
     host.install("ocean", f"sea = {value}", code)
 
     sentence = shell.refused(2, "sea", "depth", "here")
@@ -178,9 +192,10 @@ def test_names_that_are_taken_or_none_are_ignored_with_a_warning(host: Host, she
 
     assert done.stdout == "here: deep\n"
     assert [line.partition(" is ignored, for it ")[2] for line in done.stderr.splitlines()] == [
-        "is written with other than small letters, digits and single dashes", "is one of Spinney's own",
+        "is written with other than small letters, digits and single dashes",
+        "is one of Spinney's own",
         "is one of ocean 1.0 already",
-    ]  # fmt: skip
+    ]
     assert "\x1b" not in done.stderr
     own = shell.call("list", "--help")
     assert "--oldest" in own.stdout

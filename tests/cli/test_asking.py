@@ -41,9 +41,12 @@ class Typed(io.StringIO):
 @pytest.mark.parametrize("case", ASKING)
 @pytest.mark.parametrize(
     "answer",
-    [pytest.param("n\n", id="n", marks=long_alone), pytest.param("no\n", id="no", marks=long_alone),
-     pytest.param("\n", id="Enter")],
-)  # fmt: skip
+    [
+        pytest.param("n\n", id="n", marks=long_alone),
+        pytest.param("no\n", id="no", marks=long_alone),
+        pytest.param("\n", id="Enter"),
+    ],
+)
 def test_no_is_an_answer(bare: Shell, monkeypatch: pytest.MonkeyPatch, case: str, answer: str) -> None:
     copied(bare.folder / "spinney.db")
     bare.ok("init")

@@ -66,14 +66,22 @@ def test_verbs_are_listed_the_latest_last_and_then_the_head(busy: Shell, words: 
     assert heading.split() == ["ENTRY", "WHEN", "BY", "VERB", "COUNT", "WHAT", "REASON"]
     assert [line.split()[0] for line in lines] == ["1", "2", "3–5", "4"]
     assert [line.split()[3:6] for line in lines] == [
-        ["ann", "cancel", "1"], ["ann", "cancel", "1"], ["bob", "hold", "2"], ["ann", "retry", "1"],
-    ]  # fmt: skip
+        ["ann", "cancel", "1"],
+        ["ann", "cancel", "1"],
+        ["bob", "hold", "2"],
+        ["ann", "retry", "1"],
+    ]
     assert last.startswith("head 5:")
     assert len(last) == len("head 5:") + 64
 
 
 def test_what_was_asked_is_told_in_words(shell: Shell) -> None:
-    asked = {"from": None, "jobs": list(range(11, 19)), "tree": True, "which": {"states": ["failed"], "type": "t"}}
+    asked = {
+        "from": None,
+        "jobs": list(range(11, 19)),
+        "tree": True,
+        "which": {"states": ["failed"], "type": "t"},
+    }
     with opened(f"sqlite:///{shell.folder}/spinney.db") as store, store.database.write() as tx:  # type: ignore[attr-defined]
         note(tx, 1, Author(by="ann", call="c", reason=None), "cancel", asked, 8)
 
@@ -146,7 +154,9 @@ def test_a_whole_audit_is_proven(busy: Shell) -> None:
     busy.ok("cancel", "1")
 
     assert busy.ok("audit", "verify").startswith("6 entries are whole\nhead 6:")
-    assert busy.ok("audit", "verify", early).startswith("6 entries are whole, and up to that head the ones that they")
+    assert busy.ok("audit", "verify", early).startswith(
+        "6 entries are whole, and up to that head the ones that they"
+    )
 
 
 @pytest.mark.parametrize(
@@ -157,14 +167,18 @@ def test_a_whole_audit_is_proven(busy: Shell) -> None:
         ("delete from audit where seq = 2", "entry 2 of the audit is missing"),
     ],
 )
-def test_a_broken_audit_is_told_with_code_1(busy: Shell, tamper: Callable[[str], None], sql: str, said: str) -> None:
+def test_a_broken_audit_is_told_with_code_1(
+    busy: Shell, tamper: Callable[[str], None], sql: str, said: str
+) -> None:
     tamper(sql)
 
     assert said in busy.refused(1, "audit", "verify")
     assert "eve" in busy.ok("audit") or "eve" not in sql, "it is still listed, as it stands"
 
 
-def test_a_tail_that_was_cut_off_is_told_where_the_head_was_kept(busy: Shell, tamper: Callable[[str], None]) -> None:
+def test_a_tail_that_was_cut_off_is_told_where_the_head_was_kept(
+    busy: Shell, tamper: Callable[[str], None]
+) -> None:
     kept = head(busy)
     tamper("delete from audit where seq = 5")
 

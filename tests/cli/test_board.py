@@ -21,26 +21,52 @@ def queue(name: str, **figures: int) -> QueueStats:
 
 def job(number: int, **fields: object) -> Job:
     plain: dict[str, object] = {
-        "id": number, "type": "noop", "stage": "run", "state": State.RUNNING, "queue": "default", "priority": 50,
-        "share": "1", "root_id": number, "lineage": f"{number:012d}", "params": {}, "created_us": 1, "attempts": 0,
-        "interruptions": 0, "warnings": 0, "cancelling": False,
-    }  # fmt: skip
+        "id": number,
+        "type": "noop",
+        "stage": "run",
+        "state": State.RUNNING,
+        "queue": "default",
+        "priority": 50,
+        "share": "1",
+        "root_id": number,
+        "lineage": f"{number:012d}",
+        "params": {},
+        "created_us": 1,
+        "attempts": 0,
+        "interruptions": 0,
+        "warnings": 0,
+        "cancelling": False,
+    }
     empty = dict.fromkeys(Job.__dataclass_fields__)
     return Job(**empty | plain | fields)  # type: ignore[arg-type]
 
 
 def failure(mark: str) -> Failure:
     return Failure(
-        fingerprint=mark * 16, type="noop", stage="run", exception="ValueError", message="no", first_us=1, last_us=2,
+        fingerprint=mark * 16,
+        type="noop",
+        stage="run",
+        exception="ValueError",
+        message="no",
+        first_us=1,
+        last_us=2,
         jobs=3,
-    )  # fmt: skip
+    )
 
 
-def look(queues: Sequence[str] = ("default",), jobs: Sequence[int] = (), failures: Sequence[str] = ()) -> Look:
+def look(
+    queues: Sequence[str] = ("default",), jobs: Sequence[int] = (), failures: Sequence[str] = ()
+) -> Look:
     stats = Stats(
-        at_us=1, window_s=60, rate=0, states={"pending": 1}, queues=[queue(name, pending=1) for name in queues],
-        stages=[], shares=[], nodes=[],
-    )  # fmt: skip
+        at_us=1,
+        window_s=60,
+        rate=0,
+        states={"pending": 1},
+        queues=[queue(name, pending=1) for name in queues],
+        stages=[],
+        shares=[],
+        nodes=[],
+    )
     return Look(stats=stats, jobs=[job(n) for n in jobs], failures=[failure(mark) for mark in failures])
 
 
@@ -110,7 +136,9 @@ def test_what_is_asked_about_stays_what_it_was() -> None:
     assert deed.item == Item(Kind.JOB, "7")
 
 
-@pytest.mark.parametrize("keys", [("n",), ("q",), ("enter",), ("escape",), ("y", "escape"), ("t", "x", "escape")])
+@pytest.mark.parametrize(
+    "keys", [("n",), ("q",), ("enter",), ("escape",), ("y", "escape"), ("t", "x", "escape")]
+)
 def test_whatever_is_not_yes_drops_it(keys: tuple[str, ...]) -> None:
     made = board(jobs=[7])
 
@@ -136,7 +164,9 @@ def test_a_hold_needs_a_reason() -> None:
     assert deed.reason == " x"
 
 
-@pytest.mark.parametrize(("key", "said"), [("c", "cancel is for a job"), ("r", "retry is for a job or a failure")])
+@pytest.mark.parametrize(
+    ("key", "said"), [("c", "cancel is for a job"), ("r", "retry is for a job or a failure")]
+)
 def test_what_cannot_be_done_to_a_queue_is_said(key: str, said: str) -> None:
     made = board()
 

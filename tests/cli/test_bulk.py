@@ -48,38 +48,96 @@ def count(shell: Shell, *words: str) -> dict[str, int]:
 # --- each verb on a store with everything ---------------------------------------------------
 
 SAID: dict[str, tuple[list[str], str, dict[str, str]]] = {
-    "retry": (["retry", "--type", "three", "--state", "failed"], "2 retried; 2 wait for them again", {
-        "failed late": "pending", "deep leaf": "pending", "deep branch": "waiting", "deep root": "waiting",
-        "failed": "failed",
-    }),
-    "retry by message": (["retry", "--message", "DISK full"], "2 retried; 1 waits for them again", {
-        "failed": "pending", "failed keyed": "pending", "failed for a need": "waiting", "failed late": "failed",
-    }),
-    "retry into a queue": (["retry", "--collection", "beta", "--stage", "third", "--queue", "urgent"],
-                           "1 retried into queue urgent", {"failed late": "pending"}),
-    "rerun": (["rerun", "--batch", "{done batch}"], "1 run again; 1 left as it is", {
-        "done batch": "pending", "done child": "completed",
-    }),
-    "rerun from": (["rerun", "--type", "three", "--state", "completed", "--from", "second"], "1 run again", {
-        "completed three": "pending",
-    }),
+    "retry": (
+        ["retry", "--type", "three", "--state", "failed"],
+        "2 retried; 2 wait for them again",
+        {
+            "failed late": "pending",
+            "deep leaf": "pending",
+            "deep branch": "waiting",
+            "deep root": "waiting",
+            "failed": "failed",
+        },
+    ),
+    "retry by message": (
+        ["retry", "--message", "DISK full"],
+        "2 retried; 1 waits for them again",
+        {
+            "failed": "pending",
+            "failed keyed": "pending",
+            "failed for a need": "waiting",
+            "failed late": "failed",
+        },
+    ),
+    "retry into a queue": (
+        ["retry", "--collection", "beta", "--stage", "third", "--queue", "urgent"],
+        "1 retried into queue urgent",
+        {"failed late": "pending"},
+    ),
+    "rerun": (
+        ["rerun", "--batch", "{done batch}"],
+        "1 run again; 1 left as it is",
+        {
+            "done batch": "pending",
+            "done child": "completed",
+        },
+    ),
+    "rerun from": (
+        ["rerun", "--type", "three", "--state", "completed", "--from", "second"],
+        "1 run again",
+        {
+            "completed three": "pending",
+        },
+    ),
     "cancel": (["cancel", "--type", "patient"], "1 cancelled", {"resting": "cancelled"}),
-    "cancel a tree": (["cancel", "--batch", "{waiting batch}", "--reason", "wrong list"], "2 cancelled", {
-        "waiting batch": "cancelled", "waiting batch held": "cancelled", "waiting batch failed": "failed",
-    }),
-    "delete": (["delete", "--collection", "alpha"], "3 deleted", {
-        "completed": "deleted", "failed": "deleted", "completed three": "deleted",
-        "waiting batch ok": "completed", "waiting batch failed": "failed",
-    }),
-    "move": (["move", "--to", "urgent", "--state", "pending", "--queue", "narrow"], "1 moved into queue urgent", {}),
-    "priority": (["priority", "--to", "0", "--state", "pending", "--submitter", "ann"], "1 given priority 0", {}),
-    "hold": (["hold", "--state", "pending", "--type", "three", "--reason", "look first"], "2 held", {
-        "pending second": "held", "pending urgent": "held", "pending": "pending",
-    }),
-    "release": (["release", "--state", "held", "--type", "three"], "1 released", {
-        "held": "pending", "rerun parent": "held",
-    }),
-}  # fmt: skip
+    "cancel a tree": (
+        ["cancel", "--batch", "{waiting batch}", "--reason", "wrong list"],
+        "2 cancelled",
+        {
+            "waiting batch": "cancelled",
+            "waiting batch held": "cancelled",
+            "waiting batch failed": "failed",
+        },
+    ),
+    "delete": (
+        ["delete", "--collection", "alpha"],
+        "3 deleted",
+        {
+            "completed": "deleted",
+            "failed": "deleted",
+            "completed three": "deleted",
+            "waiting batch ok": "completed",
+            "waiting batch failed": "failed",
+        },
+    ),
+    "move": (
+        ["move", "--to", "urgent", "--state", "pending", "--queue", "narrow"],
+        "1 moved into queue urgent",
+        {},
+    ),
+    "priority": (
+        ["priority", "--to", "0", "--state", "pending", "--submitter", "ann"],
+        "1 given priority 0",
+        {},
+    ),
+    "hold": (
+        ["hold", "--state", "pending", "--type", "three", "--reason", "look first"],
+        "2 held",
+        {
+            "pending second": "held",
+            "pending urgent": "held",
+            "pending": "pending",
+        },
+    ),
+    "release": (
+        ["release", "--state", "held", "--type", "three"],
+        "1 released",
+        {
+            "held": "pending",
+            "rerun parent": "held",
+        },
+    ),
+}
 
 
 @pytest.mark.parametrize("case", SAID)
@@ -90,7 +148,9 @@ def test_a_verb_is_done_to_what_fits_and_told_in_a_line(bare: Shell, made: Every
 
     assert out == said + "\n"
     assert dict(zip(after, states(bare, *(made[n] for n in after)), strict=True)) == after
-    untouched = {n: s for n, s in STANDS.items() if n in ("running", "orphaned", "superseded failed", "deleted")}
+    untouched = {
+        n: s for n, s in STANDS.items() if n in ("running", "orphaned", "superseded failed", "deleted")
+    }
     assert dict(zip(untouched, states(bare, *(made[n] for n in untouched)), strict=True)) == untouched
 
 
@@ -132,8 +192,10 @@ def test_of_named_jobs_those_that_cannot_are_told_and_the_others_done(bare: Shel
     done = bare.call("retry", *map(str, jobs))
 
     assert done.returncode == 1
-    assert done.stdout.splitlines() == [f"job {jobs[0]} goes on; {made['failed for a need']} waits for it again",
-                                        f"job {jobs[3]} goes on"]  # fmt: skip
+    assert done.stdout.splitlines() == [
+        f"job {jobs[0]} goes on; {made['failed for a need']} waits for it again",
+        f"job {jobs[3]} goes on",
+    ]
     assert sorted(done.stderr.splitlines()) == [
         f"spinney: job {jobs[1]} is completed and cannot become pending; "
         f"'spinney show {jobs[1]}' shows where it stands",
@@ -159,8 +221,11 @@ def test_a_summary_for_programs(bare: Shell, made: Everything) -> None:
     told = json.loads(done.stdout)
     assert done.returncode == 1
     assert (told["verb"], told["touched"], told["reopened"], list(told["refused"])) == (
-        "retry", 1, 1, [str(made["completed"])],
-    )  # fmt: skip
+        "retry",
+        1,
+        1,
+        [str(made["completed"])],
+    )
 
 
 def test_numbers_with_a_filter_are_narrowed_down_by_it(bare: Shell, made: Everything) -> None:
@@ -182,41 +247,44 @@ def test_jobs_are_held_singly_where_a_filter_says_which(bare: Shell, made: Every
     assert count(bare, "--state", "pending", "--queue", "default") == {"pending": 1}
 
 
-@pytest.mark.parametrize(("words", "said"), [
-    (["hold", "--tree", "1", "--state", "pending", "--reason", "x"], "leave them out"),
-    (["hold", "--queue", "default", "--json", "--reason", "x"], "add --each"),
-    (["release", "--each"], "name the jobs to release"),
-    (["release", "--hold", "1", "--state", "held"], "leave them out"),
-    (["retry"], "name the jobs to retry"),
-    (["retry", "--queue", "urgent"], "--in-queue finds them"),
-    (["cancel"], "name the jobs to cancel"),
-    (["delete"], "name the jobs to delete"),
-    (["move", "1"], "--to"),
-    (["move", "--to", "urgnt", "--state", "pending"], "did you mean 'urgent'"),
-    (["priority", "1"], "--to"),
-    (["priority", "--to", "100", "1"], "out of range"),
-    (["retry", "--state", "faild"], "did you mean 'failed'"),
-    (["retry", "--state", "completed"], "'spinney rerun' runs such jobs again"),
-    (["retry", "--type", "pateint"], "did you mean 'patient'"),
-    (["retry", "--in-queue", "narow"], "did you mean 'narrow'"),
-    (["retry", "--stage", "secnd"], "did you mean 'second'"),
-    (["retry", "--node", "okk"], "did you mean 'oak'"),
-    (["retry", "--collection", "alhpa"], "did you mean 'alpha'"),
-    (["retry", "--from", "thrid", "--state", "failed"], "did you mean 'third'"),
-    (["list", "--type", "pateint"], "did you mean 'patient'"),
-    (["list", "--queue", "narow", "--count"], "did you mean 'narrow'"),
-    (["cancel", "--older-than", "soon"], "--older-than 'soon' is no age"),
-    (["cancel", "--since", "2030-13-01"], "is no age"),
-    (["cancel", "--message", ""], "--message needs a text"),
-    (["cancel", "--message", "x" * 2001], "--message needs a text"),
-    (["retry", "--state", "failed", "--stop-at", "5%"], "belong to --canary"),
-    (["retry", "--state", "failed", "--canary", "5", "--stop-at", "5"], "write it as 5% or 0.05"),
-    (["retry", "--state", "failed", "--canary", "5", "--stop-at", "many"], "write it as 5% or 0.05"),
-    (["retry", "--state", "failed", "--canary", "0"], "--canary"),
-    (["retry", "--state", "failed", "--canary", "5", "--canary-wait", "long"], "is no length of time"),
-    (["retry", "--state", "failed", "--canary", "5", "--and-after"], "a canary is for"),
-    (["retry", "--failure", "zz!"], "fingerprint"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["hold", "--tree", "1", "--state", "pending", "--reason", "x"], "leave them out"),
+        (["hold", "--queue", "default", "--json", "--reason", "x"], "add --each"),
+        (["release", "--each"], "name the jobs to release"),
+        (["release", "--hold", "1", "--state", "held"], "leave them out"),
+        (["retry"], "name the jobs to retry"),
+        (["retry", "--queue", "urgent"], "--in-queue finds them"),
+        (["cancel"], "name the jobs to cancel"),
+        (["delete"], "name the jobs to delete"),
+        (["move", "1"], "--to"),
+        (["move", "--to", "urgnt", "--state", "pending"], "did you mean 'urgent'"),
+        (["priority", "1"], "--to"),
+        (["priority", "--to", "100", "1"], "out of range"),
+        (["retry", "--state", "faild"], "did you mean 'failed'"),
+        (["retry", "--state", "completed"], "'spinney rerun' runs such jobs again"),
+        (["retry", "--type", "pateint"], "did you mean 'patient'"),
+        (["retry", "--in-queue", "narow"], "did you mean 'narrow'"),
+        (["retry", "--stage", "secnd"], "did you mean 'second'"),
+        (["retry", "--node", "okk"], "did you mean 'oak'"),
+        (["retry", "--collection", "alhpa"], "did you mean 'alpha'"),
+        (["retry", "--from", "thrid", "--state", "failed"], "did you mean 'third'"),
+        (["list", "--type", "pateint"], "did you mean 'patient'"),
+        (["list", "--queue", "narow", "--count"], "did you mean 'narrow'"),
+        (["cancel", "--older-than", "soon"], "--older-than 'soon' is no age"),
+        (["cancel", "--since", "2030-13-01"], "is no age"),
+        (["cancel", "--message", ""], "--message needs a text"),
+        (["cancel", "--message", "x" * 2001], "--message needs a text"),
+        (["retry", "--state", "failed", "--stop-at", "5%"], "belong to --canary"),
+        (["retry", "--state", "failed", "--canary", "5", "--stop-at", "5"], "write it as 5% or 0.05"),
+        (["retry", "--state", "failed", "--canary", "5", "--stop-at", "many"], "write it as 5% or 0.05"),
+        (["retry", "--state", "failed", "--canary", "0"], "--canary"),
+        (["retry", "--state", "failed", "--canary", "5", "--canary-wait", "long"], "is no length of time"),
+        (["retry", "--state", "failed", "--canary", "5", "--and-after"], "a canary is for"),
+        (["retry", "--failure", "zz!"], "fingerprint"),
+    ],
+)
 def test_what_cannot_be_meant_is_refused_and_nothing_is_done(
     bare: Shell, made: Everything, words: list[str], said: str
 ) -> None:
@@ -235,7 +303,10 @@ def test_ages_are_spans_or_times(bare: Shell) -> None:
     made = filled(url(bare))
 
     def found(*words: str) -> set[int]:
-        return {json.loads(line)["id"] for line in bare.ok("list", "--json", "--limit", "1000", *words).splitlines()}
+        return {
+            json.loads(line)["id"]
+            for line in bare.ok("list", "--json", "--limit", "1000", *words).splitlines()
+        }
 
     all_ = found()
     assert found("--newer-than", "3d") == all_
@@ -275,15 +346,26 @@ def test_more_than_a_thousand_are_not_touched_unasked(bare: Shell) -> None:
     said = bare.run("retry", "--state", "failed")
 
     assert said.returncode == 2
-    assert said.stderr == "spinney: this would retry 1,001 jobs; look first with --dry-run, then say so with --yes\n"
+    assert (
+        said.stderr
+        == "spinney: this would retry 1,001 jobs; look first with --dry-run, then say so with --yes\n"
+    )
     assert count(bare) == {"failed": 1001}
     assert bare.ok("retry", "--state", "failed", "--yes") == "1,001 retried\n"
     assert len(jobs) == 1001
 
 
-@pytest.mark.parametrize(("answer", "code", "said"), [("y\n", 0, "7 retried"), ("n\n", 1, "nothing was done")])
+@pytest.mark.parametrize(
+    ("answer", "code", "said"), [("y\n", 0, "7 retried"), ("n\n", 1, "nothing was done")]
+)
 def test_on_a_terminal_it_asks_and_says_which_stages_run_again(
-    bare: Shell, made: Everything, few: None, monkeypatch: pytest.MonkeyPatch, answer: str, code: int, said: str
+    bare: Shell,
+    made: Everything,
+    few: None,
+    monkeypatch: pytest.MonkeyPatch,
+    answer: str,
+    code: int,
+    said: str,
 ) -> None:
     import io
 
@@ -367,7 +449,9 @@ KILLED: dict[str, tuple[list[str], str]] = {
 @pytest.mark.parametrize(
     "verb", ["retry", pytest.param("rerun", marks=long_alone), pytest.param("delete", marks=long_alone)]
 )
-def test_killed_anywhere_and_given_again_each_job_is_done_once(bare: Shell, verb: str, until_true: Until) -> None:
+def test_killed_anywhere_and_given_again_each_job_is_done_once(
+    bare: Shell, verb: str, until_true: Until
+) -> None:
     (words, after), n = KILLED[verb], JOBS
     seed = random.randrange(10**6)
     print(f"seed {seed}")
@@ -379,9 +463,11 @@ def test_killed_anywhere_and_given_again_each_job_is_done_once(bare: Shell, verb
         before = count(bare).get("failed", 0)
         process = bare.start(*words)
         # Not before it has begun, so that blows fall within its work and not within its imports.
-        until_true(lambda process=process, before=before: (  # type: ignore[misc]
-            process.poll() is not None or count(bare).get("failed", 0) < before
-        ))  # fmt: skip
+        until_true(
+            lambda process=process, before=before: (  # type: ignore[misc]
+                process.poll() is not None or count(bare).get("failed", 0) < before
+            )
+        )
         time.sleep(draw.uniform(0, 0.05))
         process.send_signal(signal.SIGKILL)
         process.communicate(timeout=30)
@@ -431,9 +517,13 @@ def test_on_a_terminal_a_line_says_how_far_it_is(bare: Shell) -> None:
     failed(bare, 400)
     ours, theirs = pty.openpty()
     process = subprocess.Popen(
-        [sys.executable, "-m", "spinney", "retry", "--state", "failed"], cwd=bare.folder, stdin=theirs, stdout=theirs,
-        stderr=theirs, env=bare.environment(TERM="xterm"),
-    )  # fmt: skip
+        [sys.executable, "-m", "spinney", "retry", "--state", "failed"],
+        cwd=bare.folder,
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        env=bare.environment(TERM="xterm"),
+    )
     os.close(theirs)
     shown = b""
     while True:
@@ -492,9 +582,11 @@ def test_verbs_by_filter_leave_a_node_and_its_jobs_in_order(working: Shell, flag
     jobs = working.submit_lines(lines, "fragile").stdout.split()
 
     for words in (
-        ["priority", "--to", "20"], ["hold", "--reason", "x", "--state", "pending"], ["release", "--each"],
+        ["priority", "--to", "20"],
+        ["hold", "--reason", "x", "--state", "pending"],
+        ["release", "--each"],
         ["priority", "--to", "60"],
-    ):  # fmt: skip
+    ):
         done = working.call(*words, "--type", "fragile")
         assert done.returncode == 0, done.stderr
 

@@ -21,9 +21,14 @@ def start(shell: Shell, closed: Iterable[int], *words: str) -> "subprocess.Popen
             os.close(fd)
 
     return subprocess.Popen(
-        [sys.executable, "-m", "spinney", *words], cwd=shell.folder, env=shell.environment(), preexec_fn=close,
-        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-    )  # fmt: skip
+        [sys.executable, "-m", "spinney", *words],
+        cwd=shell.folder,
+        env=shell.environment(),
+        preexec_fn=close,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
 
 
 @pytest.mark.parametrize(

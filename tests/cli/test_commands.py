@@ -10,7 +10,9 @@ def known(words: list[str]) -> set[str]:
     return set(needed(words).commands)
 
 
-@pytest.mark.parametrize("before", [[], ["--server", "unix:/s"], ["--server=unix:/s", "--token-file", "show"]])
+@pytest.mark.parametrize(
+    "before", [[], ["--server", "unix:/s"], ["--server=unix:/s", "--token-file", "show"]]
+)
 def test_a_line_needs_the_commands_beside_the_one_that_it_names(before: list[str]) -> None:
     for name in ("hold", "release"):
         assert known([*before, name, "show"]) == {name for name, home in HOMES.items() if home == "holding"}
@@ -18,9 +20,21 @@ def test_a_line_needs_the_commands_beside_the_one_that_it_names(before: list[str
 
 @pytest.mark.parametrize(
     "words",
-    [[], ["--help"], ["-h", "list"], ["--help", "list"], ["--version", "list"], ["--", "list"], ["lits"], [""],
-     ["ingest", "list"], ["--server", "list"], ["--server"], ["--serve", "unix:/s", "list"]],
-)  # fmt: skip
+    [
+        [],
+        ["--help"],
+        ["-h", "list"],
+        ["--help", "list"],
+        ["--version", "list"],
+        ["--", "list"],
+        ["lits"],
+        [""],
+        ["ingest", "list"],
+        ["--server", "list"],
+        ["--server"],
+        ["--serve", "unix:/s", "list"],
+    ],
+)
 def test_a_line_that_names_none_of_its_own_first_needs_all(words: list[str]) -> None:
     assert known(words) == set(HOMES)
 

@@ -33,9 +33,32 @@ from .terminal import Terminal
 SPINNEY = Path(sys.executable).with_name("spinney")
 TYPES = ["double", "fragile", "missing", "parent", "steps", "tell", "unheard", "until"]
 EVIL = [
-    "$(touch X)", "`touch X`", "a;touch X", "a\ntouch X", "'$(touch X)'", '"; touch X; "', "a b", "-rf", "~", "*",
-    "=ls", "a&b", "a|b", "a>b", "a\\b", "$HOME", "{a,b}", "!!", "#a", "a\x1b[2J", "a\tb", "(a)", "a?", "[a]", "^a^b",
-]  # fmt: skip
+    "$(touch X)",
+    "`touch X`",
+    "a;touch X",
+    "a\ntouch X",
+    "'$(touch X)'",
+    '"; touch X; "',
+    "a b",
+    "-rf",
+    "~",
+    "*",
+    "=ls",
+    "a&b",
+    "a|b",
+    "a>b",
+    "a\\b",
+    "$HOME",
+    "{a,b}",
+    "!!",
+    "#a",
+    "a\x1b[2J",
+    "a\tb",
+    "(a)",
+    "a?",
+    "[a]",
+    "^a^b",
+]
 
 
 JOB = (
@@ -61,9 +84,13 @@ def offered(folder: Path, line: str, ask: Asked | None = None, **env: str) -> li
     return words
 
 
-def answered(folder: Path, line: str, ask: Asked | None = None, **env: str) -> "subprocess.CompletedProcess[str]":
+def answered(
+    folder: Path, line: str, ask: Asked | None = None, **env: str
+) -> "subprocess.CompletedProcess[str]":
     piece = line.rpartition(" ")[2]
-    return (ask or _call)(folder, _SPINNEY_LINE=line, _SPINNEY_PIECE=piece, _SPINNEY_COMPLETE="complete_bash", **env)
+    return (ask or _call)(
+        folder, _SPINNEY_LINE=line, _SPINNEY_PIECE=piece, _SPINNEY_COMPLETE="complete_bash", **env
+    )
 
 
 def _call(folder: Path, **env: str) -> "subprocess.CompletedProcess[str]":
@@ -112,7 +139,9 @@ def rich(tmp_path: Path, first_rich: Shell) -> Shell:
 def first_rich(tmp_path_factory: pytest.TempPathFactory) -> Shell:
     """The one of which the others are copies."""
     shell = furnish(tmp_path_factory.mktemp("rich"))
-    shell.ok("submit", "double", "-p", "n=1", "--queue", "net", "--collection", "run:7", "--submitter", "ann@uni")
+    shell.ok(
+        "submit", "double", "-p", "n=1", "--queue", "net", "--collection", "run:7", "--submitter", "ann@uni"
+    )
     shell.ok("submit", "double", "-p", "n=2", "--queue", "net", "--collection", "run:8", "--submitter", "bob")
     shell.ok("schedule", "add", "nightly", "double", "-p", "n=1", "--every", "1h")
     shell.ok("schedule", "add", "weekly", "double", "-p", "n=1", "--every", "1h", "--paused")
@@ -125,11 +154,17 @@ def first_rich(tmp_path_factory: pytest.TempPathFactory) -> Shell:
     lock = "insert into locks (name, job_id, fence, since_us) values (?, ?, 1, 0)"
     change(
         shell.folder,
-        (node, (1, "oak", "left")), (node, (2, "oak", "active")), (node, (3, "elm", "left")),
+        (node, (1, "oak", "left")),
+        (node, (2, "oak", "active")),
+        (node, (3, "elm", "left")),
         ("insert into homes (id, mark, host, path) values (1, 'm', 'thor', '/f')", ()),
-        (lock, ("receiver:SG-1", 1)), (lock, ("receiver:SG-1", 2)), (lock, ("two words", 1)),
-        (parked, (101, "00ff00ff00ff00ff")), (parked, (102, "00ff00ff00ff00ff")), (parked, (103, "abcd000000000000")),
-    )  # fmt: skip
+        (lock, ("receiver:SG-1", 1)),
+        (lock, ("receiver:SG-1", 2)),
+        (lock, ("two words", 1)),
+        (parked, (101, "00ff00ff00ff00ff")),
+        (parked, (102, "00ff00ff00ff00ff")),
+        (parked, (103, "abcd000000000000")),
+    )
     return shell
 
 
@@ -215,9 +250,15 @@ def test_all_commands_are_offered_in_their_order(bare: Shell) -> None:
 
 @pytest.mark.parametrize(
     ("line", "kind"),
-    [("submit double --json ", "files"), ("submit double -p file=/e", "files"), ("audit export ", "files"),
-     ("list --type ", "words"), ("list --type nothing", "words"), ("unlock ", "words")],
-)  # fmt: skip
+    [
+        ("submit double --json ", "files"),
+        ("submit double -p file=/e", "files"),
+        ("audit export ", "files"),
+        ("list --type ", "words"),
+        ("list --type nothing", "words"),
+        ("unlock ", "words"),
+    ],
+)
 def test_files_are_left_to_the_shell_where_no_name_is_wanted(bare: Shell, line: str, kind: str) -> None:
     assert answered(bare.folder, f"spinney {line}").stdout.splitlines() == [kind]
 
@@ -252,8 +293,19 @@ def test_every_word_of_a_name_is_completed(shell: Shell) -> None:
 
 
 def test_every_option_of_a_kind_knows_its_names() -> None:
-    kinds = {"--type", "--queue", "--in-queue", "--state", "--stage", "--collection", "--submitter", "--node", "--hold",
-             "--failure", "--dead"}  # fmt: skip
+    kinds = {
+        "--type",
+        "--queue",
+        "--in-queue",
+        "--state",
+        "--stage",
+        "--collection",
+        "--submitter",
+        "--node",
+        "--hold",
+        "--failure",
+        "--dead",
+    }
     bare = [
         (name, option)
         for name, command in _commands(get_command(everything()))
@@ -296,22 +348,35 @@ def test_what_a_shell_would_evaluate_is_not_offered(rich: Shell, kind: str) -> N
             rich.folder,
             (TYPE, (bad, bad)),
             ("insert into queues values (?, '{}')", (bad,)),
-            (JOB, (n, bad, bad)), ("insert into locks (name, job_id, fence, since_us) values (?, 7, 1, 0)", (bad,)),
+            (JOB, (n, bad, bad)),
+            ("insert into locks (name, job_id, fence, since_us) values (?, 7, 1, 0)", (bad,)),
             (f"insert into nodes {NODE} values (?, ?, '', '', 1, 1, 'active', 0, 0, 0, '', '[]')", (n, bad)),
             ("insert into schedules values (?, '{}', 0, null, null, '', 0)", (bad,)),
-        )  # fmt: skip
+        )
     for line, good in (
-        ("list --type ", TYPES), ("list --queue ", ["default", "net"]), ("list --collection ", ["run:7", "run:8"]),
-        ("list --submitter ", ["ann@uni", "bob"]), ("list --node ", ["elm", "oak"]), ("unlock ", ["receiver:SG-1"]),
+        ("list --type ", TYPES),
+        ("list --queue ", ["default", "net"]),
+        ("list --collection ", ["run:7", "run:8"]),
+        ("list --submitter ", ["ann@uni", "bob"]),
+        ("list --node ", ["elm", "oak"]),
+        ("unlock ", ["receiver:SG-1"]),
         ("schedule show ", ["nightly", "weekly"]),
-    ):  # fmt: skip
+    ):
         ask: Asked = _run if line.startswith("unlock") and kind == "bash" else _call
         done = ask(
-            rich.folder, _SPINNEY_COMPLETE=f"complete_{kind}", _SPINNEY_LINE=f"spinney {line}", _SPINNEY_PIECE="",
-            _TYPER_COMPLETE_ARGS=f"spinney {line}", _TYPER_COMPLETE_FISH_ACTION="get-args",
-        )  # fmt: skip
+            rich.folder,
+            _SPINNEY_COMPLETE=f"complete_{kind}",
+            _SPINNEY_LINE=f"spinney {line}",
+            _SPINNEY_PIECE="",
+            _TYPER_COMPLETE_ARGS=f"spinney {line}",
+            _TYPER_COMPLETE_FISH_ACTION="get-args",
+        )
         quoted = "\n".join('"' + name.replace(":", r"\\:") + '"' for name in good)
-        told = {"bash": "\n".join(["words", *good]), "zsh": f"_arguments '*: :(({quoted}))'", "fish": "\n".join(good)}
+        told = {
+            "bash": "\n".join(["words", *good]),
+            "zsh": f"_arguments '*: :(({quoted}))'",
+            "fish": "\n".join(good),
+        }
         assert (done.stdout, done.stderr) == (f"{told[kind]}\n", ""), line
 
 
@@ -333,7 +398,9 @@ def bash(shell: Shell, home: Path, *, at: Path | None = None) -> Iterator[Termin
     """An interactive bash of its own with the script that is shown, at its prompt."""
     script = _run(shell.folder, _SPINNEY_COMPLETE="source_bash").stdout
     (home / "rc").write_text(f"PS1='READY> '\nPATH={shlex.quote(str(SPINNEY.parent))}:$PATH\n{script}\n")
-    (home / "inputrc").write_text("set show-all-if-ambiguous on\nset bell-style none\nset page-completions off\n")
+    (home / "inputrc").write_text(
+        "set show-all-if-ambiguous on\nset bell-style none\nset page-completions off\n"
+    )
     start = f"import os; os.execvp('bash', ['bash', '--noprofile', '--rcfile', {str(home / 'rc')!r}, '-i'])"
     env = {"HOME": str(home), "INPUTRC": str(home / "inputrc"), "HISTFILE": "/dev/null"}
     with Terminal(at or shell.folder, ["-c", start], columns=200, **env) as terminal:
@@ -376,9 +443,10 @@ def test_bash_runs_nothing_that_a_name_says(rich: Shell, tmp_path_factory: pytes
     """A name that stands alone is put on the line, where Enter would run what it says."""
     change(
         rich.folder,
-        ("delete from types", ()), (TYPE, ("$(touch X)",) * 2),
+        ("delete from types", ()),
+        (TYPE, ("$(touch X)",) * 2),
         ("update jobs set collection = '`touch X`', submitter = ';touch X'", ()),
-    )  # fmt: skip
+    )
     with bash(rich, tmp_path_factory.mktemp("home")) as terminal:
         for option in ("--type", "--collection", "--submitter"):
             terminal.type(f"spinney list {option} \t\r")
@@ -390,7 +458,9 @@ def test_bash_runs_nothing_that_a_name_says(rich: Shell, tmp_path_factory: pytes
 
 
 @needs_bash
-def test_bash_offers_files_only_where_one_may_stand(shell: Shell, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_bash_offers_files_only_where_one_may_stand(
+    shell: Shell, tmp_path_factory: pytest.TempPathFactory
+) -> None:
     (shell.folder / "zebra.json").write_text("{}")
 
     with bash(shell, tmp_path_factory.mktemp("home")) as terminal:
@@ -410,9 +480,13 @@ def test_there_is_a_script_for_each_shell(bare: Shell, kind: str) -> None:
     assert f"_SPINNEY_COMPLETE=complete_{kind}" in script
     # The same that --show-completion prints and --install-completion writes.
     shown = subprocess.run(
-        [SPINNEY, "--show-completion", kind], cwd=bare.folder, capture_output=True, text=True, timeout=60,
+        [SPINNEY, "--show-completion", kind],
+        cwd=bare.folder,
+        capture_output=True,
+        text=True,
+        timeout=60,
         env=os.environ | {"_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1"},
-    )  # fmt: skip
+    )
     assert shown.stdout == script
 
 
@@ -428,7 +502,10 @@ def test_other_shells_are_told_what_each_command_does(bare: Shell, kind: str) ->
 
 @pytest.mark.parametrize("kind", ["zsh", "fish"])
 def test_a_name_with_a_colon_is_whole_in_other_shells(rich: Shell, kind: str) -> None:
-    for line, word in (("list --collection run:7", "run:7"), ("list --collection=run:7", "--collection=run:7")):
+    for line, word in (
+        ("list --collection run:7", "run:7"),
+        ("list --collection=run:7", "--collection=run:7"),
+    ):
         env = {"_TYPER_COMPLETE_ARGS": f"spinney {line}", "_TYPER_COMPLETE_FISH_ACTION": "get-args"}
         told = _call(rich.folder, _SPINNEY_COMPLETE=f"complete_{kind}", **env).stdout
         quoted = word.replace(":", r"\\:")
@@ -442,7 +519,9 @@ def test_help_tells_how_to_install_it(bare: Shell) -> None:
 # --- as if nobody had looked ----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("toml", ["store =", '[spinney]\nstore = "nonsense"\n', '[spinney]\nstore = "sqlite:///:memory:"\n'])
+@pytest.mark.parametrize(
+    "toml", ["store =", '[spinney]\nstore = "nonsense"\n', '[spinney]\nstore = "sqlite:///:memory:"\n']
+)
 def test_a_configuration_at_fault_is_not_told_here(bare: Shell, toml: str) -> None:
     (bare.folder / "spinney.toml").write_text(toml)
 
@@ -526,7 +605,11 @@ def test_an_error_of_its_own_is_not_told(bare: Shell, tmp_path_factory: pytest.T
     temporary = tmp_path_factory.mktemp("temporary")
     env = {"TMPDIR": str(temporary), "_SPINNEY_COMPLETE": "complete_bash"}
 
-    for env_too in ({}, {"_SPINNEY_LINE": ""}, {"_SPINNEY_LINE": "spinney list", "_SPINNEY_PIECE": "elsewhere"}):
+    for env_too in (
+        {},
+        {"_SPINNEY_LINE": ""},
+        {"_SPINNEY_LINE": "spinney list", "_SPINNEY_PIECE": "elsewhere"},
+    ):
         done = (_call if env_too else _run)(bare.folder, **env, **env_too)
         assert (done.stdout, done.stderr) == ("", "")
     for asked in ("complete_nonsense", "nonsense", "_"):
@@ -591,7 +674,9 @@ def test_a_store_elsewhere_is_not_asked() -> None:
 
 
 def test_names_are_sought_and_not_gathered_from_all_jobs(rich: Shell) -> None:
-    columns = "id, type, state, queue, priority, share, lineage, root_id, params, created_us, collection, submitter"
+    columns = (
+        "id, type, state, queue, priority, share, lineage, root_id, params, created_us, collection, submitter"
+    )
     many = (
         f"insert into jobs ({columns}) with recursive n(x) as (select 1000 union all select x + 1 from n where "
         "x < 200000) select x, 'double', 'completed', 'net', 50, 0, '', x, '{}', 0, 'big', 'zoe' from n"
@@ -609,17 +694,28 @@ def test_names_are_sought_and_not_gathered_from_all_jobs(rich: Shell) -> None:
 
 def test_no_more_names_are_given_than_can_be_read(rich: Shell) -> None:
     many = "with recursive n(x) as (select 1000 union all select x + 1 from n where x < 9000) "
-    columns = "id, type, state, queue, priority, share, lineage, root_id, params, created_us, collection, submitter"
+    columns = (
+        "id, type, state, queue, priority, share, lineage, root_id, params, created_us, collection, submitter"
+    )
     change(
         rich.folder,
-        (f"insert into jobs ({columns}) {many} select x, 'double', 'held', 'net', 50, 0, '', x, '{{}}', 0, "
-         "'c' || x, 's' || x from n", ()),
+        (
+            f"insert into jobs ({columns}) {many} select x, 'double', 'held', 'net', 50, 0, '', x, '{{}}', 0, "
+            "'c' || x, 's' || x from n",
+            (),
+        ),
         (f"insert into locks (name, job_id, fence, since_us) {many} select 'l' || x, x, 1, 0 from n", ()),
         (f"insert into holds {many} select x, 'job', x, '', '', 0, null, 0, 0 from n", ()),
-        (f"insert into nodes {NODE} {many} select x, 'n' || x, '', '', 1, 1, 'left', 0, 0, 0, '', '[]' from n", ()),
-        (f"insert into parked (job_id, state, since_us, fingerprint) {many} select x, 'failed', 0, x from n", ()),
+        (
+            f"insert into nodes {NODE} {many} select x, 'n' || x, '', '', 1, 1, 'left', 0, 0, 0, '', '[]' from n",
+            (),
+        ),
+        (
+            f"insert into parked (job_id, state, since_us, fingerprint) {many} select x, 'failed', 0, x from n",
+            (),
+        ),
         (f"insert into queues {many} select 'q' || x, '{{}}' from n", ()),
-    )  # fmt: skip
+    )
     url = f"sqlite:///{rich.folder}/spinney.db"
 
     kinds = ("collection", "submitter", "lock", "hold", "node", "failure", "queue")
@@ -630,9 +726,14 @@ def test_no_more_names_are_given_than_can_be_read(rich: Shell) -> None:
 
 @pytest.mark.parametrize(
     ("line", "spared"),
-    [("sta", ("typer", "sqlite3", "spinney.model.jobs")),
-     ("list --type ", ("pydantic", "sqlalchemy", "rich", "orjson", "spinney.stores.sql", "spinney.cli.operating"))],
-)  # fmt: skip
+    [
+        ("sta", ("typer", "sqlite3", "spinney.model.jobs")),
+        (
+            "list --type ",
+            ("pydantic", "sqlalchemy", "rich", "orjson", "spinney.stores.sql", "spinney.cli.operating"),
+        ),
+    ],
+)
 def test_a_tab_loads_only_what_its_command_needs(shell: Shell, line: str, spared: tuple[str, ...]) -> None:
     asked = {"_SPINNEY_COMPLETE": "complete_bash", "_SPINNEY_LINE": f"spinney {line}", "_SPINNEY_PIECE": ""}
 

@@ -81,4 +81,3 @@ def test_a_hold_that_was_killed_is_finished_by_the_same_command(shell: Shell) ->
 
     assert shell.ok(*words) == "hold 1 on queue default: 1 job is held\n"
     assert states(shell) == ["held"]
-

@@ -55,7 +55,9 @@ def test_every_command_is_in_the_table() -> None:
     assert sorted(names) == sorted(name for name, _ in commands())
 
 
-@pytest.mark.parametrize(("name", "command"), [*commands()], ids=lambda value: value if isinstance(value, str) else "")
+@pytest.mark.parametrize(
+    ("name", "command"), [*commands()], ids=lambda value: value if isinstance(value, str) else ""
+)
 def test_every_option_is_in_the_tables(name: str, command: Any) -> None:
     (row,) = (row for row in rows("Commands") if re.match(rf"`spinney {name}( [\[A-Z].*)?`$", row[0]))
     own = set(re.findall(r"`(--[a-z-]+)`", row[2]))
@@ -88,7 +90,11 @@ def test_the_exit_codes_are_those_of_the_code() -> None:
 
 
 def test_every_error_ends_with_a_code_of_the_table() -> None:
-    kinds = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, errors.SpinneyError)]
+    kinds = [
+        kind
+        for kind in vars(errors).values()
+        if isinstance(kind, type) and issubclass(kind, errors.SpinneyError)
+    ]
 
     assert len(kinds) > 10
     assert {kind.exit_code for kind in kinds} == {Exit.REFUSED, Exit.USAGE}

@@ -75,11 +75,13 @@ def test_json_is_one_object_a_line(shell: Shell) -> None:
 
     assert listed(shell, 1) == [
         {
-            "rule": "pending-nowhere", "subject": "job 1",
+            "rule": "pending-nowhere",
+            "subject": "job 1",
             "sentence": "job 1 is pending, but stands nowhere in ready, so that nobody can claim it",
-            "repair": "places it afresh", "facts": {"id": 1},
+            "repair": "places it afresh",
+            "facts": {"id": 1},
         }
-    ]  # fmt: skip
+    ]
 
 
 def test_a_repair_is_asked_for_done_and_audited(shell: Shell) -> None:
@@ -168,8 +170,12 @@ def test_only_some_rules(shell: Shell) -> None:
 def test_the_rules_are_listed(shell: Shell) -> None:
     rules = listed(shell, 0, "--rules")
 
-    assert {"rule": "pending-nowhere", "about": "A pending job stands in ready, or is leased.", "repairs": True,
-            "deep": False} in rules  # fmt: skip
+    assert {
+        "rule": "pending-nowhere",
+        "about": "A pending job stands in ready, or is leased.",
+        "repairs": True,
+        "deep": False,
+    } in rules
     assert {r["rule"] for r in rules} >= {"folder-orphan", "stuck-for-needs", "node-silent"}
     assert "A job's folder has its job." in shell.ok("doctor", "--rules")
 
@@ -189,10 +195,23 @@ def _join(shell: Shell, name: str, ago_s: float = 120, host: str = "elsewhere") 
     seen_us = time.time_ns() // 1000 - round(ago_s * 1e6)
     with closing(open_store(f"sqlite:///{shell.folder}/spinney.db")) as store:
         store.join(
-            NodeInfo(id=0, name=name, boot_id="b", host=host, pid=1, slots=1, state="active", beat=0,
-                     started_us=seen_us, seen_us=seen_us, version="0", types=(), lease_s=15.0),
+            NodeInfo(
+                id=0,
+                name=name,
+                boot_id="b",
+                host=host,
+                pid=1,
+                slots=1,
+                state="active",
+                beat=0,
+                started_us=seen_us,
+                seen_us=seen_us,
+                version="0",
+                types=(),
+                lease_s=15.0,
+            ),
             now_us=seen_us,
-        )  # fmt: skip
+        )
 
 
 def test_a_node_is_declared_dead_only_with_a_word_of_consent(shell: Shell) -> None:

@@ -60,9 +60,7 @@ def test_of_several_those_that_are_there_are_explained(shell: Shell) -> None:
     assert done.stderr == "spinney: there is no job 77; 'spinney list' shows those there are\n"
 
 
-def test_a_job_of_a_type_that_the_running_node_does_not_know(
-    working: Shell, until_true: Until
-) -> None:
+def test_a_job_of_a_type_that_the_running_node_does_not_know(working: Shell, until_true: Until) -> None:
     with opened(f"sqlite:///{working.folder}/spinney.db") as store:
         store.register([TypeSpec(name="elsewhere", stages=(StageSpec(name="s"),))], [])
     job = working.ok("submit", "elsewhere").strip()

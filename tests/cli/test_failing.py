@@ -17,20 +17,38 @@ def fail(shell: Shell, *failures: Failing) -> None:
     """Pending jobs fail in the order of their numbers, each so; nodes need not run for it."""
     with opened(f"sqlite:///{shell.folder}/spinney.db") as store:
         info = NodeInfo(
-            id=0, name="n", boot_id="", host="", pid=1, slots=64, state="active", beat=0, started_us=1, seen_us=1,
-            version="", types=(),
-        )  # fmt: skip
+            id=0,
+            name="n",
+            boot_id="",
+            host="",
+            pid=1,
+            slots=64,
+            state="active",
+            beat=0,
+            started_us=1,
+            seen_us=1,
+            version="",
+            types=(),
+        )
         node = store.join(info, now_us=now_us())
         lanes = {(t.name, s.name): LaneWant() for t in store.types().values() for s in t.stages}
-        want = Want(node_id=node, slots=[SlotWant(n, 1, 1e5, True) for n in range(len(failures))], lanes=lanes)
+        want = Want(
+            node_id=node, slots=[SlotWant(n, 1, 1e5, True) for n in range(len(failures))], lanes=lanes
+        )
         leases = sorted(store.exchange([], want, now_us=now_us()).leases)
         records = [
             Record(
-                lease.job_id, lease.fence, Outcome.ERROR, 1, 2, message=message, retryable=False,
+                lease.job_id,
+                lease.fence,
+                Outcome.ERROR,
+                1,
+                2,
+                message=message,
+                retryable=False,
                 error=f'{{"type": "{exception}"}}',
             )
             for lease, (_, exception, message) in zip(leases, failures, strict=True)
-        ]  # fmt: skip
+        ]
         store.exchange(records, None, now_us=now_us())
 
 
@@ -39,8 +57,9 @@ def failed(shell: Shell) -> Shell:
     """Five jobs that failed with three causes, and one that did not fail."""
     told: list[Failing] = [
         *[("double", "ConnectionError", f"refused by 10.0.0.{n}") for n in range(3)],
-        ("double", "KeyError", "'na\x1b[31mme'"), ("tell", "OSError", "[Errno 2] No such file or directory: '/x/y'"),
-    ]  # fmt: skip
+        ("double", "KeyError", "'na\x1b[31mme'"),
+        ("tell", "OSError", "[Errno 2] No such file or directory: '/x/y'"),
+    ]
     for type_, _, _ in told:
         shell.ok("submit", type_, "-p", "n=1" if type_ == "double" else "text=x")
     fail(shell, *told)
@@ -72,8 +91,15 @@ def test_programs_get_a_line_for_each_cause(failed: Shell) -> None:
 
     assert [f["jobs"] for f in found] == [3, 1, 1]
     assert set(found[0]) == {
-        "fingerprint", "type", "stage", "exception", "message", "first_us", "last_us", "jobs",
-    }  # fmt: skip
+        "fingerprint",
+        "type",
+        "stage",
+        "exception",
+        "message",
+        "first_us",
+        "last_us",
+        "jobs",
+    }
     assert len(found[0]["fingerprint"]) == 16
 
 
@@ -102,8 +128,9 @@ def test_consequences_are_counted_beside(shell: Shell) -> None:
     fail(shell, ("double", "KeyError", "x"))
 
     assert shell.ok("failures").splitlines()[:2] == [
-        "1 failure, 1 cause", "1 more job failed because of subjobs or of jobs that were needed",
-    ]  # fmt: skip
+        "1 failure, 1 cause",
+        "1 more job failed because of subjobs or of jobs that were needed",
+    ]
 
 
 def test_a_job_that_was_opened_again_is_counted_no_longer(failed: Shell) -> None:
@@ -114,8 +141,12 @@ def test_a_job_that_was_opened_again_is_counted_no_longer(failed: Shell) -> None
 
 @pytest.mark.parametrize(
     ("marks", "digits"),
-    [(["3f9a0b1c00000000"], 8), (["3f9a0b1c00000000", "3f9a0b1d00000000"], 8),
-     (["3f9a0b1c00000000", "3f9a0b1c01000000"], 10), (["3f9a0b1c00000000", "3f9a0b1c00000001", "0" * 16], 16)],
-)  # fmt: skip
+    [
+        (["3f9a0b1c00000000"], 8),
+        (["3f9a0b1c00000000", "3f9a0b1d00000000"], 8),
+        (["3f9a0b1c00000000", "3f9a0b1c01000000"], 10),
+        (["3f9a0b1c00000000", "3f9a0b1c00000001", "0" * 16], 16),
+    ],
+)
 def test_so_many_digits_are_shown_that_no_two_causes_look_alike(marks: list[str], digits: int) -> None:
     assert enough_digits(marks) == digits

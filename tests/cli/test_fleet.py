@@ -13,9 +13,20 @@ from spinney.model.serving import Serves
 from .shell import Shell
 
 INFO = NodeInfo(
-    id=0, name="elm", boot_id="", host="forest", pid=1, slots=4, state="active", beat=0, started_us=1, seen_us=1,
-    version="1.2", types=("double", "b", "c", "d", "e"), serves=Serves(ignored=("slow",)),
-)  # fmt: skip
+    id=0,
+    name="elm",
+    boot_id="",
+    host="forest",
+    pid=1,
+    slots=4,
+    state="active",
+    beat=0,
+    started_us=1,
+    seen_us=1,
+    version="1.2",
+    types=("double", "b", "c", "d", "e"),
+    serves=Serves(ignored=("slow",)),
+)
 
 
 @pytest.fixture
@@ -42,8 +53,16 @@ def test_nodes_are_listed_with_what_they_do(staffed: Shell) -> None:
     heading, elm, oak = staffed.ok("nodes").splitlines()
 
     assert heading.split() == ["NODE", "HOST", "STATE", "SLOTS", "LOAD", "VERSION", "TYPES", "QUEUES"]
-    for told in ("forest", "degraded", "1/4", "0.50 of 2, 1.0 GiB free", "1.2", "double, b, c, d and 1 more",
-                 "all but slow", "keeps house; the database answers slowly"):  # fmt: skip
+    for told in (
+        "forest",
+        "degraded",
+        "1/4",
+        "0.50 of 2, 1.0 GiB free",
+        "1.2",
+        "double, b, c, d and 1 more",
+        "all but slow",
+        "keeps house; the database answers slowly",
+    ):
         assert told in elm
     assert oak.split()[:4] == ["oak", "forest", "draining", "0/4"]
 
@@ -62,8 +81,13 @@ def test_programs_get_a_line_for_each(staffed: Shell) -> None:
     elm, _ = staffed.listed("nodes")
 
     assert {k: elm[k] for k in ("node", "state", "used", "slots", "keeps_house", "drained_by")} == {
-        "node": "elm", "state": "degraded", "used": 1, "slots": 4, "keeps_house": True, "drained_by": None,
-    }  # fmt: skip
+        "node": "elm",
+        "state": "degraded",
+        "used": 1,
+        "slots": 4,
+        "keeps_house": True,
+        "drained_by": None,
+    }
     assert elm["load"]["cpus"] == 2
     assert elm["serves"]["ignored"] == ["slow"]
 
@@ -85,8 +109,9 @@ def test_a_node_is_drained_and_resumed(staffed: Shell) -> None:
     assert staffed.ok("resume", "elm", "--by", "bob") == "node elm goes on\n"
     assert "drained" not in staffed.ok("nodes").splitlines()[1]
     assert [(e["by"], e["verb"], e["reason"]) for e in staffed.listed("audit")] == [
-        ("ann", "drain", "new disk"), ("bob", "resume", None),
-    ]  # fmt: skip
+        ("ann", "drain", "new disk"),
+        ("bob", "resume", None),
+    ]
 
 
 def test_lists_say_so_when_what_could_run_a_job_is_drained(staffed: Shell) -> None:
@@ -112,7 +137,9 @@ def test_a_node_that_left_keeps_its_orders(staffed: Shell) -> None:
         oak = next(n for n in store.nodes() if n.name == "oak")
         store.update_node(oak.id, state="left", now_us=now_us())
 
-    assert "is not there; when it comes it takes nothing before 'spinney resume oak'" in staffed.ok("drain", "oak")
+    assert "is not there; when it comes it takes nothing before 'spinney resume oak'" in staffed.ok(
+        "drain", "oak"
+    )
     assert "when it comes it takes work" in staffed.ok("resume", "oak")
 
 

@@ -37,9 +37,14 @@ def test_every_command_on_a_full_disk_says_so_and_nothing_is_lost(shell: Shell) 
     own = ["unshare", "--mount", *([] if os.getuid() == 0 else ["--map-root-user"])]
 
     done = subprocess.run(
-        [*own, "sh", "-c", SCRIPT], cwd=shell.folder, env=shell.environment(PYTHON=sys.executable, EACH=EACH),
-        input="".join(f"{words}\n" for words in COMMANDS), capture_output=True, text=True, timeout=100,
-    )  # fmt: skip
+        [*own, "sh", "-c", SCRIPT],
+        cwd=shell.folder,
+        env=shell.environment(PYTHON=sys.executable, EACH=EACH),
+        input="".join(f"{words}\n" for words in COMMANDS),
+        capture_output=True,
+        text=True,
+        timeout=100,
+    )
     if done.returncode == CANNOT_MOUNT or (done.returncode and not done.stdout and "unshare" in done.stderr):
         pytest.skip(f"no disk can be mounted here: {done.stderr.strip()}")
 

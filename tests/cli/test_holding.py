@@ -49,7 +49,12 @@ def test_a_hold_is_laid_listed_and_released(shell: Shell, words: list[str], on: 
 
     assert laid == f"hold 1 on {on}: 1 job is held\n"
     (listed,) = shell.listed("holds")
-    assert (listed["id"], listed["by"], listed["reason"], listed["automatic"]) == (1, "ann", "disk swap", False)
+    assert (listed["id"], listed["by"], listed["reason"], listed["automatic"]) == (
+        1,
+        "ann",
+        "disk swap",
+        False,
+    )
     table = shell.ok("holds")
     assert on in table
     assert "disk swap" in table
@@ -188,11 +193,15 @@ def test_of_several_jobs_those_that_can_are_held_and_released(shell: Shell) -> N
 
     gone = "spinney: there is no job 77; 'spinney list' shows those there are\n"
     assert (held.returncode, held.stdout, held.stderr) == (
-        1, "hold 1 on job 1: it is held\nhold 2 on job 2: it is held\n", gone
-    )  # fmt: skip
+        1,
+        "hold 1 on job 1: it is held\nhold 2 on job 2: it is held\n",
+        gone,
+    )
     assert (released.returncode, released.stdout, released.stderr) == (
-        1, "job 1 is released\njob 2 is released\n", gone
-    )  # fmt: skip
+        1,
+        "job 1 is released\njob 2 is released\n",
+        gone,
+    )
 
 
 def test_of_several_holds_those_that_are_there_are_released(shell: Shell) -> None:
@@ -226,7 +235,9 @@ def test_many_jobs_named_by_number_are_not_touched_unasked(shell: Shell) -> None
 @pytest.mark.parametrize(
     ("until", "says"), [("999999999999w", "after the year 9999"), ("1999-01-01", "before it begins")]
 )
-def test_an_end_that_cannot_be_is_refused_whatever_is_held(shell: Shell, on: list[str], until: str, says: str) -> None:
+def test_an_end_that_cannot_be_is_refused_whatever_is_held(
+    shell: Shell, on: list[str], until: str, says: str
+) -> None:
     submit(shell)
 
     assert says in shell.refused(2, "hold", *on, "--reason", "x", "--until", until)
@@ -284,9 +295,15 @@ def test_under_a_hold_a_node_runs_nothing_and_after_it_everything(working: Shell
 
 @pytest.mark.parametrize(
     "on",
-    [["--queue", "default"], ["--type", "double"], ["--collection", "c"], ["--submitter", "eve"], ["--tree", "1"],
-     ["--all"]],
-)  # fmt: skip
+    [
+        ["--queue", "default"],
+        ["--type", "double"],
+        ["--collection", "c"],
+        ["--submitter", "eve"],
+        ["--tree", "1"],
+        ["--all"],
+    ],
+)
 def test_a_dry_run_of_a_wide_hold_and_of_its_release_changes_nothing(shell: Shell, on: list[str]) -> None:
     submit(shell, "double", "-p", "n=1", "--collection", "c", "--submitter", "eve")
     words = ["hold", *on, "--reason", "disk swap"]

@@ -46,11 +46,20 @@ def interrupted(shell: Shell, every: int, *words: str, **more: str) -> list[tupl
     (shell.folder / "hook").mkdir()
     (shell.folder / "hook" / "sitecustomize.py").write_text(HOOK)
     log = shell.folder / "interrupts.log"
-    more |= {"PYTHONPATH": str(shell.folder / "hook"), "INTERRUPT_EVERY": str(every), "INTERRUPT_LOG": str(log)}
+    more |= {
+        "PYTHONPATH": str(shell.folder / "hook"),
+        "INTERRUPT_EVERY": str(every),
+        "INTERRUPT_LOG": str(log),
+    }
     subprocess.run(
-        [sys.executable, "-m", "spinney", *words], cwd=shell.folder, env=shell.environment(**more), timeout=100,
-        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, check=False,
-    )  # fmt: skip
+        [sys.executable, "-m", "spinney", *words],
+        cwd=shell.folder,
+        env=shell.environment(**more),
+        timeout=100,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        check=False,
+    )
     return [tuple(json.loads(line)) for line in log.read_text().splitlines()] if log.exists() else []
 
 
@@ -59,7 +68,9 @@ def interrupted(shell: Shell, every: int, *words: str, **more: str) -> list[tupl
     [(99_991, ["list"]), (149_993, ["submit", "double", "-p", "n=1"])],
     ids=["list", "submit"],
 )
-def test_ctrl_c_at_any_moment_ends_with_130_and_without_a_word(shell: Shell, every: int, words: list[str]) -> None:
+def test_ctrl_c_at_any_moment_ends_with_130_and_without_a_word(
+    shell: Shell, every: int, words: list[str]
+) -> None:
     endings = interrupted(shell, every, *words)
 
     assert len(endings) > 3
@@ -70,12 +81,21 @@ def test_ctrl_c_at_any_moment_ends_with_130_and_without_a_word(shell: Shell, eve
 def test_almost_nothing_is_loaded_before_ctrl_c_is_looked_after(bare: Shell) -> None:
     code = "import sys; before = set(sys.modules); import spinney.cli.main; print(*set(sys.modules) - before)"
 
-    done = subprocess.run([sys.executable, "-S", "-c", code], env=bare.environment(PYTHONPATH=str(SOURCE)),
-                          capture_output=True, text=True, check=True)  # fmt: skip
+    done = subprocess.run(
+        [sys.executable, "-S", "-c", code],
+        env=bare.environment(PYTHONPATH=str(SOURCE)),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
 
     assert {name for name in done.stdout.split() if name.startswith("spinney")} == {
-        "spinney", "spinney.cli", "spinney.cli.main", "spinney.cli.interrupts", "spinney.standard_streams",
-    }  # fmt: skip
+        "spinney",
+        "spinney.cli",
+        "spinney.cli.main",
+        "spinney.cli.interrupts",
+        "spinney.standard_streams",
+    }
     assert not {"typing", "re", "tempfile", "traceback"} & set(done.stdout.split())
 
 
@@ -114,7 +134,9 @@ signal.setitimer = timer_runs_out_at_once
 @pytest.mark.parametrize("before", ["", TIMER_IN_HOOK], ids=["later", "in the hook"])
 def test_ctrl_c_within_a_finalizer_is_not_lost(bare: Shell, before: str) -> None:
     code = before + FINALIZER
-    done = subprocess.run([sys.executable, "-c", code], env=bare.environment(), capture_output=True, timeout=60)
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=bare.environment(), capture_output=True, timeout=60
+    )
 
     assert (done.returncode, done.stderr) == (130, b"")
 

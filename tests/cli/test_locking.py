@@ -22,15 +22,27 @@ REASON = ("--reason", "it was rebooted")
 @pytest.fixture
 def locked(shell: Shell) -> Shell:
     """Job 1 has the lock and is said to run; jobs 2 and 3 wait for it."""
-    spec = TypeSpec(name="read", stages=(StageSpec(name="fetch", locks=(LockSpec(template="receiver:{serno}"),)),))
+    spec = TypeSpec(
+        name="read", stages=(StageSpec(name="fetch", locks=(LockSpec(template="receiver:{serno}"),)),)
+    )
     with opened(f"sqlite:///{shell.folder}/spinney.db") as store:
         store.register([spec], [])
         for _ in range(3):
             shell.ok("submit", "read", "-p", "serno=SG-1")
         info = NodeInfo(
-            id=0, name="oak", boot_id="", host="", pid=1, slots=8, state="active", beat=0, started_us=1, seen_us=1,
-            version="", types=(),
-        )  # fmt: skip
+            id=0,
+            name="oak",
+            boot_id="",
+            host="",
+            pid=1,
+            slots=8,
+            state="active",
+            beat=0,
+            started_us=1,
+            seen_us=1,
+            version="",
+            types=(),
+        )
         node = store.join(info, now_us=now_us())
         lanes = {("read", "fetch"): LaneWant(locks=(("receiver:{serno}", "attempt"),))}
         want = Want(node_id=node, slots=[SlotWant(n, 1, 1e5, True) for n in range(3)], lanes=lanes)
@@ -54,10 +66,18 @@ def test_locks_are_listed_with_owner_node_and_who_waits(locked: Shell) -> None:
 def test_programs_get_a_line_for_each(locked: Shell) -> None:
     (found,) = locked.listed("locks")
 
-    assert {k: found[k] for k in ("name", "owner_id", "until", "node", "waiting", "amount", "used", "capacity")} == {
-        "name": LOCK, "owner_id": 1, "until": "attempt", "node": "oak", "waiting": 2, "amount": 1, "used": 1,
+    assert {
+        k: found[k] for k in ("name", "owner_id", "until", "node", "waiting", "amount", "used", "capacity")
+    } == {
+        "name": LOCK,
+        "owner_id": 1,
+        "until": "attempt",
+        "node": "oak",
+        "waiting": 2,
+        "amount": 1,
+        "used": 1,
         "capacity": 1,
-    }  # fmt: skip
+    }
     assert isinstance(found["since_us"], int)
 
 
@@ -122,9 +142,14 @@ def test_who_cannot_be_asked_is_told_who_has_it(locked: Shell) -> None:
 def test_somebody_at_a_terminal_is_asked(locked: Shell, answer: str, code: int, taken: bool) -> None:
     ours, theirs = pty.openpty()
     process = subprocess.Popen(
-        [sys.executable, "-m", "spinney", "unlock", LOCK, *REASON], cwd=locked.folder, env=locked.environment(),
-        stdin=theirs, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
+        [sys.executable, "-m", "spinney", "unlock", LOCK, *REASON],
+        cwd=locked.folder,
+        env=locked.environment(),
+        stdin=theirs,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
     os.close(theirs)
     os.write(ours, f"{answer}\n".encode())
     out, err = process.communicate(timeout=60)
@@ -180,8 +205,11 @@ def test_what_an_application_declares_is_shown_beside_what_is_set(locked: Shell)
 
     (found,) = locked.listed("locks", "--capacities")
     assert {k: found[k] for k in ("name", "capacity", "declared", "by")} == {
-        "name": "receiver:*", "capacity": 2, "declared": 4, "by": "ann",
-    }  # fmt: skip
+        "name": "receiver:*",
+        "capacity": 2,
+        "declared": 4,
+        "by": "ann",
+    }
     assert "; declared: 4)" in locked.ok("lock", "receiver:*")
     *_, entry = locked.listed("audit")
     assert (entry["by"], entry["verb"], entry["reason"]) == ("ann", "lock", "they are slow")
@@ -192,8 +220,12 @@ def test_programs_are_told_how_a_lock_stands(locked: Shell) -> None:
     told = json.loads(locked.ok("lock", LOCK, "--json"))
 
     assert {k: told[k] for k in ("lock", "capacity", "set", "used", "waiting")} == {
-        "lock": LOCK, "capacity": 1, "set": None, "used": 1, "waiting": 2,
-    }  # fmt: skip
+        "lock": LOCK,
+        "capacity": 1,
+        "set": None,
+        "used": 1,
+        "waiting": 2,
+    }
     assert [i["owner_id"] for i in told["owners"]] == [1]
 
 

@@ -58,8 +58,26 @@ def test_a_file_of_jobs_is_submitted_as_one(shell: Shell) -> None:
 
 def test_options_are_kept(shell: Shell) -> None:
     shell.ok("submit", "double", "-p", "n=1")
-    shell.ok("submit", "double", "-p", "n=2", "--queue", "slow", "--priority", "3", "--collection", "c",
-             "--submitter", "me", "--share", "s", "--key", "k", "--needs", "1")  # fmt: skip
+    shell.ok(
+        "submit",
+        "double",
+        "-p",
+        "n=2",
+        "--queue",
+        "slow",
+        "--priority",
+        "3",
+        "--collection",
+        "c",
+        "--submitter",
+        "me",
+        "--share",
+        "s",
+        "--key",
+        "k",
+        "--needs",
+        "1",
+    )
     shell.ok("submit", "double", "-p", "n=3", "--at", "2999-01-01T00:00")
 
     job = json.loads(shell.ok("show", "2", "--json"))["job"]
@@ -120,12 +138,30 @@ def test_nothing_that_users_wrote_reaches_a_terminal_unescaped(shell: Shell) -> 
     (folder / f"{HOSTILE}.txt").write_text("")
 
     for words in (
-        ["list"], ["show", "1"], ["show", "2"], ["tree", "1"], ["explain", "1", "2"], ["holds"], ["audit", "list"],
-        ["files", "1"], ["retry", "1", "--dry-run"], ["queue", "default"], ["queues"], ["failures"], ["stats"],
-        ["list", "--message", HOSTILE], ["submit", "tell", "-p", f"{HOSTILE}=1"], ["submit", HOSTILE],
-        ["show", HOSTILE], [HOSTILE], ["list", HOSTILE], ["list", f"--{HOSTILE}"], ["files", "1", HOSTILE],
-        ["wait", "1"], ["logs", "1"],
-    ):  # fmt: skip
+        ["list"],
+        ["show", "1"],
+        ["show", "2"],
+        ["tree", "1"],
+        ["explain", "1", "2"],
+        ["holds"],
+        ["audit", "list"],
+        ["files", "1"],
+        ["retry", "1", "--dry-run"],
+        ["queue", "default"],
+        ["queues"],
+        ["failures"],
+        ["stats"],
+        ["list", "--message", HOSTILE],
+        ["submit", "tell", "-p", f"{HOSTILE}=1"],
+        ["submit", HOSTILE],
+        ["show", HOSTILE],
+        [HOSTILE],
+        ["list", HOSTILE],
+        ["list", f"--{HOSTILE}"],
+        ["files", "1", HOSTILE],
+        ["wait", "1"],
+        ["logs", "1"],
+    ):
         done = shell.call(*words)
         printed = (done.stdout + done.stderr).replace("\n", "")
         assert printed.isprintable(), (words, printed)
@@ -174,9 +210,12 @@ def long_list(tmp_path_factory: pytest.TempPathFactory) -> Shell:
 def test_a_reader_that_leaves_early_is_no_error(long_list: Shell, how: list[str]) -> None:
     shell = long_list
     spinney = subprocess.Popen(
-        [sys.executable, "-m", "spinney", *how, "--limit", "3000"], cwd=shell.folder,
-        env=shell.environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-    )  # fmt: skip
+        [sys.executable, "-m", "spinney", *how, "--limit", "3000"],
+        cwd=shell.folder,
+        env=shell.environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
     assert spinney.stdout is not None
     assert spinney.stderr is not None
 
@@ -202,8 +241,21 @@ def test_ctrl_c_ends_a_wait_quietly(shell: Shell, until_true: Callable[[Callable
 def test_help_names_every_command(bare: Shell) -> None:
     told = bare.ok("--help")
 
-    for command in ("init", "node", "submit", "list", "show", "tree", "wait", "logs", "retry", "rerun",
-                    "release", "cancel", "delete"):  # fmt: skip
+    for command in (
+        "init",
+        "node",
+        "submit",
+        "list",
+        "show",
+        "tree",
+        "wait",
+        "logs",
+        "retry",
+        "rerun",
+        "release",
+        "cancel",
+        "delete",
+    ):
         assert f"  {command} " in told
     assert bare.ok("--version").startswith("spinney ")
 

@@ -20,7 +20,10 @@ def test_what_is_missing_is_named_in_one_sentence(tmp_path: Path, missing: str, 
     python.chmod(0o755)
 
     done = subprocess.run(
-        ["make", f"PYTHON={python}", f"VENV={tmp_path}/venv", "demo"], cwd=ROOT, capture_output=True, text=True
+        ["make", f"PYTHON={python}", f"VENV={tmp_path}/venv", "demo"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
     )
 
     assert done.returncode != 0

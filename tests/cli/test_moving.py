@@ -40,15 +40,29 @@ def test_for_programs_it_is_one_document_and_the_same_each_time(shell: Shell) ->
 
 
 def test_what_stands_in_the_way_is_one_sentence(shell: Shell) -> None:
-    assert "name another place" in shell.refused(1, "store", "copy", "sqlite:///spinney.db", "sqlite:///spinney.db")
+    assert "name another place" in shell.refused(
+        1, "store", "copy", "sqlite:///spinney.db", "sqlite:///spinney.db"
+    )
     assert "sqlite:///new.db" in shell.refused(2, "store", "copy", "sqlite:///spinney.db", "new.db")
     assert "there is no store" in shell.refused(1, "store", "copy", "sqlite:///absent.db", "sqlite:///new.db")
     store = open_store(f"sqlite:///{shell.folder}/spinney.db")
     store.join(
-        NodeInfo(id=0, name="oak", boot_id="b", host="thor", pid=1, slots=1, state="active", beat=0,
-                 started_us=1, seen_us=1, version="0", types=()),
+        NodeInfo(
+            id=0,
+            name="oak",
+            boot_id="b",
+            host="thor",
+            pid=1,
+            slots=1,
+            state="active",
+            beat=0,
+            started_us=1,
+            seen_us=1,
+            version="0",
+            types=(),
+        ),
         now_us=1,
-    )  # fmt: skip
+    )
     store.close()
     refusal = shell.refused(1, "store", "copy", "sqlite:///spinney.db", "sqlite:///new.db")
     assert "oak on thor (active); end them with SIGTERM" in refusal

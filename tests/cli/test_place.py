@@ -85,7 +85,9 @@ def test_a_token_that_others_may_read_is_not_used(bare: Shell, answering: Answer
 
 
 @pytest.mark.parametrize(("content", "words"), [(None, "cannot read"), ("", "no token"), ("a b", "no token")])
-def test_a_file_without_a_token_is_told(bare: Shell, answering: Answering, content: str | None, words: str) -> None:
+def test_a_file_without_a_token_is_told(
+    bare: Shell, answering: Answering, content: str | None, words: str
+) -> None:
     # given
     file = bare.folder / "token"
     if content is not None:
@@ -151,9 +153,13 @@ def test_without_a_server_no_client_is_loaded(shell: Shell) -> None:
 
     # when
     done = subprocess.run(
-        [sys.executable, "-c", code], cwd=shell.folder, env=shell.environment(), text=True, capture_output=True,
+        [sys.executable, "-c", code],
+        cwd=shell.folder,
+        env=shell.environment(),
+        text=True,
+        capture_output=True,
         check=True,
-    )  # fmt: skip
+    )
 
     # then
     assert done.stdout.endswith("set()\n")

@@ -24,9 +24,20 @@ def queued(shell: Shell) -> Shell:
 
 def node(shell: Shell, name: str, *types: str, serves: Serves = ALL) -> None:
     info = NodeInfo(
-        id=0, name=name, boot_id="", host="", pid=1, slots=8, state="active", beat=0, started_us=now_us(),
-        seen_us=now_us(), version="", types=types or ("double",), serves=serves,
-    )  # fmt: skip
+        id=0,
+        name=name,
+        boot_id="",
+        host="",
+        pid=1,
+        slots=8,
+        state="active",
+        beat=0,
+        started_us=now_us(),
+        seen_us=now_us(),
+        version="",
+        types=types or ("double",),
+        serves=serves,
+    )
     with opened(_url(shell)) as store:
         store.join(info, now_us=now_us())
 
@@ -87,7 +98,9 @@ def test_a_part_of_the_slots_is_shown_with_what_it_comes_to(queued: Shell) -> No
 def test_what_is_set_is_taken_back(queued: Shell) -> None:
     queued.ok("queue", "net", "--limit", "0", "--type", "none", "--nodes", "any", "--bar", "oak")
 
-    back = facts(queued.ok("queue", "net", "--limit", "declared", "--type", "declared", "--nodes", "declared"))
+    back = facts(
+        queued.ok("queue", "net", "--limit", "declared", "--type", "declared", "--nodes", "declared")
+    )
 
     assert (back["limit"], back["type"], back["nodes"]) == ("3", "double", "not elm")
     assert "set by" not in back
@@ -104,7 +117,9 @@ def test_what_is_set_is_taken_back(queued: Shell) -> None:
         (["--limit", "1"], None),
     ],
 )
-def test_a_queue_that_is_not_served_is_shown_as_such(queued: Shell, words: list[str], said: str | None) -> None:
+def test_a_queue_that_is_not_served_is_shown_as_such(
+    queued: Shell, words: list[str], said: str | None
+) -> None:
     node(queued, "oak")
     node(queued, "ash", "tell")
 
@@ -119,8 +134,9 @@ def test_nodes_own_lists_are_told_too(queued: Shell) -> None:
     node(queued, "oak", serves=Serves(ignored=("net", "default")))
 
     assert [line.rstrip().split("  ")[-1] for line in queued.ok("queues").splitlines()[1:]] == [
-        "no active node serves it", "no active node may serve it",
-    ]  # fmt: skip
+        "no active node serves it",
+        "no active node may serve it",
+    ]
 
 
 def test_a_node_that_nobody_has_seen_is_taken_and_told(queued: Shell) -> None:
@@ -178,7 +194,9 @@ def test_a_queue_is_made_and_deleted(queued: Shell) -> None:
         (["nett", "--delete"], 2, "did you mean 'net'?"),
     ],
 )
-def test_what_cannot_be_made_or_deleted_is_refused(queued: Shell, words: list[str], code: int, said: str) -> None:
+def test_what_cannot_be_made_or_deleted_is_refused(
+    queued: Shell, words: list[str], code: int, said: str
+) -> None:
     assert said in queued.refused(code, "queue", *words)
     assert [found["queue"] for found in queued.listed("queues")] == ["default", "net"]
 
@@ -197,8 +215,10 @@ def test_a_queue_with_a_default_type_takes_parameters_alone(queued: Shell) -> No
     queued.ok("submit", "double", "--queue", "net", "-p", "n=2")
 
     assert submitted(queued) == [
-        ("double", "net", {"n": 1, "name": "7"}), ("tell", "net", {"text": "hello"}), ("double", "net", {"n": 2}),
-    ]  # fmt: skip
+        ("double", "net", {"n": 1, "name": "7"}),
+        ("tell", "net", {"text": "hello"}),
+        ("double", "net", {"n": 2}),
+    ]
 
 
 def test_lines_may_name_a_queue_instead_of_a_type(queued: Shell) -> None:
@@ -210,8 +230,10 @@ def test_lines_may_name_a_queue_instead_of_a_type(queued: Shell) -> None:
     queued.ok("submit", "--jobs", "bare", "--queue", "net")
 
     assert submitted(queued) == [
-        ("double", "net", {"n": 1}), ("tell", "net", {"text": "t"}), ("double", "net", {"n": 2}),
-    ]  # fmt: skip
+        ("double", "net", {"n": 1}),
+        ("tell", "net", {"text": "t"}),
+        ("double", "net", {"n": 2}),
+    ]
     assert "default type" in queued.refused(2, "submit", "--jobs", "bare")
 
 
@@ -220,7 +242,10 @@ def test_lines_may_name_a_queue_instead_of_a_type(queued: Shell) -> None:
     [
         (["--queue", "net"], "n"),
         (["--queue", "net", "-p", "n=many"], "n"),
-        (["--queue", "default", "-p", "n=1"], "queue 'default' has no default job type; name the type, or give the "),
+        (
+            ["--queue", "default", "-p", "n=1"],
+            "queue 'default' has no default job type; name the type, or give the ",
+        ),
         (["--queue", "nett", "-p", "n=1"], "no queue 'nett' is known to this store (did you mean 'net'?)"),
         (["-p", "n=1"], "or a queue that has a default type"),
     ],
@@ -254,7 +279,10 @@ def test_a_node_is_started_for_some_queues_or_without_some(queued: Shell) -> Non
         (["queue", "net", "--limit"], ["declared", "none"]),
         (["queue", "net", "--nodes"], ["any", "declared"]),
         (["queue", "net", "--pin"], ["oak"]),
-        (["queue", "net", "--type"], ["double", "fragile", "missing", "parent", "steps", "tell", "unheard", "until"]),
+        (
+            ["queue", "net", "--type"],
+            ["double", "fragile", "missing", "parent", "steps", "tell", "unheard", "until"],
+        ),
         (["node", "jobs:app", "--ignore"], ["default", "net"]),
     ],
 )

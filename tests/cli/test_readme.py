@@ -26,8 +26,14 @@ def blocks(language: str) -> list[str]:
 def test_its_parts_stand_in_their_order() -> None:
     titles = re.findall(r"^## (.*)", README, flags=re.M)
 
-    assert titles == ["Two commands", "An application", "The life of a job", "Commands", "What it promises",
-                      "Where to read on"]  # fmt: skip
+    assert titles == [
+        "Two commands",
+        "An application",
+        "The life of a job",
+        "Commands",
+        "What it promises",
+        "Where to read on",
+    ]
 
 
 def test_it_says_in_three_sentences_what_it_is_for() -> None:
@@ -91,15 +97,24 @@ def test_the_commands_work_as_they_stand(
 
     # The shell stays as long as its background node: what a terminal does at its end, the test does.
     terminal = subprocess.Popen(
-        ["bash", "-euc", f"{set_up}\ntrap 'kill $!' TERM\nwait $!\nwait $!"], cwd=tmp_path, stderr=subprocess.DEVNULL
+        ["bash", "-euc", f"{set_up}\ntrap 'kill $!' TERM\nwait $!\nwait $!"],
+        cwd=tmp_path,
+        stderr=subprocess.DEVNULL,
     )
     try:
         until_true(lambda: _knows(tmp_path, "folder"))
         done = subprocess.run(["bash", "-euc", use], cwd=tmp_path, capture_output=True, text=True, timeout=60)
         in_python = subprocess.run(
-            [sys.executable, "-c", f"from squeeze import folder\nprint({_said_in_python(tmp_path / 'letters')})"],
-            cwd=tmp_path, capture_output=True, text=True, timeout=60,
-        )  # fmt: skip
+            [
+                sys.executable,
+                "-c",
+                f"from squeeze import folder\nprint({_said_in_python(tmp_path / 'letters')})",
+            ],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
     finally:
         terminal.terminate()
         terminal.wait(30)

@@ -92,7 +92,9 @@ def test_what_cannot_be_meant_is_refused(bare: Shell, site: Site) -> None:
     assert "name the jobs, or a host" in bare.refused(2, "rehome", "1", "--host", "thor", "--yes")
     assert "did you mean 'thor'" in bare.refused(1, "rehome", "--host", "thro", "--yes")
     _node(site, "thor")
-    assert "host thor (/disk/thor) is at work: on-thor" in bare.refused(1, "rehome", "--host", "thor", "--yes")
+    assert "host thor (/disk/thor) is at work: on-thor" in bare.refused(
+        1, "rehome", "--host", "thor", "--yes"
+    )
 
 
 def test_files_of_a_job_are_listed_and_printed(shell: Shell) -> None:
@@ -104,11 +106,13 @@ def test_files_of_a_job_are_listed_and_printed(shell: Shell) -> None:
     (folder / "in" / "a").write_bytes(b"\x00\xff" * 100_000)
     (folder / "b").symlink_to("/etc/passwd")
     assert [line.split() for line in shell.ok("files", "1").splitlines()[1:]] == [
-        ["(link", "or", "special", "file)", "b"], ["200,000", "in/a"],
-    ]  # fmt: skip
+        ["(link", "or", "special", "file)", "b"],
+        ["200,000", "in/a"],
+    ]
     assert shell.listed("files", "1") == [
-        {"path": "b", "kind": "other", "size": len("/etc/passwd")}, {"path": "in/a", "kind": "file", "size": 200_000},
-    ]  # fmt: skip
+        {"path": "b", "kind": "other", "size": len("/etc/passwd")},
+        {"path": "in/a", "kind": "file", "size": 200_000},
+    ]
     done = shell.start("files", "1", "in/a")
     out = done.stdout.buffer.read()  # type: ignore[union-attr]
     done.communicate()

@@ -19,7 +19,10 @@ def test_without_rules_everything_is_kept(shell: Shell) -> None:
 def test_a_rule_is_set_shown_and_taken_back(shell: Shell) -> None:
     said = shell.ok("keep", "double", "completed", "30d", "--by", "ann", "--reason", "disk")
     assert said == "completed jobs of double are kept for 30 days\n"
-    assert shell.ok("keep", "*", "failed", "forever", "--by", "ann") == "failed jobs of all types are kept for ever\n"
+    assert (
+        shell.ok("keep", "*", "failed", "forever", "--by", "ann")
+        == "failed jobs of all types are kept for ever\n"
+    )
 
     table = shell.ok("keep")
     assert [line.split() for line in table.splitlines()] == [
@@ -35,7 +38,10 @@ def test_a_rule_is_set_shown_and_taken_back(shell: Shell) -> None:
     assert shell.ok("keep", "double", "completed", "declared") == (
         "completed jobs of double are kept as the type says\n"
     )
-    assert shell.ok("keep", "double", "completed", "declared") == "nothing was set for completed jobs of double\n"
+    assert (
+        shell.ok("keep", "double", "completed", "declared")
+        == "nothing was set for completed jobs of double\n"
+    )
     assert [rule["type"] for rule in shell.listed("keep")] == ["*"]
 
 
@@ -84,9 +90,9 @@ def test_a_sweep_removes_rows_and_folders_now(tmp_path: Path) -> None:
     assert STANDS["completed"] == "completed"
     assert said == f"{len(gone)} job removed\n"
     assert not any(folders.path(root, job).exists() for job in gone)
-    assert {json.loads(line)["id"] for line in shell.ok("list", "--json", "--limit", "1000").splitlines()} == (
-        set(made.jobs.values()) - set(gone)
-    )
+    assert {
+        json.loads(line)["id"] for line in shell.ok("list", "--json", "--limit", "1000").splitlines()
+    } == (set(made.jobs.values()) - set(gone))
     assert all(folders.path(root, job).exists() for job in set(made.jobs.values()) - set(gone))
     assert shell.listed("keep", "--sweep") == [{"removed": 0}]
 

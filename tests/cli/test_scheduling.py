@@ -23,20 +23,56 @@ def add(shell: Shell, *words: str, name: str = "nightly") -> str:
 
 def test_a_schedule_is_made_with_everything_that_can_be_said(shell: Shell) -> None:
     said = add(
-        shell, "--cron", "30 2 * * mon", "--zone", "Europe/Berlin", "-p", "name=7", "--overlap", "queue",
-        "--catch-up", "all", "--queue", "slow", "--priority", "3", "--collection", "pets", "--submitter", "bob",
-        "--share", "mine", "--by", "ann",
-    )  # fmt: skip
+        shell,
+        "--cron",
+        "30 2 * * mon",
+        "--zone",
+        "Europe/Berlin",
+        "-p",
+        "name=7",
+        "--overlap",
+        "queue",
+        "--catch-up",
+        "all",
+        "--queue",
+        "slow",
+        "--priority",
+        "3",
+        "--collection",
+        "pets",
+        "--submitter",
+        "bob",
+        "--share",
+        "mine",
+        "--by",
+        "ann",
+    )
 
     assert said.startswith("schedule nightly comes next at ")
     assert "02:30:00+0" in said
     schedule = told(shell)["schedule"]
     assert {k: v for k, v in schedule.items() if k not in ("next_us", "anchor_us")} == {
-        "name": "nightly", "type": "double", "cron": "30 2 * * mon", "every_s": None, "zone": "Europe/Berlin",
-        "params": {"n": 1, "name": "7"}, "overlap": "queue", "catch_up": "all", "paused": False, "by": "ann",
-        "options": {"queue": "slow", "priority": 3, "collection": "pets", "submitter": "bob", "share": "mine"},
-        "last_job_id": None, "queued": 0, "declared": False,
-    }  # fmt: skip
+        "name": "nightly",
+        "type": "double",
+        "cron": "30 2 * * mon",
+        "every_s": None,
+        "zone": "Europe/Berlin",
+        "params": {"n": 1, "name": "7"},
+        "overlap": "queue",
+        "catch_up": "all",
+        "paused": False,
+        "by": "ann",
+        "options": {
+            "queue": "slow",
+            "priority": 3,
+            "collection": "pets",
+            "submitter": "bob",
+            "share": "mine",
+        },
+        "last_job_id": None,
+        "queued": 0,
+        "declared": False,
+    }
 
 
 def test_parameters_come_from_a_file_too(shell: Shell) -> None:
@@ -101,8 +137,10 @@ def test_pause_resume_and_drop(shell: Shell) -> None:
     with opened(f"sqlite:///{shell.folder}/spinney.db") as store:
         entries = [entry for entry, _ in store.audit.entries()]
     assert [(e.verb, e.reason) for e in entries[1:]] == [
-        ("schedule pause", "move"), ("schedule resume", None), ("schedule drop", None),
-    ]  # fmt: skip
+        ("schedule pause", "move"),
+        ("schedule resume", None),
+        ("schedule drop", None),
+    ]
     assert entries[-1].by == "ann"
 
 
@@ -123,7 +161,10 @@ def test_programs_are_told_what_became_of_it(shell: Shell) -> None:
     assert json.loads(shell.ok("schedule", "pause", "nightly", "--json"))["paused"] is True
     assert json.loads(shell.ok("schedule", "resume", "nightly", "--json"))["paused"] is False
     assert json.loads(shell.ok("schedule", "run", "nightly", "--json")) == {"schedule": "nightly", "job": 1}
-    assert json.loads(shell.ok("schedule", "drop", "nightly", "--json")) == {"dropped": "nightly", "declared": False}
+    assert json.loads(shell.ok("schedule", "drop", "nightly", "--json")) == {
+        "dropped": "nightly",
+        "declared": False,
+    }
 
 
 def test_one_that_is_there_is_replaced_only_when_asked(shell: Shell) -> None:
@@ -145,15 +186,24 @@ def test_a_mistyped_name_is_told_with_the_nearest(shell: Shell, verb: str) -> No
     ("words", "said"),
     [
         (["x", "double", "-p", "n=1"], "either a cron expression or an interval"),
-        (["x", "double", "-p", "n=1", "--cron", "0 6 * * *", "--every", "1h"], "a cron expression or an interval"),
+        (
+            ["x", "double", "-p", "n=1", "--cron", "0 6 * * *", "--every", "1h"],
+            "a cron expression or an interval",
+        ),
         (["x", "dubble", "--every", "1h"], "did you mean 'double'"),
         (["x", "double", "--every", "1h"], "parameter 'n' is missing"),
         (["x", "double", "-p", "n=two", "--every", "1h"], "'n' must be a whole number"),
         (["x", "double", "-p", "n=1", "--every", "soon"], "'soon' is no length of time"),
         (["x", "double", "-p", "n=1", "--every", "0.1s"], "between 1 second and"),
-        (["x", "double", "-p", "n=1", "--every", "1h", "--zone", "Europe/Berlin"], "an interval has no time zone"),
+        (
+            ["x", "double", "-p", "n=1", "--every", "1h", "--zone", "Europe/Berlin"],
+            "an interval has no time zone",
+        ),
         (["x", "double", "-p", "n=1", "--cron", "0 25 * * *"], "Bad hour"),
-        (["x", "double", "-p", "n=1", "--cron", "0 6 * * *", "--zone", "Europe/Berln"], "did you mean 'Europe/Berlin'"),
+        (
+            ["x", "double", "-p", "n=1", "--cron", "0 6 * * *", "--zone", "Europe/Berln"],
+            "did you mean 'Europe/Berlin'",
+        ),
         (["x", "double", "-p", "n=1", "--every", "1h", "--overlap", "skp"], "did you mean 'skip'"),
         (["x", "double", "-p", "n=1", "--every", "1h", "--catch-up", "lst"], "did you mean 'last'"),
         (["../x", "double", "-p", "n=1", "--every", "1h"], "cannot name a schedule"),
@@ -162,7 +212,9 @@ def test_a_mistyped_name_is_told_with_the_nearest(shell: Shell, verb: str) -> No
         (["x", "double", "-p", "n=1", "--every", "1h", "--json", "gone.json"], "cannot read gone.json"),
     ],
 )
-def test_what_cannot_be_meant_is_refused_and_nothing_is_stored(shell: Shell, words: list[str], said: str) -> None:
+def test_what_cannot_be_meant_is_refused_and_nothing_is_stored(
+    shell: Shell, words: list[str], said: str
+) -> None:
     assert said in shell.refused(2, "schedule", "add", *words)
     assert shell.listed("schedule", "list") == []
 
@@ -187,8 +239,9 @@ def test_a_schedule_declared_in_code_says_that_it_comes_back(shell: Shell, tmp_p
     with opened(f"sqlite:///{shell.folder}/spinney.db") as store:
         store.schedules.declare(
             [Schedule(name="nightly", type="double", every_s=60, params={"n": 1})],
-            Author(by=DECLARER, call="c"), now_us=1,
-        )  # fmt: skip
+            Author(by=DECLARER, call="c"),
+            now_us=1,
+        )
         assert store.counts(Filter()) is not None
     assert "declared in code" in shell.ok("schedule", "list")
     assert "comes back with the next node" in shell.ok("schedule", "drop", "nightly")

@@ -28,10 +28,16 @@ def test_no_command_shows_a_secret(bare: Shell) -> None:
     told = [
         bare.ok(*words)
         for words in (
-            ("list", "--json"), ("show", job), ("show", job, "--json"), ("tree", job, "--json"), ("explain", job),
-            ("schedule", "list", "--json"), ("schedule", "show", "nightly"), ("audit", "--json"),
+            ("list", "--json"),
+            ("show", job),
+            ("show", job, "--json"),
+            ("tree", job, "--json"),
+            ("explain", job),
+            ("schedule", "list", "--json"),
+            ("schedule", "show", "nightly"),
+            ("audit", "--json"),
         )
-    ]  # fmt: skip
+    ]
     (bare.folder / "bad.json").write_text(f'{{"url": "u", "password": ["{SECRET}"]}}')
     refusal = bare.refused(2, "submit", "fetch", "--json", "bad.json")
     params = store.jobs(Filter())[0].params

@@ -65,7 +65,9 @@ def remaining(process: "subprocess.Popen[str]") -> tuple[str, str]:
 
 
 def over(socket: Path) -> httpx.Client:
-    return httpx.Client(transport=httpx.HTTPTransport(uds=str(socket)), base_url="http://localhost", timeout=30)
+    return httpx.Client(
+        transport=httpx.HTTPTransport(uds=str(socket)), base_url="http://localhost", timeout=30
+    )
 
 
 def test_given_nothing_when_up_then_a_job_runs_and_a_link_makes_the_first_admin(
@@ -106,7 +108,11 @@ def test_given_an_expired_link_and_a_node_that_cannot_run_when_up_then_no_link_i
     hour_us = 3_600_000_000
     store = open_store(f"sqlite:///{shell.folder / 'spinney.db'}")
     store.entering.invite(
-        None, digest("x"), Author(by="x", call="c"), lasts_us=hour_us, now_us=time.time_ns() // 1000 - 2 * hour_us
+        None,
+        digest("x"),
+        Author(by="x", call="c"),
+        lasts_us=hour_us,
+        now_us=time.time_ns() // 1000 - 2 * hour_us,
     )
     store.close()
 
@@ -159,7 +165,9 @@ def test_given_no_user_only_this_machine_is_heard_and_after_a_kill_one_with_a_us
 
 @pytest.mark.parametrize("words", [("--host", "256.1.1.1"), ("--socket", "/proc/nowhere/x.sock")])
 def test_what_cannot_be_listened_on_is_refused_in_a_sentence(shell: Shell, words: tuple[str, ...]) -> None:
-    shell.ok("user", "add", "ada", "--role", "admin", "--no-password")  # else only loopback would be listened on
+    shell.ok(
+        "user", "add", "ada", "--role", "admin", "--no-password"
+    )  # else only loopback would be listened on
     done = shell.call("serve", "--port", "0", *words)
     assert done.returncode in (1, 2)
     assert done.stderr.count("\n") == 1, done.stderr

@@ -54,8 +54,10 @@ def test_a_list_is_one_value_a_line(capsysbinary: pytest.CaptureFixture[bytes]) 
     first, *values = capsysbinary.readouterr().out.decode().splitlines()
     assert first == "said before"
     assert [json.loads(line) for line in values] == [
-        {"name": "a\nb", "colour": "red", "parts": [1]}, {"n": 2}, {"3": None},
-    ]  # fmt: skip
+        {"name": "a\nb", "colour": "red", "parts": [1]},
+        {"n": 2},
+        {"3": None},
+    ]
 
 
 def test_of_an_empty_list_there_is_no_line(capsysbinary: pytest.CaptureFixture[bytes]) -> None:

@@ -77,7 +77,9 @@ def test_it_goes_on_looking(busy: tuple[Shell, str]) -> None:
         terminal.wait_for(f"{completed} completed")
 
 
-def test_a_job_is_cancelled_with_a_reason_after_a_question(busy: tuple[Shell, str], until_true: Until) -> None:
+def test_a_job_is_cancelled_with_a_reason_after_a_question(
+    busy: tuple[Shell, str], until_true: Until
+) -> None:
     shell, job = busy
     with top(shell) as terminal:
         select(terminal, job)
@@ -96,7 +98,9 @@ def test_a_job_is_cancelled_with_a_reason_after_a_question(busy: tuple[Shell, st
     assert shown(shell, job)["message"] == "cancelled by ann: wrong batch"
 
 
-@pytest.mark.parametrize("no", ["cn", *(pytest.param(no, marks=long_alone) for no in ("cq", "cy\x1b", "c\r"))])
+@pytest.mark.parametrize(
+    "no", ["cn", *(pytest.param(no, marks=long_alone) for no in ("cq", "cy\x1b", "c\r"))]
+)
 def test_whoever_does_not_confirm_changes_nothing(busy: tuple[Shell, str], no: str) -> None:
     shell, job = busy
     with top(shell) as terminal:
@@ -185,7 +189,9 @@ def test_what_the_store_refuses_is_told(shell: Shell) -> None:
     [("q", 0), ("\x03", 130), (signal.SIGTERM, -signal.SIGTERM), (signal.SIGHUP, -signal.SIGHUP)],
     ids=["q", "Ctrl-C", "SIGTERM", "SIGHUP"],
 )
-def test_however_it_ends_the_terminal_is_as_it_was(shell: Shell, leave: str | signal.Signals, code: int) -> None:
+def test_however_it_ends_the_terminal_is_as_it_was(
+    shell: Shell, leave: str | signal.Signals, code: int
+) -> None:
     with top(shell) as terminal:
         terminal.wait_for("q quit")
         assert terminal.modes != terminal.modes_before
@@ -199,7 +205,9 @@ def test_however_it_ends_the_terminal_is_as_it_was(shell: Shell, leave: str | si
 
         assert terminal.end() == code
         assert terminal.modes == terminal.modes_before
-        assert terminal.raw.endswith(b"\x1b[?25h\x1b[?1049l"), "the cursor is seen, and the screen that was before"
+        assert terminal.raw.endswith(b"\x1b[?25h\x1b[?1049l"), (
+            "the cursor is seen, and the screen that was before"
+        )
 
 
 def test_an_error_gives_the_terminal_back_first(tmp_path: Path) -> None:

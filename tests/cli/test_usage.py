@@ -22,12 +22,26 @@ from .shell import Shell
         (["show"], "Missing argument"),
         (["show", "one"], "JOB"),
         (["show", "0"], "JOB"),
-        *[([verb, str(10**12)], "999999999999") for verb in (
-            "show", "wait", "logs", "tree", "retry", "rerun", "release", "cancel", "delete",
-        )],
+        *[
+            ([verb, str(10**12)], "999999999999")
+            for verb in (
+                "show",
+                "wait",
+                "logs",
+                "tree",
+                "retry",
+                "rerun",
+                "release",
+                "cancel",
+                "delete",
+            )
+        ],
         (["show", str(2**70)], "999999999999"),
-        *[(["list", option, number], f"Invalid value for '{option}'") for option in ("--root", "--parent", "--after")
-          for number in ("0", str(10**12))],
+        *[
+            (["list", option, number], f"Invalid value for '{option}'")
+            for option in ("--root", "--parent", "--after")
+            for number in ("0", str(10**12))
+        ],
         (["list", "--type", "caf\udce9"], "not valid UTF-8"),
         (["list", "--submitter", "caf\udce9"], "not valid UTF-8"),
         (["submit", "double", "-p", "n=1", "--submitter", "caf\udce9"], "not valid UTF-8"),
@@ -47,10 +61,14 @@ from .shell import Shell
         (["submit", "double", "-p", "n=1", "--priority", "100"], "from 0 (first) to 99 (last)"),
         (["submit", "double", "-p", "n=1", "--at", "tomorrow"], "--at 'tomorrow' is no time"),
         (["submit", "double", "-p", "n=1", "--needs", "x"], "--needs 12"),
-        *[(["submit", "double", "-p", "n=1", "--needs", n], "(1 to 999999999999)")
-          for n in ("0", str(10**12), "9" * 5000)],
-        *[(["submit", "double", "-p", "n=1", "--at", at], "years 1970 to 8999")
-          for at in ("1969-12-31T00:00+00:00", "9999-12-31T23:59+00:00", "0001-01-01T00:00+01:00")],
+        *[
+            (["submit", "double", "-p", "n=1", "--needs", n], "(1 to 999999999999)")
+            for n in ("0", str(10**12), "9" * 5000)
+        ],
+        *[
+            (["submit", "double", "-p", "n=1", "--at", at], "years 1970 to 8999")
+            for at in ("1969-12-31T00:00+00:00", "9999-12-31T23:59+00:00", "0001-01-01T00:00+01:00")
+        ],
         *[(["submit", "double", "-p", "n=1", "--at", at], "--at") for at in ("0001-01-01", "9999-13-01")],
         (["list", "--store", "sqlite:///:memory:"], "must be a file"),
         (["list", "--store", "sqlite:///"], "write it as sqlite:///spinney.db or"),
@@ -60,8 +78,11 @@ from .shell import Shell
         (["submit", "double", "--jobs", "x", "-p", "n=1"], "leave out --param"),
         (["node"], "no application is named"),
         (["node", "jobs.py"], "module:attribute"),
-        *[([command, "jobs:app", "--slots", n], "Invalid value for '--slots'") for command in ("node", "up")
-          for n in ("0", "-1", "10001", "9" * 30)],
+        *[
+            ([command, "jobs:app", "--slots", n], "Invalid value for '--slots'")
+            for command in ("node", "up")
+            for n in ("0", "-1", "10001", "9" * 30)
+        ],
         *[(["node", "jobs:app", "--lease", lease], "lease_period_s is") for lease in ("1", "1e300")],
         *[(["node", "jobs:app", "--drain", limit], "--drain") for limit in ("-1", "inf", "nan")],
         (["node", "jobs:app", "--drain", "1e300"], "drain_limit_s is"),
@@ -142,7 +163,9 @@ def test_where_there_is_no_store_init_is_named(bare: Shell) -> None:
     assert list(bare.folder.iterdir()) == []
 
 
-@pytest.mark.parametrize("words", [["list"], ["init"], ["submit", "double", "-p", "n=1"], ["node", "jobs:app"]])
+@pytest.mark.parametrize(
+    "words", [["list"], ["init"], ["submit", "double", "-p", "n=1"], ["node", "jobs:app"]]
+)
 def test_a_file_that_is_no_database_is_left_alone(shell: Shell, words: list[str]) -> None:
     garbage = b"this is no database at all, but a letter" * 100
     (shell.folder / "letter.db").write_bytes(garbage)
@@ -178,21 +201,29 @@ def test_a_command_says_who_has_the_store_locked_and_gives_up_in_the_end(
 def test_a_current_folder_that_was_removed_is_named(bare: Shell) -> None:
     gone = bare.folder / "gone"
     gone.mkdir()
-    code = f"import os, sys; os.chdir({str(gone)!r}); os.rmdir({str(gone)!r}); " \
+    code = (
+        f"import os, sys; os.chdir({str(gone)!r}); os.rmdir({str(gone)!r}); "
         "from spinney.cli import main; sys.exit(main.run(['list']))"
+    )
 
-    done = subprocess.run([sys.executable, "-c", code], env=bare.environment(), capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=bare.environment(), capture_output=True, text=True
+    )
 
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith("spinney: the current folder is not there any more; change to one that is (cd)")
+    assert done.stderr.startswith(
+        "spinney: the current folder is not there any more; change to one that is (cd)"
+    )
 
 
 def test_what_the_encoding_of_the_output_lacks_is_escaped(shell: Shell) -> None:
     shell.ok("submit", "double", "-p", "n=1", "-p", "name=Grün 🌳")
     done = subprocess.run(
-        [sys.executable, "-m", "spinney", "show", "1"], cwd=shell.folder, capture_output=True,
+        [sys.executable, "-m", "spinney", "show", "1"],
+        cwd=shell.folder,
+        capture_output=True,
         env=shell.environment(PYTHONIOENCODING="latin-1"),
-    )  # fmt: skip
+    )
 
     assert (done.returncode, done.stderr) == (0, b"")
     assert "Grün \\U0001f333".encode("latin-1") in done.stdout

@@ -41,7 +41,10 @@ def test_the_live_picture_has_a_bar_the_counts_and_what_runs(shell: Shell) -> No
 
 @pytest.mark.parametrize(
     ("hold", "said"),
-    [(False, "1 double pending: no node is running"), (True, "1 double held: hold 1 on job 1 by ann: not yet")],
+    [
+        (False, "1 double pending: no node is running"),
+        (True, "1 double held: hold 1 on job 1 by ann: not yet"),
+    ],
 )
 def test_what_does_not_go_on_by_itself_is_told_to_who_waits(shell: Shell, hold: bool, said: str) -> None:
     shell.ok("submit", "double", "-p", "n=1")
@@ -82,7 +85,8 @@ def test_what_was_waited_for_is_told_as_json_and_the_waiting_on_stderr(shell: Sh
 
     assert (few.returncode, many.returncode) == (1, 1)
     assert [(job["id"], job["state"]) for job in map(json.loads, few.stdout.splitlines())] == [
-        (1, "cancelled"), (2, "cancelled"),
-    ]  # fmt: skip
+        (1, "cancelled"),
+        (2, "cancelled"),
+    ]
     assert [json.loads(line)["id"] for line in many.stdout.splitlines()] == [*range(1, 31)]
     assert "2 of 2 settled" in few.stderr

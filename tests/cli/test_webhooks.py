@@ -35,7 +35,9 @@ def listed(shell: Shell, *words: str) -> list[dict[str, object]]:
 
 
 def test_a_webhook_is_made_and_its_secret_stands_alone_on_a_line(shell: Shell) -> None:
-    done = shell.call("webhook", "add", "archive", URL, "--event", "failed", "--event", "batch", "--type", "double")
+    done = shell.call(
+        "webhook", "add", "archive", URL, "--event", "failed", "--event", "batch", "--type", "double"
+    )
     secret = done.stdout.strip()
     assert (done.returncode, secret.startswith("whs_"), " " in secret) == (0, True, False)
 
@@ -50,7 +52,9 @@ def test_a_webhook_is_made_and_its_secret_stands_alone_on_a_line(shell: Shell) -
 
 def test_it_is_set_otherwise_and_its_limits_are_taken_back(shell: Shell) -> None:
     shell.ok("webhook", "add", "archive", URL, "--collection", "maps")
-    told = shell.ok("webhook", "set", "archive", "--collection", "any", "--type", "tell", "--each", "--event", "failed")
+    told = shell.ok(
+        "webhook", "set", "archive", "--collection", "any", "--type", "tell", "--each", "--event", "failed"
+    )
     assert "every job, type tell" in told
     (found,) = listed(shell, "list")
     assert (found["collection"], found["type"], found["roots_only"]) == (None, "tell", False)
@@ -137,7 +141,9 @@ def test_another_secret_is_shown_once(shell: Shell) -> None:
         (("deliveries", "archive", "--outcome", "sent"), 2, "use due, delivered, failed"),
     ],
 )
-def test_what_cannot_be_is_refused_with_a_sentence(named: Shell, words: tuple[str, ...], code: int, said: str) -> None:
+def test_what_cannot_be_is_refused_with_a_sentence(
+    named: Shell, words: tuple[str, ...], code: int, said: str
+) -> None:
     done = named.call("webhook", *words)
     assert (done.returncode, said in done.stderr) == (code, True), done.stderr
     assert "u:secret" not in done.stderr

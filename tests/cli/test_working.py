@@ -121,8 +121,12 @@ def test_a_pipeline_is_retried_from_a_stage_and_run_again(working: Shell, tmp_pa
     working.ok("wait", job)
 
     assert [(a["stage"], a["outcome"]) for a in told(working, job)["attempts"]] == [
-        ("first", "ok"), ("second", "error"), ("first", "ok"), ("second", "ok"), ("second", "ok"),
-    ]  # fmt: skip
+        ("first", "ok"),
+        ("second", "error"),
+        ("first", "ok"),
+        ("second", "ok"),
+        ("second", "ok"),
+    ]
     assert "third" in working.call("rerun", job, "--from", "third").stderr
 
 
@@ -176,14 +180,17 @@ def test_a_list_of_jobs_is_waited_for(working: Shell) -> None:
     assert "300 of 300 settled: 300 completed" in done.stdout
 
 
-def test_a_job_whose_parameters_cannot_be_read_fails_with_a_sentence_and_the_node_goes_on(working: Shell) -> None:
+def test_a_job_whose_parameters_cannot_be_read_fails_with_a_sentence_and_the_node_goes_on(
+    working: Shell,
+) -> None:
     working.ok("hold", "--queue", "default", "--reason", "damage it first")
     jobs = [submit(working, type_, "-p", "n=1") for type_ in ("double", "parent")]
     programs = [submit(working, "missing")]
     with opened(f"sqlite:///{working.folder}/spinney.db") as store, store.database.write() as tx:  # type: ignore[attr-defined]
-        tx.run("update jobs set params = '{' where id in (select j.value from json_each(?) j)", (json.dumps([
-            int(job) for job in jobs + programs
-        ]),))
+        tx.run(
+            "update jobs set params = '{' where id in (select j.value from json_each(?) j)",
+            (json.dumps([int(job) for job in jobs + programs]),),
+        )
 
     working.ok("release", "--queue", "default")
     done = working.call("submit", "double", "-p", "n=21", "--wait")
@@ -191,7 +198,8 @@ def test_a_job_whose_parameters_cannot_be_read_fails_with_a_sentence_and_the_nod
     assert done.returncode == 0, done.stderr
     working.call("wait", *jobs, *programs)
     for job in jobs + programs:
-        assert (told(working, job)["job"]["state"], "cannot be read" in told(working, job)["job"]["message"]) == (
-            "failed", True
-        )  # fmt: skip
+        assert (
+            told(working, job)["job"]["state"],
+            "cannot be read" in told(working, job)["job"]["message"],
+        ) == ("failed", True)
     assert "json-unreadable" in working.call("doctor").stdout

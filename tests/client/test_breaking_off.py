@@ -51,7 +51,9 @@ def test_the_client_that_is_awaited_says_so_too(dying: str) -> None:
         asyncio.run(read())
 
 
-def test_what_an_application_sends_is_never_taken_for_the_whole(dying: str, request: pytest.FixtureRequest) -> None:
+def test_what_an_application_sends_is_never_taken_for_the_whole(
+    dying: str, request: pytest.FixtureRequest
+) -> None:
     expected = BrokenOff if "half" in request.node.name else ServerAway
     with Client(dying) as client, pytest.raises(expected):
         b"".join(client.pieces(FILE))

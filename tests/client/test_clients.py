@@ -51,7 +51,11 @@ def test_a_job_is_submitted_watched_and_read(client: Client) -> None:
     assert again == made
     assert settled(client, made.id) is State.COMPLETED
     shown = client.job(made.id)
-    assert (shown.priority, shown.params, shown.status) == (7, {"text": "hello"}, client.jobs(limit=1).items[0].status)
+    assert (shown.priority, shown.params, shown.status) == (
+        7,
+        {"text": "hello"},
+        client.jobs(limit=1).items[0].status,
+    )
     with pytest.raises(Refused):
         client.retry(made.id)
     assert shown.links["tree"].endswith(f"/jobs/{made.id}/tree")
@@ -65,7 +69,10 @@ def test_a_job_is_submitted_watched_and_read(client: Client) -> None:
 def test_files_go_there_and_come_back(client: Client) -> None:
     # given: a job that waits, so that it may be given files
     made = client.submit_with_files(
-        "double", {"n": 1}, {"in/ä b.txt": b"one", "large": io.BytesIO(b"x" * 300_000)}, at="2040-01-01T00:00:00Z"
+        "double",
+        {"n": 1},
+        {"in/ä b.txt": b"one", "large": io.BytesIO(b"x" * 300_000)},
+        at="2040-01-01T00:00:00Z",
     )
 
     # when
@@ -74,8 +81,10 @@ def test_files_go_there_and_come_back(client: Client) -> None:
     # then
     assert (put.path, put.size) == ("in/more#1", 3)
     assert {file.path: file.size for file in client.files(made.id).items} == {
-        "in/more#1": 3, "in/ä b.txt": 3, "large": 300_000,
-    }  # fmt: skip
+        "in/more#1": 3,
+        "in/ä b.txt": 3,
+        "large": 300_000,
+    }
     assert b"".join(client.download(made.id, "in/ä b.txt")) == b"one"
     assert b"".join(client.download(made.id, "large", start=299_990)) == b"x" * 10
 
@@ -112,11 +121,16 @@ def test_many_are_looked_at_first_and_done_step_by_step(client: Client) -> None:
 @pytest.mark.parametrize(
     ("words", "kind"),
     [
-        (("job", 99_999), NoSuchJob), (("user", "nobody"), NoSuch), (("type", "dobule"), NoSuch),
-        (("submit", "dobule", {}), UnknownType), (("submit", "double", {}), BadParameters),
+        (("job", 99_999), NoSuchJob),
+        (("user", "nobody"), NoSuch),
+        (("type", "dobule"), NoSuch),
+        (("submit", "dobule", {}), UnknownType),
+        (("submit", "double", {}), BadParameters),
     ],
-)  # fmt: skip
-def test_what_is_refused_is_raised_as_control_raises_it(client: Client, words: tuple[object, ...], kind: type) -> None:
+)
+def test_what_is_refused_is_raised_as_control_raises_it(
+    client: Client, words: tuple[object, ...], kind: type
+) -> None:
     name, *args = words
     with pytest.raises(kind):
         getattr(client, str(name))(*args)

@@ -54,9 +54,12 @@ class Operation:
 @pytest.fixture(scope="module")
 def document() -> Mapping[str, Any]:
     parts = Parts(
-        settings=ServerSettings(), open_store=lambda: open_store("sqlite://"), folders=Path("/nowhere"), run_dir=None,
+        settings=ServerSettings(),
+        open_store=lambda: open_store("sqlite://"),
+        folders=Path("/nowhere"),
+        run_dir=None,
         identity=Identify,
-    )  # fmt: skip
+    )
     return openapi.document(make(parts), PREFIX)
 
 
@@ -101,7 +104,14 @@ def _value(hint: Any) -> Any:
     told = [part for part in (typing.get_args(hint) or (hint,)) if part is not type(None)]
     if typing.get_origin(hint) not in (typing.Union, type(int | None)):
         told = [hint]
-    values = {int: 7, str: "x", float: 1.5, bool: True, Rights: Rights(role=Role.VIEWER), Canary: Canary(first=1)}
+    values = {
+        int: 7,
+        str: "x",
+        float: 1.5,
+        bool: True,
+        Rights: Rights(role=Role.VIEWER),
+        Canary: Canary(first=1),
+    }
     first = told[0]
     if first in values:
         return values[first]
@@ -113,11 +123,16 @@ def _value(hint: Any) -> Any:
 
 def _fits(call: Call[Any], method: str, path: str) -> bool:
     pattern = re.sub(r"\\{path\\}", ".+", re.escape(path))
-    return call.method == method and re.fullmatch(re.sub(r"\\{[a-z_]+\\}", "[^/]+", pattern), call.path) is not None
+    return (
+        call.method == method
+        and re.fullmatch(re.sub(r"\\{[a-z_]+\\}", "[^/]+", pattern), call.path) is not None
+    )
 
 
 def test_every_operation_has_a_verb(operations: list[Operation]) -> None:
-    own = [each for each in operations if not each.path.startswith("/apps/")]  # those are for applications to have
+    own = [
+        each for each in operations if not each.path.startswith("/apps/")
+    ]  # those are for applications to have
     assert {(each.method, each.path) for each in own if not each.verbs} == set(EXCEPT)
     assert sum(len(each.verbs) for each in operations) == len(made()) > 90
 
@@ -197,7 +212,11 @@ def test_the_document_names_every_verb() -> None:
     text = (Path(__file__).parents[2] / "docs" / "client.md").read_text()
 
     # when
-    told = {name for row in re.findall(r"^\| .* \| (.*) \|$", text, flags=re.M) for name in re.findall(r"`(\w+)`", row)}
+    told = {
+        name
+        for row in re.findall(r"^\| .* \| (.*) \|$", text, flags=re.M)
+        for name in re.findall(r"`(\w+)`", row)
+    }
 
     # then
     assert told == set(made()) | {"download", "output", "follow"}

@@ -31,7 +31,10 @@ Place = Callable[..., AbstractContextManager[Opener]]
 
 @contextmanager
 def _sqlite(*, usual: bool = False) -> Iterator[Opener]:
-    with tempfile.TemporaryDirectory(prefix="spinney-contract-", dir=in_memory()) as folder, ExitStack() as opened:
+    with (
+        tempfile.TemporaryDirectory(prefix="spinney-contract-", dir=in_memory()) as folder,
+        ExitStack() as opened,
+    ):
         url = new_store(Path(folder) / "spinney.db", knows_usual if usual else None)
 
         def another() -> Store:
@@ -115,12 +118,31 @@ def knows_usual(store: Store) -> None:
 
 
 WITHOUT_BEING_ASKED = {
-    "test_accounts", "test_cancelling", "test_children", "test_claiming", "test_data", "test_deadlocks",
-    "test_hand_over", "test_jobs_from_stages", "test_keys", "test_late_records", "test_left_for_others",
-    "test_lock_amounts", "test_locks", "test_look_ahead", "test_machine", "test_needs", "test_nodes",
-    "test_outcomes", "test_recovering", "test_regrowing", "test_serial", "test_sharing", "test_submitting",
+    "test_accounts",
+    "test_cancelling",
+    "test_children",
+    "test_claiming",
+    "test_data",
+    "test_deadlocks",
+    "test_hand_over",
+    "test_jobs_from_stages",
+    "test_keys",
+    "test_late_records",
+    "test_left_for_others",
+    "test_lock_amounts",
+    "test_locks",
+    "test_look_ahead",
+    "test_machine",
+    "test_needs",
+    "test_nodes",
+    "test_outcomes",
+    "test_recovering",
+    "test_regrowing",
+    "test_serial",
+    "test_sharing",
+    "test_submitting",
     "test_sweeping",
-}  # fmt: skip
+}
 """The kernel: what nodes ask of a store. ``make test`` runs it on PostgreSQL, too; ``make postgres`` runs all there."""
 WITHOUT_BEING_ASKED_POOLED = {"test_submitting"}
 """The same through a pooler; ``SPINNEY_POSTGRES=pooled`` runs all of it there."""

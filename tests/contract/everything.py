@@ -27,7 +27,9 @@ from spinney.stores.sql.sqlite import SqliteDatabase
 from .words import USUAL, Clock, Site, kind, stage
 
 FRAGILE = kind("fragile", "work", on_lost="orphan")
-PATIENT = kind("patient", stage("work", max_attempts=3, backoff=Backoff(base_s=86_400, cap_s=86_400, jitter=0)))
+PATIENT = kind(
+    "patient", stage("work", max_attempts=3, backoff=Backoff(base_s=86_400, cap_s=86_400, jitter=0))
+)
 """Rests for a day between its attempts."""
 LINE = kind("line", "expand", "merge", serial=True, children="settled")
 LAYERED = kind("layered", "expand", stage("merge", again=True), "publish")
@@ -37,28 +39,56 @@ QUEUES = (QueueSpec(name="narrow", limit=1), QueueSpec(name="urgent"))
 _S = State
 STANDS: Mapping[str, State] = {
     # alone, and settled
-    "completed": _S.COMPLETED, "completed three": _S.COMPLETED, "failed": _S.FAILED, "failed late": _S.FAILED,
-    "failed keyed": _S.FAILED, "orphaned": _S.ORPHANED, "cancelled": _S.CANCELLED, "deleted": _S.DELETED,
+    "completed": _S.COMPLETED,
+    "completed three": _S.COMPLETED,
+    "failed": _S.FAILED,
+    "failed late": _S.FAILED,
+    "failed keyed": _S.FAILED,
+    "orphaned": _S.ORPHANED,
+    "cancelled": _S.CANCELLED,
+    "deleted": _S.DELETED,
     "failed for a need": _S.FAILED,
     # trees that have settled
-    "done batch": _S.COMPLETED, "done child": _S.COMPLETED,
-    "bad batch": _S.FAILED, "bad batch ok": _S.COMPLETED, "bad batch failed": _S.FAILED,
-    "bad batch failed too": _S.FAILED, "bad batch cancelled": _S.CANCELLED,
-    "deep root": _S.FAILED, "deep branch": _S.FAILED, "deep leaf": _S.FAILED,
+    "done batch": _S.COMPLETED,
+    "done child": _S.COMPLETED,
+    "bad batch": _S.FAILED,
+    "bad batch ok": _S.COMPLETED,
+    "bad batch failed": _S.FAILED,
+    "bad batch failed too": _S.FAILED,
+    "bad batch cancelled": _S.CANCELLED,
+    "deep root": _S.FAILED,
+    "deep branch": _S.FAILED,
+    "deep leaf": _S.FAILED,
     # a tree of which a stage was run again: what it bore before counts no longer
-    "rerun parent": _S.HELD, "superseded ok": _S.COMPLETED, "superseded failed": _S.FAILED,
+    "rerun parent": _S.HELD,
+    "superseded ok": _S.COMPLETED,
+    "superseded failed": _S.FAILED,
     # open, and set aside
-    "scheduled": _S.SCHEDULED, "resting": _S.SCHEDULED, "held": _S.HELD, "waiting for a need": _S.WAITING,
-    "waiting for a lock": _S.WAITING, "waiting batch": _S.WAITING, "waiting batch ok": _S.COMPLETED,
-    "waiting batch failed": _S.FAILED, "waiting batch held": _S.HELD,
-    "serial root": _S.WAITING, "serial first": _S.RUNNING, "serial second": _S.WAITING,
+    "scheduled": _S.SCHEDULED,
+    "resting": _S.SCHEDULED,
+    "held": _S.HELD,
+    "waiting for a need": _S.WAITING,
+    "waiting for a lock": _S.WAITING,
+    "waiting batch": _S.WAITING,
+    "waiting batch ok": _S.COMPLETED,
+    "waiting batch failed": _S.FAILED,
+    "waiting batch held": _S.HELD,
+    "serial root": _S.WAITING,
+    "serial first": _S.RUNNING,
+    "serial second": _S.WAITING,
     # at work
-    "claimed": _S.CLAIMED, "running": _S.RUNNING, "cancelling": _S.RUNNING, "spawning": _S.RUNNING,
+    "claimed": _S.CLAIMED,
+    "running": _S.RUNNING,
+    "cancelling": _S.RUNNING,
+    "spawning": _S.RUNNING,
     "lock owner": _S.RUNNING,
     # to be claimed
-    "pending": _S.PENDING, "pending second": _S.PENDING, "pending narrow": _S.PENDING, "pending urgent": _S.PENDING,
+    "pending": _S.PENDING,
+    "pending second": _S.PENDING,
+    "pending narrow": _S.PENDING,
+    "pending urgent": _S.PENDING,
     "pending keyed": _S.PENDING,
-}  # fmt: skip
+}
 """Every job that ``fill`` makes and that people can see, by its name."""
 
 
@@ -170,7 +200,11 @@ def _settled(site: Site, made: Everything) -> None:
     jobs["completed three"] = site.submit_one("three", **by_ann)
     site.drain()
     jobs["failed"] = site.submit_one(**by_ann)
-    site.fail(site.run(jobs["failed"]), message="Disk full: /srv/a", error={"type": "OSError", "message": "disk full"})
+    site.fail(
+        site.run(jobs["failed"]),
+        message="Disk full: /srv/a",
+        error={"type": "OSError", "message": "disk full"},
+    )
     jobs["failed late"] = site.submit_one("three", collection="beta", submitter="ben")
     for _ in range(2):
         site.pass_(site.run(jobs["failed late"]))

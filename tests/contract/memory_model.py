@@ -40,12 +40,16 @@ class Model:
     # --- what is done: making jobs --------------------------------------------------------
 
     def new(
-        self, job_id: int, of: str, parent: int | None, queue: str, priority: int,
-        needs: Sequence[int] = (), at_us: int | None = None,
+        self,
+        job_id: int,
+        of: str,
+        parent: int | None,
+        queue: str,
+        priority: int,
+        needs: Sequence[int] = (),
+        at_us: int | None = None,
     ) -> ModelJob:
-        return ModelJob(
-            job_id, of, parent, queue, priority, set(needs), at_us, self.types[of].stages[0].name
-        )
+        return ModelJob(job_id, of, parent, queue, priority, set(needs), at_us, self.types[of].stages[0].name)
 
     def submitted(self, made: Sequence[ModelJob]) -> None:
         self._born(made)
@@ -100,14 +104,18 @@ class Model:
         full = {
             queue
             for queue, limit in self.limits.items()
-            if len({(j.lease.node, j.lease.slot) for j in self.leased() if j.lease and j.queue == queue}) >= limit
+            if len({(j.lease.node, j.lease.slot) for j in self.leased() if j.lease and j.queue == queue})
+            >= limit
         }
         return [
             job
             for job in self.jobs.values()
-            if job.state is State.PENDING and job.lease is None
-            and job.queue not in full and not self._barred(job)
-            and not self._locked_out(job) and not self._sleeps(job)
+            if job.state is State.PENDING
+            and job.lease is None
+            and job.queue not in full
+            and not self._barred(job)
+            and not self._locked_out(job)
+            and not self._sleeps(job)
         ]
 
     def started(self, job: ModelJob) -> None:
@@ -115,7 +123,13 @@ class Model:
         job.lease.started = True
 
     def recorded(
-        self, job: ModelJob, outcome: Outcome, *, retryable: bool = True, delay_s: float = 0, lane: bool = False
+        self,
+        job: ModelJob,
+        outcome: Outcome,
+        *,
+        retryable: bool = True,
+        delay_s: float = 0,
+        lane: bool = False,
     ) -> None:
         assert job.lease is not None
         job.lease = None
@@ -201,7 +215,8 @@ class Model:
     def children(self, job: ModelJob) -> list[ModelJob]:
         """Those that count: neither superseded nor deleted."""
         return [
-            j for j in self.jobs.values()
+            j
+            for j in self.jobs.values()
             if j.parent == job.id and not j.superseded and j.state is not State.DELETED
         ]
 
@@ -492,7 +507,9 @@ class Model:
             return True
         if parent.open or parent.state in (State.ORPHANED, State.DELETED):
             return False
-        return (parent.state is not State.FAILED or parent.because is not None) and self._cancelled_above(parent)
+        return (parent.state is not State.FAILED or parent.because is not None) and self._cancelled_above(
+            parent
+        )
 
     def _wait_again(self, job: ModelJob, for_what: str) -> None:
         self._again(job)

@@ -11,9 +11,12 @@ def test_the_account_names_what_is_recorded_and_every_lease_of_the_node(site: Si
         site.run(site.submit_one(of)) for of in ("one", "three", "one", "one", "one")
     )
     records = [
-        site.entry(plain, Outcome.OK), site.entry(kept, Outcome.OK, keep=True), site.entry(failed, Outcome.ERROR),
-        site.entry(returned, Outcome.RETURNED)._replace(started_us=0), site.entry(runs, Outcome.OK),
-    ]  # fmt: skip
+        site.entry(plain, Outcome.OK),
+        site.entry(kept, Outcome.OK, keep=True),
+        site.entry(failed, Outcome.ERROR),
+        site.entry(returned, Outcome.RETURNED)._replace(started_us=0),
+        site.entry(runs, Outcome.OK),
+    ]
     answer = site.exchange(records[:-1], site.want(site.here, slots=0))
     (next_stage,) = answer.leases
     # When the node asks, then only the last record has still to be sent, and of the one handed back nothing is left

@@ -89,9 +89,13 @@ def people(store: Store, clock: Clock) -> People:
 
 def test_a_user_is_kept_with_exactly_these_rights(people: People) -> None:
     rights = Rights(
-        role=Role.OPERATOR, within=Within(collections=("alpha",), queues=("a", "b")), shares=("lab:*",),
-        priorities=(40, 60), locks=("receiver:*",), external=("weigh",),
-    )  # fmt: skip
+        role=Role.OPERATOR,
+        within=Within(collections=("alpha",), queues=("a", "b")),
+        shares=("lab:*",),
+        priorities=(40, 60),
+        locks=("receiver:*",),
+        external=("weigh",),
+    )
 
     people.add("ann", rights, None)
 
@@ -124,7 +128,9 @@ def test_the_last_admin_without_limits_cannot_go(people: People, do: str) -> Non
         "disable": lambda: accounts.disable("root", ROOT, disabled=True, now_us=now_us),
         "delete": lambda: accounts.delete("root", ROOT, now_us=now_us),
         "change": lambda: accounts.change("root", VIEWER, ROOT, now_us=now_us),
-        "limit": lambda: accounts.change("root", people.store.accounts.user("ben").rights, ROOT, now_us=now_us),
+        "limit": lambda: accounts.change(
+            "root", people.store.accounts.user("ben").rights, ROOT, now_us=now_us
+        ),
     }
 
     with pytest.raises(Refused, match="root is the only admin without limits"):
@@ -151,9 +157,19 @@ def test_every_change_is_in_the_audit_once_and_no_secret_is(people: People) -> N
     accounts.delete("ann", ROOT, now_us=now_us)
 
     assert [verb for verb, _ in people.verbs()] == [
-        "user add", "user add", "user change", "user password", "token make", "login", "logout", "user link",
-        "token revoke", "user disable", "user enable", "user delete",
-    ]  # fmt: skip
+        "user add",
+        "user add",
+        "user change",
+        "user password",
+        "token make",
+        "login",
+        "logout",
+        "user link",
+        "token revoke",
+        "user disable",
+        "user enable",
+        "user delete",
+    ]
     told = str(people.store.audit.entries())
     assert "secret" not in told
     assert secret[-43:] not in told
@@ -237,8 +253,10 @@ def test_a_name_is_free_again_when_its_token_is_void(people: People) -> None:
     assert people.by_token(first) is None
     assert people.by_token(second) is not None
     assert [(t.owner, t.name, t.revoked_us is None) for t in people.store.accounts.tokens()] == [
-        (None, "ci", True), ("ann", "ci", False), ("ann", "ci", True),
-    ]  # fmt: skip
+        (None, "ci", True),
+        ("ann", "ci", False),
+        ("ann", "ci", True),
+    ]
     assert [t.owner for t in people.store.accounts.tokens("")] == [None]
 
 
@@ -413,7 +431,9 @@ def test_the_first_admin_is_made_once(store: Store, clock: Clock) -> None:
         entering.invite(None, digest("third"), ROOT, lasts_us=HOUR_US, now_us=clock.now_us)
 
 
-def test_the_first_admins_link_ends_an_hour_after_the_first_however_many_are_made(store: Store, clock: Clock) -> None:
+def test_the_first_admins_link_ends_an_hour_after_the_first_however_many_are_made(
+    store: Store, clock: Clock
+) -> None:
     entering, began_us = store.entering, clock.now_us
     entering.invite(None, digest("first"), ROOT, lasts_us=HOUR_US, now_us=clock.now_us)
     clock.forward(3_599)
@@ -423,7 +443,9 @@ def test_the_first_admins_link_ends_an_hour_after_the_first_however_many_are_mad
     assert second.ends_us == began_us + HOUR_US
     clock.forward(1)
     store.sweep(now_us=clock.now_us)
-    with pytest.raises(Refused, match=r"has expired; make the first admin .*'spinney user add NAME --role admin'"):
+    with pytest.raises(
+        Refused, match=r"has expired; make the first admin .*'spinney user add NAME --role admin'"
+    ):
         entering.invite(None, digest("third"), ROOT, lasts_us=HOUR_US, now_us=clock.now_us)
 
 
@@ -533,10 +555,16 @@ def test_housekeeping_forgets_what_is_over_and_nothing_else(site: Site, people: 
     assert people.by_session("good") is not None
     assert people.store.entering.link(digest("link"), now_us=people.now) is not None
     assert people.by_token(kept) is not None
-    assert [t.name for t in people.store.accounts.tokens("ann")] == ["kept", "old"], "it is listed for a while"
+    assert [t.name for t in people.store.accounts.tokens("ann")] == ["kept", "old"], (
+        "it is listed for a while"
+    )
     people.clock.forward(90 * 86_400)
     people.store.sweep(now_us=people.now)
     assert [t.name for t in people.store.accounts.tokens("ann")] == ["kept"]
     assert people.by_token(old) is None
     with people.store.database.look() as tx:  # type: ignore[attr-defined]
-        assert [tx.value(f"select count(*) from {t}") for t in ("sessions", "login_failures", "invites")] == [0, 0, 0]
+        assert [tx.value(f"select count(*) from {t}") for t in ("sessions", "login_failures", "invites")] == [
+            0,
+            0,
+            0,
+        ]

@@ -84,11 +84,17 @@ def test_the_steps_of_a_call_are_put_together(told: Site) -> None:
     calls = told.store.audit.calls()
 
     assert [(c.first, c.last, c.by, c.verb, c.steps, c.count) for c in calls] == [
-        (1, 1, "ann", "hold", 1, 1), (2, 4, "bob", "hold", 2, 2), (3, 3, "ann", "hold", 1, 1),
+        (1, 1, "ann", "hold", 1, 1),
+        (2, 4, "bob", "hold", 2, 2),
+        (3, 3, "ann", "hold", 1, 1),
         (5, 5, "ann", "release", 1, 1),
-    ]  # fmt: skip
+    ]
     bob = calls[1]
-    assert (bob.until_us - bob.at_us, bob.reason, json.loads(bob.what)["name"]) == (1_000_000, "both", "three")
+    assert (bob.until_us - bob.at_us, bob.reason, json.loads(bob.what)["name"]) == (
+        1_000_000,
+        "both",
+        "three",
+    )
 
 
 def test_two_verbs_of_one_call_are_two(site: Site) -> None:
@@ -97,8 +103,9 @@ def test_two_verbs_of_one_call_are_two(site: Site) -> None:
     site.store.holds.lift(laid.id, Author(by="ann", call="both"), now_us=site.now)
 
     assert [(c.first, c.last, c.verb, c.steps) for c in site.store.audit.calls()] == [
-        (1, 1, "hold", 1), (2, 2, "release", 1),
-    ]  # fmt: skip
+        (1, 1, "hold", 1),
+        (2, 2, "release", 1),
+    ]
 
 
 def test_a_call_is_told_whole_wherever_a_page_ends(told: Site) -> None:

@@ -19,15 +19,20 @@ from .words import Site
         (Within(collections=("a",), queues=("default",)), {"b", "none", "a slow", "b slow"}),
     ],
 )
-def test_what_lies_outside_is_all_that_does_not_lie_within(site: Site, within: Within, beyond: set[str]) -> None:
+def test_what_lies_outside_is_all_that_does_not_lie_within(
+    site: Site, within: Within, beyond: set[str]
+) -> None:
     top = site.submit_one("parent", collection="a")
     lease = site.run(top)
     jobs = {
         name: site.spawn(lease, collection=collection, queue=queue)[0]
         for name, collection, queue in (
-            ("a", "a", None), ("b", "b", None), ("a slow", "a", "slow"), ("b slow", "b", "slow"),
+            ("a", "a", None),
+            ("b", "b", None),
+            ("a slow", "a", "slow"),
+            ("b slow", "b", "slow"),
         )
-    }  # fmt: skip
+    }
     site.pass_(lease)
     jobs["none"] = site.submit_one()
     everything = set(site.ids())

@@ -33,7 +33,9 @@ def refused(message: str = "connection refused by 10.0.0.1") -> dict[str, object
     return {"error": {"type": "ConnectionError", "message": message, "traceback": "…"}, "message": message}
 
 
-def failing(site: Site, n: int, of: str = "careful", message: str = "connection refused by 10.0.0.1") -> list[Lease]:
+def failing(
+    site: Site, n: int, of: str = "careful", message: str = "connection refused by 10.0.0.1"
+) -> list[Lease]:
     """``n`` jobs one after the other that fail at the stage at which they stand."""
     leases = []
     for _ in range(n):
@@ -209,7 +211,9 @@ def test_what_neither_passed_nor_failed_counts_for_nothing(broken: Site, outcome
     ("policy", "state"),
     [({}, State.PENDING), ({"on_lost": "orphan"}, State.ORPHANED), ({"poison_after": 1}, State.FAILED)],
 )
-def test_a_node_that_dies_is_no_failure_of_a_stage(broken: Site, policy: dict[str, Any], state: State) -> None:
+def test_a_node_that_dies_is_no_failure_of_a_stage(
+    broken: Site, policy: dict[str, Any], state: State
+) -> None:
     broken.knows(kind("careful", "work", breaker=K, **policy))
     node = broken.node("n", slots=2 * K)
     ids = broken.submit("careful", n=2 * K)

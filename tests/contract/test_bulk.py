@@ -18,8 +18,10 @@ from .words import Clock, Site, kind, stage
 
 ANN = Author(by="ann", call="call-1", reason="after the outage")
 PARTICULARS: dict[Verb, dict[str, Any]] = {
-    Verb.HOLD: {"reason": "look first"}, Verb.MOVE: {"queue": "urgent"}, Verb.PRIORITY: {"priority": 7},
-}  # fmt: skip
+    Verb.HOLD: {"reason": "look first"},
+    Verb.MOVE: {"queue": "urgent"},
+    Verb.PRIORITY: {"priority": 7},
+}
 
 
 @pytest.fixture(autouse=True)
@@ -53,8 +55,10 @@ def everything_else(site: Site, but: set[int]) -> dict[int, Any]:
 
 LAWFUL: dict[Verb, set[str]] = {
     Verb.RETRY: {n for n, s in STANDS.items() if s in (State.FAILED, State.ORPHANED, State.CANCELLED)}
-    - {"failed for a need"} | {"waiting batch"},
-    Verb.RERUN: {n for n, s in STANDS.items() if s in SETTLED and s is not State.DELETED} - {"failed for a need"},
+    - {"failed for a need"}
+    | {"waiting batch"},
+    Verb.RERUN: {n for n, s in STANDS.items() if s in SETTLED and s is not State.DELETED}
+    - {"failed for a need"},
     Verb.CANCEL: {n for n, s in STANDS.items() if s not in SETTLED} - {"waiting batch", "serial root"},
     Verb.HOLD: {n for n, s in STANDS.items() if s not in SETTLED},
     Verb.RELEASE: {n for n, s in STANDS.items() if s is State.HELD},
@@ -66,7 +70,9 @@ LAWFUL: dict[Verb, set[str]] = {
 
 
 @pytest.mark.parametrize("verb", Verb)
-def test_those_that_cannot_are_named_and_the_others_go_through(site: Site, made: Everything, verb: Verb) -> None:
+def test_those_that_cannot_are_named_and_the_others_go_through(
+    site: Site, made: Everything, verb: Verb
+) -> None:
     usual = made.standing(*USUAL[verb])
     unusual = made.standing(State.DELETED)
     alone = [j for j in usual if site.job(j).parent_id is None and made.name(j) in LAWFUL[verb]][:3]
@@ -111,16 +117,24 @@ def test_a_step_is_one_entry_in_the_audit(site: Site, made: Everything) -> None:
     before = len(site.store.audit.entries())
     which = Filter(states=(State.FAILED,), collection="beta")
 
-    step = apply(site, Verb.RETRY, made["failed late"], made["deleted"], which=which, stage="third", queue="urgent")
+    step = apply(
+        site, Verb.RETRY, made["failed late"], made["deleted"], which=which, stage="third", queue="urgent"
+    )
 
     ((entry, _),) = site.store.audit.entries()[before:]
     assert (entry.by, entry.verb, entry.count, entry.reason, entry.call) == (
-        "ann", "retry", 1, "after the outage", "call-1",
-    )  # fmt: skip
+        "ann",
+        "retry",
+        1,
+        "after the outage",
+        "call-1",
+    )
     assert json.loads(entry.what) == {
-        "jobs": step.touched, "stage": "third", "queue": "urgent",
+        "jobs": step.touched,
+        "stage": "third",
+        "queue": "urgent",
         "which": {"states": ["failed"], "collection": "beta"},
-    }  # fmt: skip
+    }
     site.store.audit.verify()
 
 
@@ -168,7 +182,9 @@ def test_what_its_child_reopened_in_the_same_step_is_not_retried(site: Site, mad
 
 
 @pytest.mark.parametrize("verb", [Verb.RETRY, Verb.RERUN])
-def test_what_counts_no_more_is_left_alone_unless_it_is_named(site: Site, made: Everything, verb: Verb) -> None:
+def test_what_counts_no_more_is_left_alone_unless_it_is_named(
+    site: Site, made: Everything, verb: Verb
+) -> None:
     job = made["superseded failed"]
 
     found = apply(site, verb, job, which=Filter())
@@ -187,7 +203,9 @@ def test_what_lies_below_one_that_counts_no_more_is_left_alone(site: Site, made:
 
 
 @pytest.mark.parametrize("verb", [Verb.RETRY, Verb.RERUN])
-def test_into_another_queue_goes_what_is_opened_with_all_that_it_runs_and_bears(site: Site, verb: Verb) -> None:
+def test_into_another_queue_goes_what_is_opened_with_all_that_it_runs_and_bears(
+    site: Site, verb: Verb
+) -> None:
     site.knows(*TYPES, queues=[QueueSpec(name="urgent")])
     job = site.submit_one("layered")
     site.fail(site.run(job))
@@ -221,12 +239,21 @@ def test_a_stage_that_its_type_has_not_is_refused(site: Site, made: Everything) 
 # --- previews -------------------------------------------------------------------------------
 
 PREVIEWED: dict[str, tuple[Verb, str | None]] = {
-    "failed": (Verb.RETRY, None), "failed late": (Verb.RETRY, None), "orphaned": (Verb.RETRY, None),
-    "cancelled": (Verb.RETRY, None), "deep leaf": (Verb.RETRY, None), "deep root": (Verb.RETRY, None),
-    "bad batch": (Verb.RETRY, None), "bad batch failed": (Verb.RETRY, None), "done child": (Verb.RERUN, None),
-    "completed three": (Verb.RERUN, "second"), "completed": (Verb.RERUN, None), "done batch": (Verb.RERUN, "report"),
-    "superseded failed": (Verb.RETRY, None), "bad batch ok": (Verb.RERUN, None),
-}  # fmt: skip
+    "failed": (Verb.RETRY, None),
+    "failed late": (Verb.RETRY, None),
+    "orphaned": (Verb.RETRY, None),
+    "cancelled": (Verb.RETRY, None),
+    "deep leaf": (Verb.RETRY, None),
+    "deep root": (Verb.RETRY, None),
+    "bad batch": (Verb.RETRY, None),
+    "bad batch failed": (Verb.RETRY, None),
+    "done child": (Verb.RERUN, None),
+    "completed three": (Verb.RERUN, "second"),
+    "completed": (Verb.RERUN, None),
+    "done batch": (Verb.RERUN, "report"),
+    "superseded failed": (Verb.RETRY, None),
+    "bad batch ok": (Verb.RERUN, None),
+}
 
 
 @pytest.mark.parametrize("name", PREVIEWED)
@@ -254,7 +281,9 @@ def test_a_preview_tells_what_then_runs(site: Site, made: Everything, name: str)
     assert all(site.job(j).type == type_ for j, (type_, _) in told.items())
 
 
-@pytest.mark.parametrize(("verb", "stage"), [(Verb.RERUN, "publish"), (Verb.RERUN, "expand"), (Verb.RETRY, None)])
+@pytest.mark.parametrize(
+    ("verb", "stage"), [(Verb.RERUN, "publish"), (Verb.RERUN, "expand"), (Verb.RETRY, None)]
+)
 def test_a_preview_knows_what_a_finish_left_out(site: Site, verb: Verb, stage: str | None) -> None:
     site.knows(*TYPES)
     job = site.submit_one("layered")
@@ -275,9 +304,13 @@ def test_a_preview_knows_what_a_finish_left_out(site: Site, verb: Verb, stage: s
 
 def test_a_preview_leaves_out_what_would_be_refused(site: Site, made: Everything) -> None:
     for verb, name, from_ in (
-        (Verb.RETRY, "completed", None), (Verb.RETRY, "running", None), (Verb.RERUN, "pending", None),
-        (Verb.RERUN, "deleted", None), (Verb.RERUN, "completed", "second"), (Verb.RETRY, "failed late", "nothing"),
-    ):  # fmt: skip
+        (Verb.RETRY, "completed", None),
+        (Verb.RETRY, "running", None),
+        (Verb.RERUN, "pending", None),
+        (Verb.RERUN, "deleted", None),
+        (Verb.RERUN, "completed", "second"),
+        (Verb.RETRY, "failed late", "nothing"),
+    ):
         assert site.store.bulk.preview(Order(verb=verb, stage=from_), [made[name], 10**9]) == {}, name
 
 
@@ -373,7 +406,9 @@ def test_each_job_gets_a_hold_of_its_own_and_loses_it(site: Site, made: Everythi
     for job in jobs:
         (hold,) = site.store.holds.covering(job)
         assert (hold.reason, hold.by, hold.until_us) == ("the archive moves", "ann", site.now + 10**9)
-    again = apply(site, Verb.HOLD, *jobs, which=Filter(), reason="the archive moves", until_us=site.now + 10**9)
+    again = apply(
+        site, Verb.HOLD, *jobs, which=Filter(), reason="the archive moves", until_us=site.now + 10**9
+    )
     assert (again.touched, again.passed_over) == ([], jobs)
     assert apply(site, Verb.RELEASE, *jobs[:2]).touched == jobs[:2]
     assert site.states(jobs[:2]) == [State.PENDING, State.PENDING]
@@ -439,7 +474,9 @@ def test_a_move_stays_for_later_stages_over_the_queue_that_they_name(site: Site)
     assert (site.job(job).stage, site.job(job).queue) == ("b", "urgent")
 
 
-@pytest.mark.parametrize("name", [n for n, s in STANDS.items() if s in (State.SCHEDULED, State.HELD, State.WAITING)])
+@pytest.mark.parametrize(
+    "name", [n for n, s in STANDS.items() if s in (State.SCHEDULED, State.HELD, State.WAITING)]
+)
 def test_what_stands_aside_keeps_its_place_and_goes_on_in_the_other_queue(
     site: Site, made: Everything, name: str
 ) -> None:
@@ -450,8 +487,11 @@ def test_what_stands_aside_keeps_its_place_and_goes_on_in_the_other_queue(
 
     after = site.job(made[name])
     assert (after.state, after.waits_for, after.message, after.wake_us) == (
-        before.state, before.waits_for, before.message, before.wake_us,
-    )  # fmt: skip
+        before.state,
+        before.waits_for,
+        before.message,
+        before.wake_us,
+    )
     assert (after.queue, after.priority) == ("urgent", 3)
 
 

@@ -231,7 +231,10 @@ def test_what_had_settled_in_a_cancelled_tree_stays_as_it_is(site: Site) -> None
     site.sweep()
 
     assert site.states([parent, *born]) == [
-        State.CANCELLED, State.COMPLETED, State.FAILED, State.CANCELLED,
+        State.CANCELLED,
+        State.COMPLETED,
+        State.FAILED,
+        State.CANCELLED,
     ]
 
 
@@ -278,7 +281,9 @@ def test_children_spawned_before_the_wish_leave_nothing_open(site: Site) -> None
     assert site.claim() == []
 
 
-def test_a_stage_whose_children_were_not_born_for_a_wish_runs_again_when_its_job_is_retried(site: Site) -> None:
+def test_a_stage_whose_children_were_not_born_for_a_wish_runs_again_when_its_job_is_retried(
+    site: Site,
+) -> None:
     """Else the job would go on without them, and nobody would know what was lost."""
     parent = site.submit_one("parent")
     lease = site.run(parent)

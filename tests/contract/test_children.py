@@ -45,8 +45,9 @@ def test_what_children_come_to_is_told_of_many_parents_at_once(site: Site) -> No
     found = site.store.below([first, second, none])
 
     assert {parent: dict(below.states) for parent, below in found.items()} == {
-        first: {"completed": 1, "failed": 1, "running": 1}, second: {"claimed": 2},
-    }  # fmt: skip
+        first: {"completed": 1, "failed": 1, "running": 1},
+        second: {"claimed": 2},
+    }
     assert [found[parent].warnings for parent in (first, second)] == [1, 0]
     assert site.store.below([first], within=Within(collections=("others",))) == {}
     # What a stage bore that ran again counts no more.
@@ -87,7 +88,9 @@ def test_ids_come_in_the_order_asked(site: Site) -> None:
     site.pass_(lease)
 
     assert [(site.job(i).type, site.job(i).params["k"]) for i in born] == [
-        ("one", 1), ("one", 2), ("three", 3),
+        ("one", 1),
+        ("one", 2),
+        ("three", 3),
     ]
 
 
@@ -100,9 +103,7 @@ def test_several_spawns_of_one_attempt_are_born_together(site: Site) -> None:
     assert site.children(lease.job_id) == sorted(born)
 
 
-@pytest.mark.parametrize(
-    "outcome", [Outcome.OK, Outcome.WARNING, Outcome.NOT_APPLICABLE, Outcome.FINISH]
-)
+@pytest.mark.parametrize("outcome", [Outcome.OK, Outcome.WARNING, Outcome.NOT_APPLICABLE, Outcome.FINISH])
 def test_whatever_passes_bears_its_children(site: Site, outcome: Outcome) -> None:
     lease = site.run(site.submit_one("parent"))
     born = site.spawn(lease, n=2)
@@ -116,8 +117,13 @@ def test_whatever_passes_bears_its_children(site: Site, outcome: Outcome) -> Non
 @pytest.mark.parametrize(
     "outcome",
     [
-        Outcome.ERROR, Outcome.TIMEOUT, Outcome.DIED, Outcome.DEFER, Outcome.HOLD,
-        Outcome.RETURNED, Outcome.LOCKED,
+        Outcome.ERROR,
+        Outcome.TIMEOUT,
+        Outcome.DIED,
+        Outcome.DEFER,
+        Outcome.HOLD,
+        Outcome.RETURNED,
+        Outcome.LOCKED,
     ],
 )
 def test_an_attempt_that_does_not_pass_leaves_none(site: Site, outcome: Outcome) -> None:

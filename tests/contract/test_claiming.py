@@ -76,7 +76,9 @@ def test_very_many_are_started_in_one_call_and_no_others(
     assert {(j.state, j.started_us) for j in (other.job(lease.job_id) for lease in started)} == {
         (State.RUNNING, site.now)
     }
-    assert {(j.state, j.started_us) for j in (other.job(lease.job_id) for lease in left)} == {(State.CLAIMED, None)}
+    assert {(j.state, j.started_us) for j in (other.job(lease.job_id) for lease in left)} == {
+        (State.CLAIMED, None)
+    }
 
 
 def test_to_start_nothing_is_no_mistake(site: Site) -> None:
@@ -345,9 +347,7 @@ def test_a_dead_nodes_slots_count_until_it_is_recovered(site: Site) -> None:
 def test_a_node_never_holds_more_slots_than_it_has(site: Site) -> None:
     site.submit(n=9)
     node = site.node("n", slots=2)
-    greedy = Want(
-        node_id=node.id, slots=[SlotWant(s, 1, 1e5, True) for s in range(5)], lanes=site.lanes()
-    )
+    greedy = Want(node_id=node.id, slots=[SlotWant(s, 1, 1e5, True) for s in range(5)], lanes=site.lanes())
 
     leases = site.exchange([], greedy).leases
     leases += site.exchange([], greedy).leases

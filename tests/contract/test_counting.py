@@ -44,8 +44,13 @@ def test_what_stands_where_is_what_the_lists_say(site: Site) -> None:
 
     assert dict(found.states) == dict(site.store.counts(Filter()))
     jobs = [site.job(made[name]) for name in made]
-    for state, of in (("pending", "pending"), ("scheduled", "scheduled"), ("waiting", "waiting"), ("held", "held"),
-                      ("failed", "failed")):  # fmt: skip
+    for state, of in (
+        ("pending", "pending"),
+        ("scheduled", "scheduled"),
+        ("waiting", "waiting"),
+        ("held", "held"),
+        ("failed", "failed"),
+    ):
         wanted = Counter(job.queue for job in jobs if job.state == state)
         assert {q.queue: getattr(q, of) for q in found.queues if getattr(q, of)} == wanted, state
     wanted = Counter((job.type, job.stage) for job in jobs if job.state is State.PENDING)
@@ -61,7 +66,9 @@ def test_a_slot_that_was_given_work_ahead_is_occupied_once(site: Site) -> None:
     node = site.node("oak", slots=4)
     site.submit(n=6, share="ann")
     site.submit(n=6, share="ben")
-    want = Want(node_id=node.id, slots=[SlotWant(s, 4, 1e9, True) for s in (0, 1)], lanes=site.lanes(run_us=1000.0))
+    want = Want(
+        node_id=node.id, slots=[SlotWant(s, 4, 1e9, True) for s in (0, 1)], lanes=site.lanes(run_us=1000.0)
+    )
 
     leases = site.exchange([], want).leases
 
@@ -87,8 +94,10 @@ def test_shares_are_called_by_name_or_by_the_job_that_began_them(site: Site) -> 
     site.claim()
 
     assert [(s.queue, s.share, s.running) for s in stats(site).shares] == [
-        ("default", str(first), 2), ("default", "ann", 1), ("row", None, 1),
-    ]  # fmt: skip
+        ("default", str(first), 2),
+        ("default", "ann", 1),
+        ("row", None, 1),
+    ]
 
 
 def test_rates_are_of_the_window(site: Site) -> None:

@@ -18,9 +18,7 @@ def _put(site: Site, lease: Lease, name: str, value: object, target: int | None 
 
 
 def _append(site: Site, lease: Lease, name: str, value: object, target: int | None = None) -> int:
-    return site.store.append_data(
-        lease.job_id, lease.fence, name, json.dumps(value), target or lease.job_id
-    )
+    return site.store.append_data(lease.job_id, lease.fence, name, json.dumps(value), target or lease.job_id)
 
 
 def test_what_is_put_is_read_by_everybody_at_once(site: Site, open_another: Callable[[], Store]) -> None:

@@ -21,9 +21,12 @@ ANN = Author(by="ann", call="c1", reason="")
 def keeper(name: str = "keeper", *, then: str = "{second}", **policy: str) -> TypeSpec:
     """A type whose jobs keep one lock from their first stage on, and want another for their third."""
     return kind(
-        name, stage("take", locks=locked("{first}", until="job")), "between", stage("want", locks=locked(then)),
+        name,
+        stage("take", locks=locked("{first}", until="job")),
+        "between",
+        stage("want", locks=locked(then)),
         **policy,
-    )  # fmt: skip
+    )
 
 
 def keepers(site: Site, *pairs: tuple[str, str], of: str = "keeper") -> list[int]:
@@ -87,9 +90,12 @@ def test_the_younger_goes_back_where_its_type_says_so_and_both_complete(site: Si
 
 def test_it_goes_back_no_further_than_to_the_stage_that_took_the_lock(site: Site) -> None:
     late = kind(
-        "late", "first", stage("take", locks=locked("{first}", until="job")), stage("want", locks=locked("{second}")),
+        "late",
+        "first",
+        stage("take", locks=locked("{first}", until="job")),
+        stage("want", locks=locked("{second}")),
         on_deadlock="restart",
-    )  # fmt: skip
+    )
     site.knows(late)
     ids = keepers(site, ("a", "b"), ("b", "a"), of="late")
 
@@ -170,7 +176,11 @@ def test_a_ring_goes_through_one_that_stands_before_it_in_the_line(site: Site) -
     waits(site, first, "x")
     waits(site, last, "disk", 2)  # it would fit, but another comes before it
 
-    assert site.states([first.job_id, before.job_id, last.job_id]) == [State.PENDING, State.WAITING, State.FAILED]
+    assert site.states([first.job_id, before.job_id, last.job_id]) == [
+        State.PENDING,
+        State.WAITING,
+        State.FAILED,
+    ]
 
 
 @pytest.mark.parametrize("closing", ["the child", "the other", "the parent"])
@@ -217,12 +227,19 @@ def test_a_ring_goes_through_needs_and_the_order_of_a_serial_tree(site: Site) ->
     assert asks(site, parent, "a")
     (child,) = site.spawn(parent, keys=("k",), needs=(second,))
     site.pass_(parent)
-    assert [site.job(job_id).waits_for for job_id in (parent.job_id, child, second)] == ["children", "needs", "serial"]
+    assert [site.job(job_id).waits_for for job_id in (parent.job_id, child, second)] == [
+        "children",
+        "needs",
+        "serial",
+    ]
 
     waits(site, lease, "a")
 
     assert site.state(first) is State.FAILED
-    for part in (f"job {child} waits for job {second}, which it needs", f"job {second} waits for job {first}, which"):
+    for part in (
+        f"job {child} waits for job {second}, which it needs",
+        f"job {second} waits for job {first}, which",
+    ):
         assert part in reason(site, first)
     assert site.claim_one().job_id == second
     assert site.state(serial) is State.WAITING

@@ -171,8 +171,9 @@ def _(patient: Patient) -> Case:
     fence = patient.run(job).fence
     patient.damage(
         "update jobs set final_fence = ?, final_attempt = 1, final_began_us = 1, final_ended_us = 2 where id = ?",
-        fence - 1, job,
-    )  # fmt: skip
+        fence - 1,
+        job,
+    )
     # Its history has that attempt already, so the row is simply wrong.
     patient.damage("delete from attempts where job_id = ?", job)
     patient.damage("update jobs set node_id = 1 where id = ?", job)
@@ -192,7 +193,9 @@ READY = "insert into ready (lane, priority, share, position, job_id) select 1, 5
 @case("ready-without-job")
 def _(patient: Patient) -> Case:
     job = patient.submit_one()
-    patient.damage("insert into ready (lane, priority, share, position, job_id) values (1, 50, 7, 'x', ?)", NOBODY)
+    patient.damage(
+        "insert into ready (lane, priority, share, position, job_id) values (1, 50, 7, 'x', ?)", NOBODY
+    )
     return Case(f"job {NOBODY}", completes(patient, job))
 
 
@@ -216,7 +219,8 @@ def _(patient: Patient) -> Case:
     born = patient.spawn(lease, n=2)
     lane = patient.submit_one()
     patient.damage(
-        "insert into ready select (select lane from ready), 50, share, lineage, id from jobs where id = ?", born[0]
+        "insert into ready select (select lane from ready), 50, share, lineage, id from jobs where id = ?",
+        born[0],
     )
 
     def finish() -> None:
@@ -282,8 +286,10 @@ def _(patient: Patient) -> Case:
 @case("ready-below-mark")
 def _(patient: Patient) -> Case:
     first, _ = patient.submit(n=2)
-    patient.damage("insert into low_marks (lane, priority, share, position) select lane, priority, share, position "
-                   "from ready order by position desc limit 1")
+    patient.damage(
+        "insert into low_marks (lane, priority, share, position) select lane, priority, share, position "
+        "from ready order by position desc limit 1"
+    )
     patient.damage("update counters set value = value + 1 where name = 'marks'")
     return Case(f"job {first}", completes(patient, first))
 
@@ -637,14 +643,19 @@ def _(patient: Patient) -> Case:
 def _(patient: Patient) -> Case:
     job, done = patient.submit_one("locked", {"serno": "1"}), patient.submit_one(priority=1)
     patient.pass_(patient.run(done))
-    patient.damage("insert into locks (name, job_id, fence, since_us) values ('receiver:1', ?, null, 1)", done)
+    patient.damage(
+        "insert into locks (name, job_id, fence, since_us) values ('receiver:1', ?, null, 1)", done
+    )
     assert patient.claim() == []
     return Case("lock receiver:1", completes(patient, job))
 
 
 @case("lock-of-nobody, and the attempt has ended")
 def _(patient: Patient) -> Case:
-    job, other = patient.submit_one("locked", {"serno": "1"}), patient.submit_one(priority=1, at_us=patient.now + 10**9)
+    job, other = (
+        patient.submit_one("locked", {"serno": "1"}),
+        patient.submit_one(priority=1, at_us=patient.now + 10**9),
+    )
     patient.damage("insert into locks (name, job_id, fence, since_us) values ('receiver:1', ?, 5, 1)", other)
     assert patient.claim() == []
     return Case("lock receiver:1", completes(patient, job))
@@ -657,8 +668,11 @@ def _(patient: Patient) -> Case:
 def _(patient: Patient) -> Case:
     job = patient.submit_one()
     patient.fail(patient.run(job))
-    patient.damage("insert into attempts select ?, fence, stage, attempt, outcome, node_id, started_us, ended_us, "
-                   "code, message, error, result, superseded from attempts", NOBODY)  # fmt: skip
+    patient.damage(
+        "insert into attempts select ?, fence, stage, attempt, outcome, node_id, started_us, ended_us, "
+        "code, message, error, result, superseded from attempts",
+        NOBODY,
+    )
     return Case(f"job {NOBODY}")
 
 
@@ -773,7 +787,7 @@ def _of_an_ended_attempt(patient: Patient, bear: Callable[..., list[int]]) -> Ca
     return Case(f"jobs {born[0]} to {born[1]}", finish)
 
 
-WISH = 'insert into wishes (job_id, lineage, tree, "by", at_us) values (?, ?, ?, \'ann\', 1)'
+WISH = "insert into wishes (job_id, lineage, tree, \"by\", at_us) values (?, ?, ?, 'ann', 1)"
 
 
 @case("wish-of-no-job")
@@ -894,7 +908,9 @@ def _(patient: Patient) -> Case:
 def _(patient: Patient) -> Case:
     """A clock that ran a year ahead for a moment, as one that is set by hand does."""
     patient.store.schedules.put(
-        Schedule(name="hourly", type="one", every_s=3600, overlap="allow"), ANN, now_us=patient.now  # type: ignore[arg-type]
+        Schedule(name="hourly", type="one", every_s=3600, overlap="allow"),
+        ANN,
+        now_us=patient.now,  # type: ignore[arg-type]
     )
     while patient.store.schedules.tick(now_us=patient.now + 366 * 86_400 * 10**6):
         pass
@@ -906,7 +922,9 @@ def _(patient: Patient) -> Case:
             while patient.store.schedules.tick(now_us=patient.now):
                 pass
         made = [run.job_id for run in patient.store.schedules.runs("hourly") if run.outcome == "submitted"]
-        assert len(made) == 2, "the one of next year, and the second of these hours: the first is told as missed"
+        assert len(made) == 2, (
+            "the one of next year, and the second of these hours: the first is told as missed"
+        )
         patient.drain()
 
     return Case("schedule hourly", finish)
@@ -1011,7 +1029,9 @@ def _(patient: Patient) -> str:
 @told("schedule-gap")
 def _(patient: Patient) -> str:
     patient.store.schedules.put(
-        Schedule(name="hourly", type="one", every_s=60, overlap="allow"), ANN, now_us=patient.now  # type: ignore[arg-type]
+        Schedule(name="hourly", type="one", every_s=60, overlap="allow"),
+        ANN,
+        now_us=patient.now,  # type: ignore[arg-type]
     )
     for _ in range(5):
         patient.clock.forward(60)
@@ -1040,8 +1060,10 @@ def _(patient: Patient) -> str:
     parent, _ = patient.family(n=3)
     patient.damage(
         "insert into wishes (job_id, lineage, tree, \"by\", reason, at_us) select id, lineage, 1, 'ann', null, ? "
-        "from jobs where id = ?", patient.now, parent,
-    )  # fmt: skip
+        "from jobs where id = ?",
+        patient.now,
+        parent,
+    )
     patient.clock.forward(61)
     return f"job {parent}"
 
@@ -1055,7 +1077,9 @@ def _somebody_who_goes(patient: Patient) -> Author:
 @told("webhook-without-rights")
 def _(patient: Patient) -> str:
     ben = _somebody_who_goes(patient)
-    patient.store.webhooks.add(Webhook(name="w", url="https://example.org/"), "secret", ben, now_us=patient.now)
+    patient.store.webhooks.add(
+        Webhook(name="w", url="https://example.org/"), "secret", ben, now_us=patient.now
+    )
     assert patient.examine() == []
     patient.store.accounts.delete("ben", ANN, now_us=patient.now)
     return "webhook w"
@@ -1108,7 +1132,9 @@ def test_a_damage_is_told_exactly_mended_and_the_work_goes_on(patient: Patient, 
 
 
 @pytest.mark.parametrize("name", sorted(TOLD))
-def test_what_cannot_be_repaired_safely_is_told_with_what_a_person_should_do(patient: Patient, name: str) -> None:
+def test_what_cannot_be_repaired_safely_is_told_with_what_a_person_should_do(
+    patient: Patient, name: str
+) -> None:
     subject = TOLD[name](patient)
 
     found = patient.examine()
@@ -1119,10 +1145,16 @@ def test_what_cannot_be_repaired_safely_is_told_with_what_a_person_should_do(pat
 
 
 BELOW = {
-    "node-silent", "database-damaged", "index-damaged", "wal-long", "transaction-open", "disk-full",
+    "node-silent",
+    "database-damaged",
+    "index-damaged",
+    "wal-long",
+    "transaction-open",
+    "disk-full",
     "file-of-somebody-else",
-    "declaration-unreadable", "json-unreadable",
-}  # fmt: skip
+    "declaration-unreadable",
+    "json-unreadable",
+}
 """Those with a test of their own; the last two in test_unreadable."""
 
 
@@ -1184,7 +1216,12 @@ def test_a_tree_whose_top_is_gone_becomes_one_of_its_own(patient: Patient) -> No
     leaves = patient.spawn(lease, n=2)
     patient.pass_(lease)
     running = patient.run(leaves[0])
-    for table, column in (("parked", "job_id"), ("attempts", "job_id"), ("children_left", "parent_id"), ("jobs", "id")):
+    for table, column in (
+        ("parked", "job_id"),
+        ("attempts", "job_id"),
+        ("children_left", "parent_id"),
+        ("jobs", "id"),
+    ):
         patient.damage(f"delete from {table} where {column} = ?", root)
 
     heal(patient)
@@ -1389,7 +1426,9 @@ def test_an_index_that_does_not_fit_its_table_is_told_when_asked_deep(patient: P
 
 
 @sqlite_alone
-def test_a_long_write_ahead_log_says_that_somebody_reads(patient: Patient, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_long_write_ahead_log_says_that_somebody_reads(
+    patient: Patient, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(soundness, "WAL_MOST_BYTES", 10)
     patient.submit_one()
 

@@ -63,11 +63,12 @@ class Life:
     def submit(self) -> None:
         of = self.dice.choice([spec.name for spec in self.store.types().values()])
         how: dict[str, object] = {
-            "queue": self.dice.choice([None, "narrow"]), "priority": self.dice.choice([10, 50]),
+            "queue": self.dice.choice([None, "narrow"]),
+            "priority": self.dice.choice([10, 50]),
             "collection": self.dice.choice([None, "alpha"]),
             "at_us": self.dice.choice([None, None, self.site.now + 2_000_000]),
             "needs": tuple(self.dice.sample(self.jobs, min(len(self.jobs), self.dice.choice([0, 0, 1, 2])))),
-        }  # fmt: skip
+        }
         if self.dice.random() < 0.2:
             how |= {"keys": (self.dice.choice("abc"),), "forever": self.dice.random() < 0.3}
         self.jobs += self.site.submit(of, {"serno": self.dice.choice("12")}, **how)
@@ -84,9 +85,19 @@ class Life:
 
     def end(self) -> None:
         outcomes = [
-            Outcome.OK, Outcome.OK, Outcome.OK, Outcome.ERROR, Outcome.HOLD, Outcome.DEFER, Outcome.RETURNED,
-            Outcome.FINISH, Outcome.WARNING, Outcome.LOST, Outcome.CANCELLED, Outcome.LOCKED,
-        ]  # fmt: skip
+            Outcome.OK,
+            Outcome.OK,
+            Outcome.OK,
+            Outcome.ERROR,
+            Outcome.HOLD,
+            Outcome.DEFER,
+            Outcome.RETURNED,
+            Outcome.FINISH,
+            Outcome.WARNING,
+            Outcome.LOST,
+            Outcome.CANCELLED,
+            Outcome.LOCKED,
+        ]
         lease = self._lease()
         if lease is None:
             return
@@ -145,18 +156,26 @@ class Life:
 
     def in_bulk(self) -> None:
         orders = [
-            Order(verb=Verb.PRIORITY, priority=self.dice.choice([10, 50])), Order(verb=Verb.MOVE, queue="narrow"),
-            Order(verb=Verb.HOLD, reason="look"), Order(verb=Verb.RELEASE), Order(verb=Verb.RETRY),
-        ]  # fmt: skip
+            Order(verb=Verb.PRIORITY, priority=self.dice.choice([10, 50])),
+            Order(verb=Verb.MOVE, queue="narrow"),
+            Order(verb=Verb.HOLD, reason="look"),
+            Order(verb=Verb.RELEASE),
+            Order(verb=Verb.RETRY),
+        ]
         order = self.dice.choice(orders)
         chosen = self.dice.sample(self.jobs, min(len(self.jobs), 5))
         self.store.bulk.apply(order, chosen, ANN, now_us=self.site.now)
 
     def hold(self) -> None:
         scope, name = self.dice.choice(
-            [(Scope.QUEUE, "narrow"), (Scope.TYPE, "one"), (Scope.COLLECTION, "alpha"), (Scope.TREE, str(self.job())),
-             (Scope.EVERYTHING, "")]
-        )  # fmt: skip
+            [
+                (Scope.QUEUE, "narrow"),
+                (Scope.TYPE, "one"),
+                (Scope.COLLECTION, "alpha"),
+                (Scope.TREE, str(self.job())),
+                (Scope.EVERYTHING, ""),
+            ]
+        )
         self.store.holds.lay(scope, name, "disk full", ANN, now_us=self.site.now)
 
     def lift(self) -> None:
@@ -181,22 +200,47 @@ class Life:
 
     def schedule(self) -> None:
         self.store.schedules.put(
-            Schedule(name="often", type="one", every_s=self.dice.choice([10, 60]),
-                     overlap=self.dice.choice(["skip", "queue", "allow"]),  # type: ignore[arg-type]
-                     catch_up=self.dice.choice(["none", "last", "all"])),  # type: ignore[arg-type]
-            ANN, now_us=self.site.now,
-        )  # fmt: skip
+            Schedule(
+                name="often",
+                type="one",
+                every_s=self.dice.choice([10, 60]),
+                overlap=self.dice.choice(["skip", "queue", "allow"]),  # type: ignore[arg-type]
+                catch_up=self.dice.choice(["none", "last", "all"]),
+            ),  # type: ignore[arg-type]
+            ANN,
+            now_us=self.site.now,
+        )
 
     def tick(self) -> None:
         self.store.schedules.tick(now_us=self.site.now)
 
 
 VERBS: Sequence[Callable[[Life], None]] = (
-    Life.submit, Life.submit, Life.submit, Life.submit_many, *[Life.claim] * 6, *[Life.end] * 14, *[Life.spawn] * 4,
-    Life.node_dies, *[Life.time_passes] * 2, *[Life.housekeeping] * 2, Life.cancel, *[Life.retry] * 2,
-    *[Life.rerun] * 2, Life.release, Life.delete, *[Life.in_bulk] * 2, Life.hold, *[Life.lift] * 2,
-    *[Life.sweep_holds] * 2, Life.unlock, Life.keep, *[Life.remove_old] * 3, Life.schedule, *[Life.tick] * 2,
-)  # fmt: skip
+    Life.submit,
+    Life.submit,
+    Life.submit,
+    Life.submit_many,
+    *[Life.claim] * 6,
+    *[Life.end] * 14,
+    *[Life.spawn] * 4,
+    Life.node_dies,
+    *[Life.time_passes] * 2,
+    *[Life.housekeeping] * 2,
+    Life.cancel,
+    *[Life.retry] * 2,
+    *[Life.rerun] * 2,
+    Life.release,
+    Life.delete,
+    *[Life.in_bulk] * 2,
+    Life.hold,
+    *[Life.lift] * 2,
+    *[Life.sweep_holds] * 2,
+    Life.unlock,
+    Life.keep,
+    *[Life.remove_old] * 3,
+    Life.schedule,
+    *[Life.tick] * 2,
+)
 
 
 @pytest.mark.parametrize("seed", range(6 if LONG else 2))

@@ -21,7 +21,12 @@ def test_what_waits_says_for_what(store: Store, clock: Clock) -> None:
     site = Site(store, clock)
     made = fill(site)
 
-    assert {name: site.job(made[name]).waits_for for name, state in STANDS.items() if state is State.WAITING} == {
-        "waiting for a need": "needs", "waiting for a lock": "lock:receiver:1", "waiting batch": "children",
-        "serial root": "children", "serial second": "serial",
-    }  # fmt: skip
+    assert {
+        name: site.job(made[name]).waits_for for name, state in STANDS.items() if state is State.WAITING
+    } == {
+        "waiting for a need": "needs",
+        "waiting for a lock": "lock:receiver:1",
+        "waiting batch": "children",
+        "serial root": "children",
+        "serial second": "serial",
+    }

@@ -172,7 +172,9 @@ def test_its_own_hold(site: Site) -> None:
 def test_a_hold_with_its_reason_and_whose(site: Site, swept: bool) -> None:
     site.node("a", types=TYPES)
     job = site.submit_one()
-    hold = site.store.holds.lay(Scope.TYPE, "one", "disk swap", ANN, until_us=site.now + 60_000_000, now_us=site.now)
+    hold = site.store.holds.lay(
+        Scope.TYPE, "one", "disk swap", ANN, until_us=site.now + 60_000_000, now_us=site.now
+    )
     while swept and site.store.holds.sweep(now_us=site.now):
         pass
 
@@ -340,7 +342,10 @@ def test_behind_others_of_other_types(site: Site) -> None:
     for lease in site.claim(node, jobs=6, run_us=1.0):
         given.setdefault(lease.slot, []).append(lease)
 
-    before = {slot: [explain(site, one.job_id).facts.get("before", 0) for one in mine] for slot, mine in given.items()}
+    before = {
+        slot: [explain(site, one.job_id).facts.get("before", 0) for one in mine]
+        for slot, mine in given.items()
+    }
 
     assert before == {0: [0, 1, 2, 3, 4, 5], 1: [0, 1, 2, 3, 4, 5]}
 
@@ -393,7 +398,9 @@ def test_what_waits_for_its_time_is_not_promised_a_start_under_a_hold(
 
     assert found.cause == "scheduled"
     assert found.start_us == (None if starts_s is None else begun + starts_s * 1_000_000)
-    assert (f"; hold {hold.id} on type one by ann: disk swap will keep it then" in found.sentence) == (starts_s != 5)
+    assert (f"; hold {hold.id} on type one by ann: disk swap will keep it then" in found.sentence) == (
+        starts_s != 5
+    )
 
 
 def test_a_retry_under_a_hold_is_promised_no_start(site: Site) -> None:
@@ -477,24 +484,73 @@ def test_the_most_urgent_cannot_be_made_more_urgent(site: Site) -> None:
 
 # --- agreement with the claim -----------------------------------------------------------------
 
-NEVER = frozenset({"hold", "own hold", "queue limit", "share", "lock", "needs", "children", "scheduled", "retry",
-                   "lane asleep", "unknown type", "no node", "draining", "slots", "priority", "serial", "claimed",
-                   "running", "settled", "cancelling", "accepted", "released", "drained", "pinned", "barred",
-                   "not served"})  # fmt: skip
+NEVER = frozenset(
+    {
+        "hold",
+        "own hold",
+        "queue limit",
+        "share",
+        "lock",
+        "needs",
+        "children",
+        "scheduled",
+        "retry",
+        "lane asleep",
+        "unknown type",
+        "no node",
+        "draining",
+        "slots",
+        "priority",
+        "serial",
+        "claimed",
+        "running",
+        "settled",
+        "cancelling",
+        "accepted",
+        "released",
+        "drained",
+        "pinned",
+        "barred",
+        "not served",
+    }
+)
 
 ACT = st.sampled_from(
-    ["submit", "urgent", "limited", "quota", "locked", "needs", "later", "tenacious", "claim", "pass", "fail", "hold",
-     "sweep", "lift", "forward", "lane", "pin", "bar", "open", "drain",
-     "resume", "slots"]
-)  # fmt: skip
+    [
+        "submit",
+        "urgent",
+        "limited",
+        "quota",
+        "locked",
+        "needs",
+        "later",
+        "tenacious",
+        "claim",
+        "pass",
+        "fail",
+        "hold",
+        "sweep",
+        "lift",
+        "forward",
+        "lane",
+        "pin",
+        "bar",
+        "open",
+        "drain",
+        "resume",
+        "slots",
+    ]
+)
 
 
 @pytest.mark.timeout(600)
 # A failure is shown as it was found, at once.
 @settings(
-    suppress_health_check=[HealthCheck.too_slow], deadline=None, max_examples=40,
+    suppress_health_check=[HealthCheck.too_slow],
+    deadline=None,
+    max_examples=40,
     phases=[Phase.explicit, Phase.generate],
-)  # fmt: skip
+)
 @given(acts=st.lists(ACT, min_size=1, max_size=25), choose=st.randoms(use_true_random=False))
 def test_what_is_next_is_claimed_and_what_waits_is_not(opener: str, acts: list[str], choose: Any) -> None:
     with PLACES[opener](usual=True) as another:
@@ -507,7 +563,11 @@ def _compare(site: Site, acts: list[str], choose: Any) -> None:
     site.knows(
         kind("patient", stage("work", max_attempts=9, backoff=Backoff(base_s=9, jitter=0.0))),
         kind("twice", stage("work", locks=locked("receiver:{serno}"))),
-        queues=[QueueSpec(name="q", limit=1), QueueSpec(name="s", sharing="quota"), QueueSpec(name="default")],
+        queues=[
+            QueueSpec(name="q", limit=1),
+            QueueSpec(name="s", sharing="quota"),
+            QueueSpec(name="default"),
+        ],
     )
     first = Serves(ignored=choose.choice([(), (), ("q",)]))
     slots = choose.choice([1, 2])
@@ -566,7 +626,12 @@ def _do(act: str, site: Site, both: list[Any], jobs: list[int], held: list[Lease
         case "hold":
             open_ = [job for job in jobs if site.store.job(job).state not in SETTLED]
             scope, name = choose.choice(
-                [(Scope.QUEUE, "q"), (Scope.TYPE, "one"), (Scope.EVERYTHING, ""), *((Scope.JOB, str(j)) for j in open_)]
+                [
+                    (Scope.QUEUE, "q"),
+                    (Scope.TYPE, "one"),
+                    (Scope.EVERYTHING, ""),
+                    *((Scope.JOB, str(j)) for j in open_),
+                ]
             )
             store.holds.lay(scope, name, "why", ANN, now_us=now)
         case "sweep":

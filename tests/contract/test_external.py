@@ -260,7 +260,10 @@ def test_why_a_job_waits_for_a_party_is_one_sentence(site: Site) -> None:
 
     assert why().startswith("no party is there that claims external stage 'listen' of job type 'talk'")
     joined = join(site, serves=Serves(active=("narrow",)))
-    assert why() == "no party that claims external stage 'listen' of job type 'talk' (ear) may serve queue 'default'"
+    assert (
+        why()
+        == "no party that claims external stage 'listen' of job type 'talk' (ear) may serve queue 'default'"
+    )
     site.store.recover(joined.id, {}, now_us=site.now)
     joined = join(site)
     assert why() == "nothing keeps it: it starts with the next claim"

@@ -22,7 +22,9 @@ def error(exception: str, message: str) -> dict[str, object]:
     return {"error": {"type": exception, "message": message, "traceback": "…"}, "message": message}
 
 
-def fails(site: Site, n: int = 1, exception: str = "OSError", message: str = DISK, of: str = "one") -> list[int]:
+def fails(
+    site: Site, n: int = 1, exception: str = "OSError", message: str = DISK, of: str = "one"
+) -> list[int]:
     """``n`` jobs that fail with this; ``{}`` in the message differs."""
     ids = site.submit(of, n=n)
     for job_id in ids:
@@ -63,9 +65,11 @@ def test_another_exception_stage_or_type_is_another_cause(site: Site) -> None:
     site.fail(site.run(job), **error("OSError", "it broke"))
 
     assert {(g.type, g.stage, g.exception) for g in groups(site)} == {
-        ("one", "work", "OSError"), ("one", "work", "KeyError"), ("tenacious", "work", "OSError"),
+        ("one", "work", "OSError"),
+        ("one", "work", "KeyError"),
+        ("tenacious", "work", "OSError"),
         ("three", "second", "OSError"),
-    }  # fmt: skip
+    }
 
 
 def test_it_is_told_since_when_there_has_been_a_cause_and_when_it_was_seen_last(site: Site) -> None:
@@ -102,7 +106,9 @@ def test_what_was_never_submitted_has_not_failed(site: Site) -> None:
 @pytest.mark.parametrize(
     ("outcome", "exception"), [(Outcome.TIMEOUT, "timeout"), (Outcome.DIED, "died"), (Outcome.ERROR, "error")]
 )
-def test_an_attempt_without_an_exception_is_told_by_its_outcome(site: Site, outcome: Outcome, exception: str) -> None:
+def test_an_attempt_without_an_exception_is_told_by_its_outcome(
+    site: Site, outcome: Outcome, exception: str
+) -> None:
     site.record(site.run(site.submit_one()), outcome, message="its worker was killed by SIGKILL")
 
     (group,) = groups(site)
@@ -232,7 +238,9 @@ def test_what_was_seen_long_ago_and_has_no_jobs_is_forgotten_in_steps(site: Site
 
 
 def test_what_is_still_there_does_not_keep_what_is_behind_it_from_being_forgotten(site: Site) -> None:
-    ids = {fingerprint("one", "work", "OSError", "x" * n): fails(site, message="x" * n)[0] for n in range(1, 122)}
+    ids = {
+        fingerprint("one", "work", "OSError", "x" * n): fails(site, message="x" * n)[0] for n in range(1, 122)
+    }
     last = ids[max(ids)]
     site.retry(last)
     site.later(KEPT_US / 1e6 + 1)

@@ -34,9 +34,13 @@ FITTING: dict[str, tuple[dict[str, Any], set[str]]] = {
     "message with per cent": ({"message": "%"}, set()),
     "message of what rests": ({"message": "did not answer"}, {"resting"}),
     "message and state": (
-        {"message": "its subjob", "states": (State.FAILED,)}, {"bad batch", "deep root", "deep branch"},
+        {"message": "its subjob", "states": (State.FAILED,)},
+        {"bad batch", "deep root", "deep branch"},
     ),
-    "message of what has none": ({"message": "disk", "states": (State.COMPLETED, State.PENDING, State.RUNNING)}, set()),
+    "message of what has none": (
+        {"message": "disk", "states": (State.COMPLETED, State.PENDING, State.RUNNING)},
+        set(),
+    ),
     "node of what runs": ({"node": "oak"}, {"claimed", "running", "cancelling", "spawning"}),
     "node that has left": ({"node": "elm"}, {"orphaned"}),
     "no such node": ({"node": "ash"}, set()),
@@ -44,10 +48,14 @@ FITTING: dict[str, tuple[dict[str, Any], set[str]]] = {
     "superseded": ({"superseded": True}, {"superseded ok", "superseded failed"}),
     "states from several tables": (
         {"states": (State.ORPHANED, State.CLAIMED, State.PENDING, State.SCHEDULED)},
-        {n for n, s in STANDS.items() if s in (State.ORPHANED, State.CLAIMED, State.PENDING, State.SCHEDULED)},
+        {
+            n
+            for n, s in STANDS.items()
+            if s in (State.ORPHANED, State.CLAIMED, State.PENDING, State.SCHEDULED)
+        },
     ),
     "no state": ({"states": ()}, set()),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("case", FITTING)
@@ -59,7 +67,9 @@ def test_a_field_lets_only_what_fits_through(site: Site, made: Everything, case:
     assert names(made, found) == expected
     assert found == sorted(found)
     assert site.ids(**which) == found
-    assert site.store.bulk.count(Filter(**which), most=1000) == len(found) == sum(site.count(**which).values())
+    assert (
+        site.store.bulk.count(Filter(**which), most=1000) == len(found) == sum(site.count(**which).values())
+    )
 
 
 def test_letters_of_all_languages_are_told_from_marks_and_not_from_capitals(site: Site) -> None:
@@ -77,7 +87,9 @@ def test_numbers_are_a_filter_among_others(site: Site, made: Everything) -> None
     asked = (made["failed"], made["completed"], made["running"], 10**9)
 
     assert site.ids(ids=asked) == sorted(asked[:3])
-    assert site.ids(ids=asked, states=(State.FAILED, State.RUNNING)) == sorted([made["failed"], made["running"]])
+    assert site.ids(ids=asked, states=(State.FAILED, State.RUNNING)) == sorted(
+        [made["failed"], made["running"]]
+    )
     assert site.ids(ids=()) == []
 
 
@@ -108,17 +120,24 @@ def test_a_tree_is_found_whole_and_with_every_other_field(site: Site, made: Ever
 
     assert names(made, site.ids(root_id=root)) == {n for n in made if n.startswith("bad batch")}
     assert names(made, site.ids(root_id=root, states=(State.FAILED,), type="one")) == {
-        "bad batch failed", "bad batch failed too",
-    }  # fmt: skip
+        "bad batch failed",
+        "bad batch failed too",
+    }
     assert names(made, site.ids(root_id=made["bad batch ok"])) == set(), "it is no root"
     assert names(made, site.ids(below=site.job(made["deep root"]).lineage)) == {"deep branch", "deep leaf"}
     assert names(made, site.ids(parent_id=made["deep root"], states=(State.FAILED,))) == {"deep branch"}
 
 
-@pytest.mark.parametrize("which", [
-    {}, {"states": (State.FAILED,)}, {"states": (State.FAILED, State.COMPLETED, State.PENDING, State.RUNNING)},
-    {"message": "i"},
-], ids=str)  # fmt: skip
+@pytest.mark.parametrize(
+    "which",
+    [
+        {},
+        {"states": (State.FAILED,)},
+        {"states": (State.FAILED, State.COMPLETED, State.PENDING, State.RUNNING)},
+        {"message": "i"},
+    ],
+    ids=str,
+)
 def test_pages_cover_everything_once_in_both_directions(
     site: Site, made: Everything, which: dict[str, Any]
 ) -> None:

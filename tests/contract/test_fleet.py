@@ -210,8 +210,10 @@ def test_every_order_is_in_the_audit(site: Site) -> None:
 
     entries = [entry for entry, _ in site.store.audit.entries()]
     assert [(e.verb, e.what) for e in entries] == [
-        ("drain", '{"node":"elm"}'), ("slots", '{"node":"elm","slots":3}'), ("resume", '{"node":"elm"}'),
-    ]  # fmt: skip
+        ("drain", '{"node":"elm"}'),
+        ("slots", '{"node":"elm","slots":3}'),
+        ("resume", '{"node":"elm"}'),
+    ]
     assert {(e.by, e.reason, e.count) for e in entries} == {("ann", "new disk", 1)}
 
 
@@ -229,7 +231,9 @@ def test_one_order_leaves_the_other_as_it_is(site: Site) -> None:
 # --- looking ----------------------------------------------------------------------------------
 
 
-def test_a_node_is_shown_with_what_it_does_and_how_it_fares(site: Site, open_another: Callable[[], Store]) -> None:
+def test_a_node_is_shown_with_what_it_does_and_how_it_fares(
+    site: Site, open_another: Callable[[], Store]
+) -> None:
     elm = site.node("elm", slots=3, types=("one",))
     site.submit(n=4)
     site.claim(elm, slots=2, run_us=1.0, jobs=2)
@@ -249,25 +253,38 @@ def test_load_stays_and_trouble_ends_with_the_next_beat(site: Site) -> None:
 
     site.store.beat(elm.id, now_us=site.now)
 
-    assert (status(site, elm).load, status(site, elm).trouble, status(site, elm).state) == (load, None, "active")
+    assert (status(site, elm).load, status(site, elm).trouble, status(site, elm).state) == (
+        load,
+        None,
+        "active",
+    )
 
 
 def test_trouble_that_is_over_is_told_but_degrades_no_more(site: Site) -> None:
     elm = site.node("elm")
     site.store.beat(elm.id, trouble=f"{OVER} 10:00:00 to 10:00:09 UTC: gone", now_us=site.now)
     assert (status(site, elm).state, status(site, elm).trouble) == (
-        "active", "was cut off 10:00:00 to 10:00:09 UTC: gone",
-    )  # fmt: skip
+        "active",
+        "was cut off 10:00:00 to 10:00:09 UTC: gone",
+    )
 
 
 @pytest.mark.parametrize(
     ("lease_s", "seconds", "state"),
     [
-        (15.0, 5, "active"), (15.0, 6, "silent"), (15.0, 60, "silent"), (15.0, 61, "dead"),
-        (600.0, 645, "silent"), (600.0, 646, "dead"), (None, 3645, "silent"), (None, 3646, "dead"),
+        (15.0, 5, "active"),
+        (15.0, 6, "silent"),
+        (15.0, 60, "silent"),
+        (15.0, 61, "dead"),
+        (600.0, 645, "silent"),
+        (600.0, 646, "dead"),
+        (None, 3645, "silent"),
+        (None, 3646, "dead"),
     ],
-)  # fmt: skip
-def test_a_node_that_does_not_beat_is_shown_so(site: Site, lease_s: float | None, seconds: int, state: str) -> None:
+)
+def test_a_node_that_does_not_beat_is_shown_so(
+    site: Site, lease_s: float | None, seconds: int, state: str
+) -> None:
     elm = site.node("elm", lease_s=lease_s)
     site.clock.forward(seconds)
     assert (status(site, elm).state, status(site, elm).lease_s) == (state, lease_s)

@@ -67,15 +67,24 @@ def test_the_history_of_a_handed_over_job_names_every_stage(site: Site) -> None:
         (lease,) = leases
 
     assert [(a.stage, a.outcome) for a in site.store.attempts(job)] == [
-        ("first", Outcome.OK), ("second", Outcome.OK), ("third", Outcome.OK),
+        ("first", Outcome.OK),
+        ("second", Outcome.OK),
+        ("third", Outcome.OK),
     ]
 
 
 @pytest.mark.parametrize(
     "outcome",
     [
-        Outcome.OK, Outcome.WARNING, Outcome.NOT_APPLICABLE, Outcome.ERROR, Outcome.DEFER,
-        Outcome.HOLD, Outcome.FINISH, Outcome.TIMEOUT, Outcome.DIED,
+        Outcome.OK,
+        Outcome.WARNING,
+        Outcome.NOT_APPLICABLE,
+        Outcome.ERROR,
+        Outcome.DEFER,
+        Outcome.HOLD,
+        Outcome.FINISH,
+        Outcome.TIMEOUT,
+        Outcome.DIED,
     ],
 )
 def test_every_word_of_a_stage_stands_in_the_history(site: Site, outcome: Outcome) -> None:

@@ -54,7 +54,12 @@ def _of_type(site: Site) -> tuple[Scope, str | int, list[int], list[int]]:
 
 
 def _of_collection(site: Site) -> tuple[Scope, str | int, list[int], list[int]]:
-    return Scope.COLLECTION, "c", site.submit(n=3, collection="c"), site.submit(n=2) + site.submit(n=1, collection="d")
+    return (
+        Scope.COLLECTION,
+        "c",
+        site.submit(n=3, collection="c"),
+        site.submit(n=2) + site.submit(n=1, collection="d"),
+    )
 
 
 def _of_submitter(site: Site) -> tuple[Scope, str | int, list[int], list[int]]:
@@ -80,10 +85,19 @@ def _of_everything(site: Site) -> tuple[Scope, str | int, list[int], list[int]]:
     return Scope.EVERYTHING, "", site.submit(n=3) + site.submit("three", n=2, queue="q"), []
 
 
-SCOPES = {f.__name__[4:]: f for f in (
-    _of_queue, _of_type, _of_collection, _of_submitter, _of_tree, _of_tree_whose_top_is_pending, _of_job,
-    _of_everything,
-)}  # fmt: skip
+SCOPES = {
+    f.__name__[4:]: f
+    for f in (
+        _of_queue,
+        _of_type,
+        _of_collection,
+        _of_submitter,
+        _of_tree,
+        _of_tree_whose_top_is_pending,
+        _of_job,
+        _of_everything,
+    )
+}
 scopes = pytest.mark.parametrize("scoped", SCOPES.values(), ids=SCOPES)
 
 
@@ -193,8 +207,9 @@ def test_a_sweep_leaves_alone_what_runs(site: Site, scoped: Scoped) -> None:
     assert set(site.states([*under, *others])) == {State.CLAIMED}
     assert site.ids(states=(State.HELD,)) == []
     assert not site.pass_(*(leases[job] for job in under)).refused
-    assert not {State.HELD, State.CLAIMED} & {s for job, s in zip(under, site.states(under), strict=True)
-                                              if leases[job].type == "one"}
+    assert not {State.HELD, State.CLAIMED} & {
+        s for job, s in zip(under, site.states(under), strict=True) if leases[job].type == "one"
+    }
 
 
 def test_what_is_handed_back_unbegun_is_held(site: Site) -> None:
@@ -308,9 +323,7 @@ def test_a_parent_waits_for_children_that_are_held_and_is_held_itself_then(site:
 def test_a_submission_is_accepted_and_held_and_says_how_many(site: Site) -> None:
     lay(site, Scope.TYPE, "one")
 
-    done = site.store.submit(
-        [submission_of("one", 3), submission_of("three", 2)], now_us=site.now
-    )
+    done = site.store.submit([submission_of("one", 3), submission_of("three", 2)], now_us=site.now)
 
     assert done.held == 3
     assert held(site, *done.ids[:3])
@@ -418,10 +431,14 @@ def test_children_with_keys_are_born_held(site: Site) -> None:
 def test_a_job_goes_on_when_the_last_hold_over_it_is_gone(site: Site) -> None:
     job = site.submit_one(collection="c", submitter="eve", queue="q")
     laid = [
-        lay(site, Scope.TYPE, "one"), lay(site, Scope.COLLECTION, "c"), lay(site, Scope.JOB, job),
-        lay(site, Scope.SUBMITTER, "eve"), lay(site, Scope.QUEUE, "q"), lay(site, Scope.TREE, job),
+        lay(site, Scope.TYPE, "one"),
+        lay(site, Scope.COLLECTION, "c"),
+        lay(site, Scope.JOB, job),
+        lay(site, Scope.SUBMITTER, "eve"),
+        lay(site, Scope.QUEUE, "q"),
+        lay(site, Scope.TREE, job),
         lay(site, Scope.EVERYTHING),
-    ]  # fmt: skip
+    ]
     swept(site)
     assert site.store.holds.covering(job) == laid
 
@@ -918,7 +935,9 @@ def test_a_single_job_that_has_settled_cannot_be_held(site: Site) -> None:
 # --- several at it ----------------------------------------------------------------------------
 
 
-def test_another_takes_over_a_sweep_that_was_broken_off(site: Site, open_another: Callable[[], Store]) -> None:
+def test_another_takes_over_a_sweep_that_was_broken_off(
+    site: Site, open_another: Callable[[], Store]
+) -> None:
     another = Site(open_another(), site.clock)
     under = site.submit(n=90, collection="c")
     others = site.submit(n=10)
@@ -935,7 +954,9 @@ def test_another_takes_over_a_sweep_that_was_broken_off(site: Site, open_another
     assert len(under) + len(others) == 100
 
 
-def test_who_yields_leaves_it_to_another_for_two_seconds(site: Site, open_another: Callable[[], Store]) -> None:
+def test_who_yields_leaves_it_to_another_for_two_seconds(
+    site: Site, open_another: Callable[[], Store]
+) -> None:
     another = open_another()
     site.submit(n=30, collection="c")
     lay(site, Scope.COLLECTION, "c")

@@ -79,19 +79,40 @@ class Holding(RuleBasedStateMachine):
 
     @precondition(lambda self: len(self._open()) < MANY)
     @rule(
-        of=KINDS, n=st.integers(1, 4), collection=LABELS, submitter=LABELS, share=SHARES,
-        queue=st.sampled_from([None, "narrow"]), priority=st.sampled_from([20, 50]), later=st.booleans(),
+        of=KINDS,
+        n=st.integers(1, 4),
+        collection=LABELS,
+        submitter=LABELS,
+        share=SHARES,
+        queue=st.sampled_from([None, "narrow"]),
+        priority=st.sampled_from([20, 50]),
+        later=st.booleans(),
         needy=st.booleans(),
     )
     def submit(
-        self, of: str, n: int, collection: str | None, submitter: str | None, share: str | None, queue: str | None,
-        priority: int, later: bool, needy: bool,
+        self,
+        of: str,
+        n: int,
+        collection: str | None,
+        submitter: str | None,
+        share: str | None,
+        queue: str | None,
+        priority: int,
+        later: bool,
+        needy: bool,
     ) -> None:
         needs = tuple(j.id for j in self._jobs() if j.state is not State.DELETED)[-1:] if needy else ()
         self.site.submit(
-            of, n=n, collection=collection, submitter=submitter, share=share, queue=queue, priority=priority,
-            at_us=self.site.now + 2_000_000 if later else None, needs=needs,
-        )  # fmt: skip
+            of,
+            n=n,
+            collection=collection,
+            submitter=submitter,
+            share=share,
+            queue=queue,
+            priority=priority,
+            at_us=self.site.now + 2_000_000 if later else None,
+            needs=needs,
+        )
 
     @rule(where=st.integers(0, 1), slots=st.integers(1, 3), ahead=st.sampled_from([1, 1, 5]))
     def claim(self, where: int, slots: int, ahead: int) -> None:
@@ -104,8 +125,14 @@ class Holding(RuleBasedStateMachine):
 
     @precondition(lambda self: self.leases)
     @rule(
-        outcome=st.sampled_from([Outcome.OK] * 4 + [Outcome.ERROR, Outcome.HOLD, Outcome.DEFER, Outcome.RETURNED]),
-        retryable=st.booleans(), keep=st.booleans(), born=st.integers(0, 2), child=LEAVES, data=st.data(),
+        outcome=st.sampled_from(
+            [Outcome.OK] * 4 + [Outcome.ERROR, Outcome.HOLD, Outcome.DEFER, Outcome.RETURNED]
+        ),
+        retryable=st.booleans(),
+        keep=st.booleans(),
+        born=st.integers(0, 2),
+        child=LEAVES,
+        data=st.data(),
     )
     def record(
         self, outcome: Outcome, retryable: bool, keep: bool, born: int, child: str, data: st.DataObject
@@ -155,9 +182,12 @@ class Holding(RuleBasedStateMachine):
         if scope in (Scope.TREE, Scope.JOB) and not jobs:
             return
         names = {
-            Scope.EVERYTHING: st.just(""), Scope.QUEUE: st.sampled_from(["default", "slow", "narrow"]),
-            Scope.TYPE: KINDS, Scope.COLLECTION: st.sampled_from("ab"), Scope.SUBMITTER: st.sampled_from("ab"),
-        }  # fmt: skip
+            Scope.EVERYTHING: st.just(""),
+            Scope.QUEUE: st.sampled_from(["default", "slow", "narrow"]),
+            Scope.TYPE: KINDS,
+            Scope.COLLECTION: st.sampled_from("ab"),
+            Scope.SUBMITTER: st.sampled_from("ab"),
+        }
         name = names[scope] if scope in names else st.sampled_from(jobs)
         until_us = None if lasts is None else self.site.now + lasts * 1_000_000
         self.site.store.holds.lay(scope, data.draw(name), "why", ANN, until_us=until_us, now_us=self.site.now)
@@ -246,9 +276,13 @@ def test_holds_keep_their_word_whatever_happens(opener: str) -> None:
     run_state_machine_as_test(
         machine,
         settings=settings(
-            max_examples=2_000 if LONG else 15, stateful_step_count=60 if LONG else 35, deadline=None, database=None,
+            max_examples=2_000 if LONG else 15,
+            stateful_step_count=60 if LONG else 35,
+            deadline=None,
+            database=None,
             # As in test_machine: a failure is shown at once, and takes the time to be shrunk in the long form alone.
             phases=list(Phase) if LONG else [Phase.generate],
-            report_multiple_bugs=False, suppress_health_check=list(HealthCheck),
+            report_multiple_bugs=False,
+            suppress_health_check=list(HealthCheck),
         ),
-    )  # fmt: skip
+    )

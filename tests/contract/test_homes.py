@@ -39,7 +39,9 @@ def at(site: Site, place: str, name: str | None = None, *, root: str | None = No
     """A node on a host, with the root there."""
     found = Root(mark=root or f"mark-{place}", path=f"/var/{place}")
     return site.node(
-        name or f"node-{place}", root=found, **{"host": place, "boot_id": place, "types": KNOWN} | more  # type: ignore[arg-type]
+        name or f"node-{place}",
+        root=found,
+        **{"host": place, "boot_id": place, "types": KNOWN} | more,  # type: ignore[arg-type]
     )
 
 
@@ -426,7 +428,11 @@ def test_folders_of_a_home_that_was_let_go_of_are_forgotten(local: Site) -> None
 
 
 def _violations(site: Site) -> list[str]:
-    return [v.sentence for v in site.store.doctor.examine(now_us=site.now) if v.rule.startswith(("ready", "pending"))]
+    return [
+        v.sentence
+        for v in site.store.doctor.examine(now_us=site.now)
+        if v.rule.startswith(("ready", "pending"))
+    ]
 
 
 # --- reading from elsewhere -------------------------------------------------------------------

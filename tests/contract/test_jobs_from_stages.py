@@ -50,13 +50,21 @@ def test_they_are_born_at_the_top_in_the_transaction_that_records_their_stage(
     assert [(other.job(i).parent_id, other.job(i).root_id, other.job(i).lineage) for i in sent] == [
         (None, i, f"{i:012d}") for i in sent
     ]
-    assert [(le.parent_id, le.root_id) for le in answer.leases if le.job_id in sent] == [(None, i) for i in sent]
+    assert [(le.parent_id, le.root_id) for le in answer.leases if le.job_id in sent] == [
+        (None, i) for i in sent
+    ]
     assert site.children(lease.job_id) == []
 
 
 @pytest.mark.parametrize(
     ("outcome", "n"),
-    [(Outcome.OK, 1), (Outcome.OK, MANY), (Outcome.WARNING, 1), (Outcome.NOT_APPLICABLE, 1), (Outcome.FINISH, 1)],
+    [
+        (Outcome.OK, 1),
+        (Outcome.OK, MANY),
+        (Outcome.WARNING, 1),
+        (Outcome.NOT_APPLICABLE, 1),
+        (Outcome.FINISH, 1),
+    ],
 )
 def test_whatever_passes_bears_them_all(site: Site, outcome: Outcome, n: int) -> None:
     lease = site.run(site.submit_one())
@@ -71,7 +79,15 @@ def test_whatever_passes_bears_them_all(site: Site, outcome: Outcome, n: int) ->
 
 @pytest.mark.parametrize(
     "outcome",
-    [Outcome.ERROR, Outcome.TIMEOUT, Outcome.DIED, Outcome.DEFER, Outcome.HOLD, Outcome.RETURNED, Outcome.LOCKED],
+    [
+        Outcome.ERROR,
+        Outcome.TIMEOUT,
+        Outcome.DIED,
+        Outcome.DEFER,
+        Outcome.HOLD,
+        Outcome.RETURNED,
+        Outcome.LOCKED,
+    ],
 )
 def test_an_attempt_that_does_not_pass_leaves_none(site: Site, outcome: Outcome) -> None:
     lease = site.run(site.submit_one())
@@ -155,7 +171,9 @@ def test_it_takes_collection_and_submitter_and_nothing_else(site: Site) -> None:
     lease = site.run(outer)
 
     (sent,) = site.submit_from(lease)
-    (other,) = site.submit_from(lease, collection="beta", submitter="ben", queue="slow", priority=9, share="house")
+    (other,) = site.submit_from(
+        lease, collection="beta", submitter="ben", queue="slow", priority=9, share="house"
+    )
     site.pass_(lease)
 
     plain = site.job(site.submit_one())
@@ -165,8 +183,12 @@ def test_it_takes_collection_and_submitter_and_nothing_else(site: Site) -> None:
     assert site.store.get_data(sent) == {}
     job = site.job(other)
     assert (job.collection, job.submitter, job.queue, job.priority, job.share) == (
-        "beta", "ben", "slow", 9, "house",
-    )  # fmt: skip
+        "beta",
+        "ben",
+        "slow",
+        9,
+        "house",
+    )
 
 
 def test_a_call_is_one_share_also_when_it_comes_in_parts(site: Site) -> None:

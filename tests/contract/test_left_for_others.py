@@ -8,7 +8,9 @@ from .words import Site
 
 
 @pytest.mark.parametrize(("slots", "left"), [(1, True), (3, False)])
-def test_children_that_find_no_slot_where_they_are_born_are_left_for_others(site: Site, slots: int, left: bool) -> None:
+def test_children_that_find_no_slot_where_they_are_born_are_left_for_others(
+    site: Site, slots: int, left: bool
+) -> None:
     lease = site.run(site.submit_one("parent"))
     site.spawn(lease, n=3)
 

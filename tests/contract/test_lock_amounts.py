@@ -28,14 +28,22 @@ def wide(site: Site) -> Site:
 
 
 def take(
-    site: Site, lease: Lease, amount: int = 1, name: str = DISK, *, until: str = "attempt", capacity: int | None = None
+    site: Site,
+    lease: Lease,
+    amount: int = 1,
+    name: str = DISK,
+    *,
+    until: str = "attempt",
+    capacity: int | None = None,
 ) -> bool:
     return site.store.take_lock(
         lease.job_id, lease.fence, name, until, amount=amount, capacity=capacity, now_us=site.now
     )
 
 
-def meets(site: Site, lease: Lease, amount: int, *, capacity: int | None = None, until: str = "attempt") -> int:
+def meets(
+    site: Site, lease: Lease, amount: int, *, capacity: int | None = None, until: str = "attempt"
+) -> int:
     """It asks, is refused, and ends as ``job.lock`` does; its number."""
     assert not take(site, lease, amount, capacity=capacity, until=until)
     site.record(lease, Outcome.LOCKED, lock=DISK, wanted=(amount, capacity))
@@ -81,7 +89,9 @@ def test_an_amount_of_nothing_keeps_a_place_and_bars_nobody(wide: Site) -> None:
 
 
 @pytest.mark.parametrize("few", [0, 32])
-def test_sums_beyond_64_bits_are_compared_exactly(site: Site, few: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sums_beyond_64_bits_are_compared_exactly(
+    site: Site, few: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """As they come about where jobs below share what one above keeps; whether few have some of it or many."""
     monkeypatch.setattr(locks, "_FEW", few)
     site.store.register([], [], [LockCapacity(name=DISK, capacity=AMOUNT_MAX)])
@@ -108,7 +118,9 @@ def test_what_is_no_amount_is_refused(wide: Site, amount: int) -> None:
 def test_more_than_there_is_is_an_error_at_once(wide: Site) -> None:
     (lease,) = running(wide)
 
-    with pytest.raises(UsageError, match=r"'disk:work' has a capacity of 100, so that nobody can take 101 of it"):
+    with pytest.raises(
+        UsageError, match=r"'disk:work' has a capacity of 100, so that nobody can take 101 of it"
+    ):
         take(wide, lease, 101)
     assert amounts(wide) == {}
 
@@ -159,7 +171,9 @@ def test_who_lowers_its_amount_lets_those_that_wait_go_on(wide: Site) -> None:
     assert take(wide, holder, 20, until="job")
 
     assert wide.states(waiting) == [State.PENDING, State.PENDING, State.WAITING]
-    assert amounts(wide) == {holder.job_id: 20, first.job_id: 30, second.job_id: 30}, "kept for them until they come"
+    assert amounts(wide) == {holder.job_id: 20, first.job_id: 30, second.job_id: 30}, (
+        "kept for them until they come"
+    )
 
 
 def test_a_stage_that_passes_with_its_amount_gives_it_back_and_keeps_what_is_the_jobs(site: Site) -> None:
@@ -520,7 +534,9 @@ def test_a_lock_is_listed_with_what_each_has_of_what_there_is(wide: Site) -> Non
     assert take(wide, second, 30, until="job")
     meets(wide, third, 20)
 
-    found = [(i.owner_id, i.until, i.amount, i.used, i.capacity, i.waiting) for i in wide.store.locks.of(DISK)]
+    found = [
+        (i.owner_id, i.until, i.amount, i.used, i.capacity, i.waiting) for i in wide.store.locks.of(DISK)
+    ]
     assert found == [(first.job_id, "attempt", 60, 90, 100, 1), (second.job_id, "job", 30, 90, 100, 1)]
 
 

@@ -61,8 +61,14 @@ def test_a_name_without_fields_is_one_lock_for_all(site: Site) -> None:
 @pytest.mark.parametrize(
     "outcome",
     [
-        Outcome.OK, Outcome.WARNING, Outcome.FINISH, Outcome.ERROR, Outcome.TIMEOUT, Outcome.DIED,
-        Outcome.DEFER, Outcome.HOLD,
+        Outcome.OK,
+        Outcome.WARNING,
+        Outcome.FINISH,
+        Outcome.ERROR,
+        Outcome.TIMEOUT,
+        Outcome.DIED,
+        Outcome.DEFER,
+        Outcome.HOLD,
     ],
 )
 def test_however_an_attempt_ends_the_first_that_waits_is_moved_back(site: Site, outcome: Outcome) -> None:

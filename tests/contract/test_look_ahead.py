@@ -119,7 +119,11 @@ def test_a_slot_without_a_warm_worker_gets_only_what_needs_none(site: Site) -> N
     site.submit("warm", n=3, priority=1)
     (thread,) = site.submit("thread", priority=2)
     lanes = {("warm", "work"): LaneWant(), ("thread", "work"): LaneWant(warm=False)}
-    slots = [SlotWant(0, 1, 1e5, True), SlotWant(1, 1, 0.0, True, warm=False), SlotWant(2, 1, 0.0, True, warm=False)]
+    slots = [
+        SlotWant(0, 1, 1e5, True),
+        SlotWant(1, 1, 0.0, True, warm=False),
+        SlotWant(2, 1, 0.0, True, warm=False),
+    ]
 
     leases = site.exchange([], Want(node_id=site.node("n", slots=3).id, slots=slots, lanes=lanes)).leases
 
@@ -232,7 +236,9 @@ def test_what_cannot_be_given_ahead_is_not_kept_waiting_by_what_can(site: Site) 
         site.clock.forward(0.01)
         done, held = held[:5], held[5:]
         ahead = SlotWant(0, 10 - len(held), 1e5, not held)
-        answer = site.exchange([site.entry(lease) for lease in done], Want(node_id=node.id, slots=[ahead], lanes=lanes))
+        answer = site.exchange(
+            [site.entry(lease) for lease in done], Want(node_id=node.id, slots=[ahead], lanes=lanes)
+        )
         held += answer.leases
         ran += [lease.job_id for lease in answer.leases]
         if slow in ran:

@@ -93,14 +93,27 @@ class JobLife(RuleBasedStateMachine):
 
     @precondition(lambda self: sum(job.open for job in self.model.jobs.values()) < MANY)
     @rule(
-        of=NAMES, n=st.integers(1, 2), queue=st.sampled_from(["free", "narrow"]),
-        priority=st.sampled_from([10, 50]), delay_s=st.sampled_from([None, None, None, 2]),
-        share=st.sampled_from([None, "ann", "bob"]), data=st.data(),
+        of=NAMES,
+        n=st.integers(1, 2),
+        queue=st.sampled_from(["free", "narrow"]),
+        priority=st.sampled_from([10, 50]),
+        delay_s=st.sampled_from([None, None, None, 2]),
+        share=st.sampled_from([None, "ann", "bob"]),
+        data=st.data(),
     )
     def submit(
-        self, of: str, n: int, queue: str, priority: int, delay_s: int | None, share: str | None, data: st.DataObject
+        self,
+        of: str,
+        n: int,
+        queue: str,
+        priority: int,
+        delay_s: int | None,
+        share: str | None,
+        data: st.DataObject,
     ) -> None:
-        needs = data.draw(st.lists(st.sampled_from(self._ids()), max_size=2, unique=True)) if self._ids() else []
+        needs = (
+            data.draw(st.lists(st.sampled_from(self._ids()), max_size=2, unique=True)) if self._ids() else []
+        )
         needs = [n for n in needs if self.model.jobs[n].state is not State.DELETED]
         at_us = None if delay_s is None else self.clock.now_us + delay_s * 1_000_000
         ids = self.site.submit(
@@ -127,7 +140,11 @@ class JobLife(RuleBasedStateMachine):
             assert refusal.value.job_id == owner.id
             return
         made = self.model.new(
-            self.site.submit_one(of, keys=(key,), forever=forever, queue="free", priority=50), of, None, "free", 50
+            self.site.submit_one(of, keys=(key,), forever=forever, queue="free", priority=50),
+            of,
+            None,
+            "free",
+            50,
         )
         made.key, made.forever = key, forever
         self.model.submitted([made])
@@ -186,11 +203,22 @@ class JobLife(RuleBasedStateMachine):
     @rule(
         outcome=st.sampled_from(
             [
-                Outcome.OK, Outcome.OK, Outcome.OK, Outcome.OK, Outcome.WARNING, Outcome.NOT_APPLICABLE,
-                Outcome.ERROR, Outcome.ERROR, Outcome.DEFER, Outcome.HOLD, Outcome.FINISH, Outcome.RETURNED,
+                Outcome.OK,
+                Outcome.OK,
+                Outcome.OK,
+                Outcome.OK,
+                Outcome.WARNING,
+                Outcome.NOT_APPLICABLE,
+                Outcome.ERROR,
+                Outcome.ERROR,
+                Outcome.DEFER,
+                Outcome.HOLD,
+                Outcome.FINISH,
+                Outcome.RETURNED,
             ]
         ),
-        retryable=st.booleans(), data=st.data(),
+        retryable=st.booleans(),
+        data=st.data(),
     )
     def record(self, outcome: Outcome, retryable: bool, data: st.DataObject) -> None:
         lease, _ = self._some_lease(data)
@@ -201,11 +229,19 @@ class JobLife(RuleBasedStateMachine):
     @rule(delay_s=st.sampled_from([1.0, 5.0]), data=st.data())
     def put_the_stage_to_sleep(self, delay_s: float, data: st.DataObject) -> None:
         lease, job = self._some_lease(data)
-        if job.place is None:  # one that waits in a sleeping stage has its lock kept for it, which is not told here
+        if (
+            job.place is None
+        ):  # one that waits in a sleeping stage has its lock kept for it, which is not told here
             self._record(lease, Outcome.DEFER, delay_s=delay_s, lane=True)
 
     def _record(
-        self, lease: Lease, outcome: Outcome, *, delay_s: float, retryable: bool = True, lane: bool = False,
+        self,
+        lease: Lease,
+        outcome: Outcome,
+        *,
+        delay_s: float,
+        retryable: bool = True,
+        lane: bool = False,
         **times: int,
     ) -> None:
         answer = self.site.record(lease, outcome, retryable=retryable, delay_s=delay_s, lane=lane, **times)

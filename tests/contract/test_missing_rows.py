@@ -49,7 +49,12 @@ def test_a_child_without_parent_settles_and_keeps_nobody_from_it(
         patient.delete(child)
 
     assert not answer.refused
-    settled = {"completes": "completed", "fails": "failed", "is cancelled": "cancelled", "is deleted": "deleted"}
+    settled = {
+        "completes": "completed",
+        "fails": "failed",
+        "is cancelled": "cancelled",
+        "is deleted": "deleted",
+    }
     assert patient.states([other, child]) == [State.COMPLETED, settled[end]]
     assert f"job {parent}" in caplog.text
     assert "spinney doctor" in caplog.text
@@ -118,7 +123,9 @@ def test_one_whose_time_has_come_and_is_not_there_keeps_nobody_asleep(
     assert ("parked-without-job", f"job {lost}") in {(v.rule, v.subject) for v in patient.examine()}
 
 
-def test_a_tree_that_is_to_be_cancelled_and_lost_its_top_keeps_nobody_from_the_sweep(patient: Patient) -> None:
+def test_a_tree_that_is_to_be_cancelled_and_lost_its_top_keeps_nobody_from_the_sweep(
+    patient: Patient,
+) -> None:
     lost, (below,) = patient.family(n=1)
     other, (child,) = patient.family(n=1)
     patient.store.sweep(now_us=patient.now)

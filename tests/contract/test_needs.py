@@ -62,9 +62,7 @@ def test_a_need_that_has_failed_before_fails_the_job_at_its_birth(site: Site) ->
 
 
 def test_a_negative_number_means_a_job_of_the_same_call(site: Site) -> None:
-    a, b, c, d = site.submit_all(
-        submission(n=2), submission(needs=(-1,)), submission(needs=(-2, -3))
-    )
+    a, b, c, d = site.submit_all(submission(n=2), submission(needs=(-1,)), submission(needs=(-2, -3)))
 
     assert site.states([a, b, c, d]) == [State.PENDING, State.PENDING, State.WAITING, State.WAITING]
     site.pass_(site.run(a))
@@ -189,7 +187,9 @@ def test_a_job_for_later_that_needs_another_waits_for_both(site: Site) -> None:
 
 
 @pytest.mark.parametrize("how", ["handed back", "its node died"])
-def test_a_job_that_comes_back_unrun_waits_for_a_need_that_was_opened_again_meanwhile(site: Site, how: str) -> None:
+def test_a_job_that_comes_back_unrun_waits_for_a_need_that_was_opened_again_meanwhile(
+    site: Site, how: str
+) -> None:
     need = site.submit_one()
     site.pass_(site.run(need))
     oak = site.node("oak")

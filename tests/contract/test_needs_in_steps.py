@@ -151,7 +151,9 @@ def test_those_that_failed_because_of_it_are_opened_with_it_in_steps(site: Site)
     assert {job for job, _ in site.drain()} == {need, *needers}
 
 
-def test_another_goes_on_with_what_is_left_to_be_opened(site: Site, open_another: Callable[[], Store]) -> None:
+def test_another_goes_on_with_what_is_left_to_be_opened(
+    site: Site, open_another: Callable[[], Store]
+) -> None:
     need, needers = needed_by_many(site)
     fail_for_all(site, need)
     apply(site, Verb.RETRY, need)

@@ -15,8 +15,19 @@ def _info(site: Site, node_id: int) -> NodeInfo:
 
 def test_a_node_is_shown_as_it_entered(site: Site, open_another: Callable[[], Store]) -> None:
     told = NodeInfo(
-        id=0, name="n", boot_id="b-1", host="h", pid=77, slots=3, state="active", beat=0,
-        started_us=site.now, seen_us=site.now, version="0.1", types=("one", "three"), lease_s=7.5,
+        id=0,
+        name="n",
+        boot_id="b-1",
+        host="h",
+        pid=77,
+        slots=3,
+        state="active",
+        beat=0,
+        started_us=site.now,
+        seen_us=site.now,
+        version="0.1",
+        types=("one", "three"),
+        lease_s=7.5,
     )
 
     node_id = site.store.join(told, now_us=site.now)

@@ -20,7 +20,9 @@ class Crash(BaseException):
     """The process dies here."""
 
 
-def submit(site: Site, once: Once | None = KEY, n: int = 2, of: str = "one", store: Store | None = None) -> Submitted:
+def submit(
+    site: Site, once: Once | None = KEY, n: int = 2, of: str = "one", store: Store | None = None
+) -> Submitted:
     return (store or site.store).submit([submission(of, n=n)], once=once, now_us=site.now)
 
 

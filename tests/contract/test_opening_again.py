@@ -193,7 +193,10 @@ def test_a_job_that_failed_because_of_its_children_retries_those_that_failed(sit
 
     assert {born[0], born[2]} <= set(touched.ids)
     assert site.states([parent, *born]) == [
-        State.WAITING, State.PENDING, State.COMPLETED, State.PENDING,
+        State.WAITING,
+        State.PENDING,
+        State.COMPLETED,
+        State.PENDING,
     ]
     assert site.drain() == [(born[0], "work"), (born[2], "work"), (parent, "merge")]
 
@@ -244,7 +247,10 @@ def test_a_batch_leaves_cancelled_what_somebody_cancelled_when_it_is_retried(sit
 
     assert site.drain() == [(born[1], "work"), (batch, "report")]
     assert site.states([batch, *born]) == [
-        State.COMPLETED, State.CANCELLED, State.COMPLETED, State.COMPLETED,
+        State.COMPLETED,
+        State.CANCELLED,
+        State.COMPLETED,
+        State.COMPLETED,
     ]
 
 
@@ -317,7 +323,10 @@ def test_what_a_rerun_supersedes_is_marked_in_the_history(site: Site) -> None:
     site.drain()
 
     assert [(a.stage, a.superseded) for a in site.store.attempts(job)] == [
-        ("first", False), ("second", False), ("third", True), ("third", False),
+        ("first", False),
+        ("second", False),
+        ("third", True),
+        ("third", False),
     ]
 
 
@@ -330,7 +339,9 @@ def test_a_finished_job_may_be_rerun(site: Site) -> None:
     assert [name for _, name in site.drain()] == ["first", "second", "third"]
 
 
-def test_a_finished_job_that_is_run_again_from_a_later_stage_keeps_the_one_that_finished_it(site: Site) -> None:
+def test_a_finished_job_that_is_run_again_from_a_later_stage_keeps_the_one_that_finished_it(
+    site: Site,
+) -> None:
     """That one has passed; of what it left out nothing has."""
     job = site.submit_one("three")
     site.record(site.run(job), Outcome.FINISH, result=1)
@@ -446,7 +457,10 @@ def test_a_rerun_of_a_later_stage_keeps_the_children_of_an_earlier(site: Site) -
 
 
 VERBS: dict[str, Callable[[Site, int], object]] = {
-    "retry": Site.retry, "rerun": Site.rerun, "release": Site.release, "delete": Site.delete,
+    "retry": Site.retry,
+    "rerun": Site.rerun,
+    "release": Site.release,
+    "delete": Site.delete,
 }
 
 

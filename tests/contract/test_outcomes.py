@@ -395,5 +395,6 @@ def test_a_lane_asleep_leaves_other_stages_and_types_alone(site: Site) -> None:
     site.pass_(leases.pop(ahead), leases.pop(behind[1]), leases.pop(behind[2]))
 
     assert {(lease.job_id, lease.stage) for lease in site.claim()} == {
-        (behind[1], "second"), (behind[2], "second"),
+        (behind[1], "second"),
+        (behind[2], "second"),
     }

@@ -42,7 +42,9 @@ def test_what_is_said_of_a_queue_comes_back_as_it_was(site: Site, open_another: 
     assert open_another().queueing.in_force("q") == DECLARED
 
 
-def test_what_operators_set_wins_until_it_is_taken_back(site: Site, open_another: Callable[[], Store]) -> None:
+def test_what_operators_set_wins_until_it_is_taken_back(
+    site: Site, open_another: Callable[[], Store]
+) -> None:
     site.knows(queues=[DECLARED])
 
     info = change(site, set={"limit": 7, "type": "three"}, pin=("oak",))
@@ -266,7 +268,9 @@ def test_applications_may_pin_and_bar_too(site: Site) -> None:
 @pytest.mark.parametrize(
     ("serves", "gets"), [(Serves(active=("q",)), ["q"]), (Serves(ignored=("q", "r")), ["default"])]
 )
-def test_a_node_serves_the_queues_that_it_was_started_for(site: Site, serves: Serves, gets: list[str]) -> None:
+def test_a_node_serves_the_queues_that_it_was_started_for(
+    site: Site, serves: Serves, gets: list[str]
+) -> None:
     node = site.node("oak", serves=serves)
     for queue in ("q", "r", "default"):
         site.submit(queue=queue)
@@ -514,8 +518,9 @@ def test_a_queue_is_made_and_obeyed_and_deleted(site: Site, open_another: Callab
         with pytest.raises(UsageError, match="no queue 'new' is known"):
             store.queueing.of("new")
     assert [(entry.verb, entry.by) for entry, _ in site.store.audit.entries() if "queue" in entry.verb] == [
-        ("queue create", "ann"), ("queue delete", "ann"),
-    ]  # fmt: skip
+        ("queue create", "ann"),
+        ("queue delete", "ann"),
+    ]
 
 
 def test_a_deleted_queue_leaves_nothing_that_is_set(site: Site) -> None:
@@ -565,7 +570,9 @@ def test_one_that_would_be_missed_is_not_deleted(site: Site) -> None:
     site.store.schedules.drop("often", ANN, now_us=site.now)
     delete(site)
 
-    with pytest.raises(Refused, match="node 'oak' runs an application whose type 'there' names queue 'typed'"):
+    with pytest.raises(
+        Refused, match="node 'oak' runs an application whose type 'there' names queue 'typed'"
+    ):
         delete(site, "typed")
     site.store.update_node(oak.id, state="left", now_us=site.now)
     delete(site, "typed")

@@ -67,15 +67,25 @@ def test_counts_tell_how_many_stand_in_each_state(site: Site) -> None:
 
     counted.pop("deleted", None)
     assert counted == {
-        "completed": 1, "failed": 1, "cancelled": 1, "held": 1, "running": 1, "claimed": 1,
-        "scheduled": 1, "waiting": 1, "pending": 5,
+        "completed": 1,
+        "failed": 1,
+        "cancelled": 1,
+        "held": 1,
+        "running": 1,
+        "claimed": 1,
+        "scheduled": 1,
+        "waiting": 1,
+        "pending": 5,
     }
 
 
 @pytest.mark.parametrize(
     "which",
     [
-        {"type": "three"}, {"queue": "net"}, {"collection": "alpha"}, {"submitter": "ann"},
+        {"type": "three"},
+        {"queue": "net"},
+        {"collection": "alpha"},
+        {"submitter": "ann"},
         {"stage": "first"},
     ],
     ids=lambda which: next(iter(which)),
@@ -209,9 +219,7 @@ def test_the_signature_moves_when_another_process_has_committed(
     assert other.signature() != before
 
 
-def test_the_signature_stands_while_nothing_happens(
-    site: Site, open_another: Callable[[], Store]
-) -> None:
+def test_the_signature_stands_while_nothing_happens(site: Site, open_another: Callable[[], Store]) -> None:
     other = open_another()
     before = other.signature()
 

@@ -13,12 +13,24 @@ from .words import ONE, Site, kind, locked, stage
 RICH = kind(
     "rich",
     stage(
-        "load", isolation=Isolation.PROGRAM, program=("bin/load", "-x"), exit_codes={3: "warning"},
-        locks=locked("receiver:{serno}", until="job"), queue="net", timeout_s=2.5, max_attempts=4,
+        "load",
+        isolation=Isolation.PROGRAM,
+        program=("bin/load", "-x"),
+        exit_codes={3: "warning"},
+        locks=locked("receiver:{serno}", until="job"),
+        queue="net",
+        timeout_s=2.5,
+        max_attempts=4,
     ),
     stage("report", again=True),
-    version="7", schema={"type": "object", "required": ["serno"]}, priority=3, children="settled",
-    serial=True, on_lost="orphan", poison_after=2, description="what it is for",
+    version="7",
+    schema={"type": "object", "required": ["serno"]},
+    priority=3,
+    children="settled",
+    serial=True,
+    on_lost="orphan",
+    poison_after=2,
+    description="what it is for",
 )
 
 

@@ -57,7 +57,9 @@ def test_the_superseded_report_is_marked_in_the_history(site: Site) -> None:
     site.drain()
 
     assert [(a.stage, a.superseded) for a in site.store.attempts(batch)] == [
-        ("expand", False), ("report", True), ("report", False),
+        ("expand", False),
+        ("report", True),
+        ("report", False),
     ]
 
 
@@ -194,7 +196,10 @@ def test_every_settled_ancestor_regrows_up_to_the_root(grove: Site) -> None:
     assert set(touched.reopened) == {root, branch}
     assert grove.states([root, branch]) == [State.WAITING, State.WAITING]
     assert grove.drain() == [
-        (leaf, "work"), (branch, "merge"), (branch, "publish"), (root, "report"),
+        (leaf, "work"),
+        (branch, "merge"),
+        (branch, "publish"),
+        (root, "report"),
     ]
 
 

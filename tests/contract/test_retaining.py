@@ -199,13 +199,26 @@ def test_nothing_of_a_tree_is_left_in_any_table(store: Store, clock: Clock) -> N
 
     gone = set(walk(site))
 
-    assert gone > set(made.standing(State.CANCELLED, State.ORPHANED, State.DELETED)) - {made["bad batch cancelled"]}
+    assert gone > set(made.standing(State.CANCELLED, State.ORPHANED, State.DELETED)) - {
+        made["bad batch cancelled"]
+    }
     columns = {
-        "jobs": ("id", "parent_id", "root_id"), "ready": ("job_id",), "leases": ("job_id",), "parked": ("job_id",),
-        "attempts": ("job_id",), "children_left": ("parent_id", "child_id"), "needs": ("job_id",),
-        "met_needs": ("need_id",), "serial_line": ("root_id", "job_id"), "wishes": ("job_id",), "locks": ("job_id",),
-        "keys": ("job_id", "scope"), "data": ("job_id",), "progress": ("job_id",), "removals": ("root_id",),
-    }  # fmt: skip
+        "jobs": ("id", "parent_id", "root_id"),
+        "ready": ("job_id",),
+        "leases": ("job_id",),
+        "parked": ("job_id",),
+        "attempts": ("job_id",),
+        "children_left": ("parent_id", "child_id"),
+        "needs": ("job_id",),
+        "met_needs": ("need_id",),
+        "serial_line": ("root_id", "job_id"),
+        "wishes": ("job_id",),
+        "locks": ("job_id",),
+        "keys": ("job_id", "scope"),
+        "data": ("job_id",),
+        "progress": ("job_id",),
+        "removals": ("root_id",),
+    }
     with store.database.look() as tx:  # type: ignore[attr-defined]  # a look behind the contract
         for table, names in columns.items():
             for name in names:

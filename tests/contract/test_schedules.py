@@ -109,9 +109,14 @@ def test_cron_goes_by_the_clock_of_its_zone(site: Site) -> None:
         later(site, HOUR / 2)
 
     assert [run.nominal_us for run in runs(site)] == [
-        _us("2026-10-25T02:30:00+02:00"), _us("2026-10-26T02:30:00+01:00"), _us("2026-10-27T02:30:00+01:00"),
-    ]  # fmt: skip
-    assert site.store.get_data(jobs(site)[0])["schedule"] == {"name": "report", "at": "2026-10-25T02:30:00+02:00"}
+        _us("2026-10-25T02:30:00+02:00"),
+        _us("2026-10-26T02:30:00+01:00"),
+        _us("2026-10-27T02:30:00+01:00"),
+    ]
+    assert site.store.get_data(jobs(site)[0])["schedule"] == {
+        "name": "report",
+        "at": "2026-10-25T02:30:00+02:00",
+    }
 
 
 def test_a_job_is_as_its_schedule_says(site: Site) -> None:
@@ -124,7 +129,13 @@ def test_a_job_is_as_its_schedule_says(site: Site) -> None:
 
     job = site.job(jobs(site)[0])
     assert job.params == {"n": 1, "deep": [1, {"x": None}]}
-    assert (job.queue, job.priority, job.share, job.collection, job.submitter) == ("slow", 7, "mine", "pets", "bob")
+    assert (job.queue, job.priority, job.share, job.collection, job.submitter) == (
+        "slow",
+        7,
+        "mine",
+        "pets",
+        "bob",
+    )
     plain = site.job(jobs(site, "plain")[0])
     assert (plain.queue, plain.priority, plain.submitter) == ("default", 50, "ann")
     assert site.store.get_data(plain.id) == {"schedule": {"name": "plain", "at": "2026-06-01T13:00:00+00:00"}}
@@ -143,7 +154,9 @@ def test_an_interval_does_not_drift_when_ticks_are_late(site: Site) -> None:
     assert [run.nominal_us for run in runs(site)] == [start + n * 10 * SECOND_US for n in (1, 2, 3, 4)]
 
 
-@pytest.mark.parametrize("spec", ["{}", "no json", '{"type": "one", "every_s": 60, "overlap": "a newer one"}', "7"])
+@pytest.mark.parametrize(
+    "spec", ["{}", "no json", '{"type": "one", "every_s": 60, "overlap": "a newer one"}', "7"]
+)
 def test_one_that_cannot_be_read_keeps_no_other_from_its_jobs(site: Site, spec: str) -> None:
     """Written by a newer version, or by a hand in the file: nodes go on, and people can put it right."""
     put(site, hourly("broken", overlap=Overlap.QUEUE))
@@ -344,7 +357,9 @@ def test_allow_makes_jobs_side_by_side(site: Site) -> None:
         (Overlap.SKIP, ["submitted", "skipped", "skipped"]),
     ],
 )
-def test_what_waits_follows_the_policy_when_it_is_changed(site: Site, now: Overlap, expected: list[str]) -> None:
+def test_what_waits_follows_the_policy_when_it_is_changed(
+    site: Site, now: Overlap, expected: list[str]
+) -> None:
     put(site, hourly(overlap="queue"))
     for _ in range(3):
         later(site, HOUR)
@@ -399,8 +414,16 @@ def test_a_time_whose_job_is_refused_is_told_and_the_schedule_goes_on(site: Site
     [
         (Rights(role=Role.OPERATOR), True, "ben is disabled and may not make schedules"),
         (Rights(role=Role.VIEWER), False, "ben is only a viewer now and may not make schedules"),
-        (Rights(role=Role.OPERATOR, within=Within(queues=("quick",))), False, "no longer submit to queue 'default'"),
-        (Rights(role=Role.OPERATOR, within=Within(collections=("maps",))), False, "longer submit to no collection"),
+        (
+            Rights(role=Role.OPERATOR, within=Within(queues=("quick",))),
+            False,
+            "no longer submit to queue 'default'",
+        ),
+        (
+            Rights(role=Role.OPERATOR, within=Within(collections=("maps",))),
+            False,
+            "longer submit to no collection",
+        ),
         (Rights(role=Role.OPERATOR, priorities=(50, 99)), False, "may no longer submit to priority 10"),
     ],
 )
@@ -428,16 +451,21 @@ def test_whose_maker_may_not_submit_any_more_makes_no_jobs_until_somebody_answer
 
 @pytest.mark.parametrize(
     ("submit", "submit_limits", "why"),
-    [("internal", {}, "may not submit 'one' jobs"), ("admin", {}, "may not submit 'one' jobs"),
-     ("submitter", {"collection": "dataset"}, "the collection that parameter 'dataset' names")],
-)  # fmt: skip
+    [
+        ("internal", {}, "may not submit 'one' jobs"),
+        ("admin", {}, "may not submit 'one' jobs"),
+        ("submitter", {"collection": "dataset"}, "the collection that parameter 'dataset' names"),
+    ],
+)
 def test_a_schedule_makes_no_jobs_of_a_type_that_its_maker_may_not_submit(
     site: Site, submit: str, submit_limits: dict[str, str], why: str
 ) -> None:
     ben, within = Author(by="ben", call="c", account="ben"), Within(collections=("birds",))
     site.store.accounts.add("root", ALL_RIGHTS, None, ANN, now_us=site.now)
     site.store.accounts.add("ben", Rights(role=Role.OPERATOR, within=within), None, ANN, now_us=site.now)
-    site.store.schedules.put(hourly(params={"dataset": "bats"}, options={"collection": "birds"}), ben, now_us=site.now)
+    site.store.schedules.put(
+        hourly(params={"dataset": "bats"}, options={"collection": "birds"}), ben, now_us=site.now
+    )
     later(site, HOUR)
     site.drain()
 
@@ -560,7 +588,11 @@ def test_pausing_twice_is_pausing_once(site: Site) -> None:
         site.store.schedules.pause("report", ANN, paused=paused, now_us=site.now)
     later(site, HOUR)
     assert outcomes(site) == ["submitted"]
-    assert [e.verb for e, _ in site.store.audit.entries()] == ["schedule add", "schedule pause", "schedule resume"]
+    assert [e.verb for e, _ in site.store.audit.entries()] == [
+        "schedule add",
+        "schedule pause",
+        "schedule resume",
+    ]
 
 
 def test_replacing_keeps_the_next_time_unless_the_times_change(site: Site) -> None:
@@ -632,8 +664,10 @@ def test_a_job_can_be_made_now_apart_from_the_times(site: Site) -> None:
 
     assert site.job(job_id).params == {"n": 1}
     assert site.store.get_data(job_id)["schedule"] == {
-        "name": "report", "at": "2026-06-01T12:01:30+00:00", "manual": True,
-    }  # fmt: skip
+        "name": "report",
+        "at": "2026-06-01T12:01:30+00:00",
+        "manual": True,
+    }
     assert runs(site) == []
     assert found(site).next_us == _us("2026-06-01T13:00:00+00:00")
 

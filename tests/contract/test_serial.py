@@ -101,8 +101,12 @@ def test_a_whole_subtree_runs_before_the_next_sibling(serial: Site) -> None:
     ran = serial.drain()
 
     assert ran == [
-        (grand[0], "work"), (grand[1], "work"), (born[0], "merge"),
-        (born[1], "expand"), (born[1], "merge"), (root, "merge"),
+        (grand[0], "work"),
+        (grand[1], "work"),
+        (born[0], "merge"),
+        (born[1], "expand"),
+        (born[1], "merge"),
+        (root, "merge"),
     ]
 
 

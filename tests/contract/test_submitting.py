@@ -27,7 +27,10 @@ def test_ids_come_in_the_order_of_submissions_and_of_their_parameters(site: Site
     )
 
     assert [(site.job(i).type, site.job(i).params) for i in ids] == [
-        ("one", {"k": 1}), ("one", {"k": 2}), ("three", {"k": 3}), ("one", {"k": 4}),
+        ("one", {"k": 1}),
+        ("one", {"k": 2}),
+        ("three", {"k": 3}),
+        ("one", {"k": 4}),
     ]
 
 
@@ -127,9 +130,7 @@ def test_a_child_takes_queue_priority_share_collection_and_submitter_of_its_pare
 
 def test_a_child_may_name_its_own(site: Site) -> None:
     lease = site.run(site.submit_one("parent", queue="net", priority=7, share="ann", collection="alpha"))
-    (child,) = site.spawn(
-        lease, queue="own", priority=8, share="cat", collection="beta", submitter="dan"
-    )
+    (child,) = site.spawn(lease, queue="own", priority=8, share="cat", collection="beta", submitter="dan")
     site.pass_(lease)
 
     job = site.job(child)

@@ -52,9 +52,7 @@ def test_a_step_is_bounded_and_says_when_there_is_more(site: Site) -> None:
     assert site.count() == {"pending": 25}
 
 
-def test_two_processes_may_sweep_at_once(
-    site: Site, clock: Clock, open_another: Callable[[], Store]
-) -> None:
+def test_two_processes_may_sweep_at_once(site: Site, clock: Clock, open_another: Callable[[], Store]) -> None:
     site.submit(n=5, at_us=site.now + 1)
     site.clock.forward(1)
     other = Site(open_another(), clock)

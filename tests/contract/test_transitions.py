@@ -78,14 +78,28 @@ LIVES: dict[str, tuple[str, list[State]]] = {
     "tried again": (
         "claim start ERROR second claim start ERROR retry",
         [
-            S.PENDING, S.CLAIMED, S.RUNNING, S.SCHEDULED, S.PENDING, S.CLAIMED, S.RUNNING, S.FAILED,
+            S.PENDING,
+            S.CLAIMED,
+            S.RUNNING,
+            S.SCHEDULED,
+            S.PENDING,
+            S.CLAIMED,
+            S.RUNNING,
+            S.FAILED,
             S.PENDING,
         ],
     ),
     "held": (
         "claim start HOLD release claim start FINISH rerun",
         [
-            S.PENDING, S.CLAIMED, S.RUNNING, S.HELD, S.PENDING, S.CLAIMED, S.RUNNING, S.COMPLETED,
+            S.PENDING,
+            S.CLAIMED,
+            S.RUNNING,
+            S.HELD,
+            S.PENDING,
+            S.CLAIMED,
+            S.RUNNING,
+            S.COMPLETED,
             S.PENDING,
         ],
     ),
@@ -104,7 +118,8 @@ LIVES: dict[str, tuple[str, list[State]]] = {
         [S.PENDING, S.CLAIMED, S.RUNNING, S.SCHEDULED, S.CANCELLED],
     ),
     "held and deleted": (
-        "claim start HOLD delete", [S.PENDING, S.CLAIMED, S.RUNNING, S.HELD, S.DELETED],
+        "claim start HOLD delete",
+        [S.PENDING, S.CLAIMED, S.RUNNING, S.HELD, S.DELETED],
     ),
 }
 

@@ -152,7 +152,9 @@ def test_the_old_owner_gives_back_nothing_that_is_not_its_own(site: Site) -> Non
     assert [le.job_id for le in site.claim()] == [second]
 
 
-@pytest.mark.parametrize("outcome", [Outcome.ERROR, Outcome.DEFER, Outcome.HOLD, Outcome.LOST, Outcome.LOCKED])
+@pytest.mark.parametrize(
+    "outcome", [Outcome.ERROR, Outcome.DEFER, Outcome.HOLD, Outcome.LOST, Outcome.LOCKED]
+)
 def test_however_the_old_owner_ends_the_new_one_keeps_it(site: Site, outcome: Outcome) -> None:
     lease, (first, second) = rivals(site)
     free(site)
@@ -218,7 +220,9 @@ def test_of_several_owners_all_lose_it_where_none_is_named(site: Site) -> None:
 def test_a_lock_that_nobody_has_is_refused_with_the_nearest_there_is(site: Site) -> None:
     rivals(site)
 
-    with pytest.raises(Refused, match=r"nobody has the lock 'receiver:SG-2' \(did you mean 'receiver:SG-1'\?\)"):
+    with pytest.raises(
+        Refused, match=r"nobody has the lock 'receiver:SG-2' \(did you mean 'receiver:SG-1'\?\)"
+    ):
         free(site, "receiver:SG-2")
     with pytest.raises(BadName):
         free(site, "../etc")

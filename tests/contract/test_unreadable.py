@@ -47,8 +47,12 @@ def test_so_is_what_operators_set_of_a_queue(patient: Patient, spec: str) -> Non
 
 
 @pytest.mark.parametrize("table", ["types", "queues"])
-@pytest.mark.parametrize("spec", ["{", "[]", "null", '{"name": "one", "later": 1}', '{"name": 7, "stages": 8}'])
-def test_it_is_named_with_what_to_do_and_the_doctor_says_it_once(patient: Patient, table: str, spec: str) -> None:
+@pytest.mark.parametrize(
+    "spec", ["{", "[]", "null", '{"name": "one", "later": 1}', '{"name": 7, "stages": 8}']
+)
+def test_it_is_named_with_what_to_do_and_the_doctor_says_it_once(
+    patient: Patient, table: str, spec: str
+) -> None:
     patient.knows(queues=[QueueSpec(name="one", limit=1)])
     job = patient.submit_one()
     sound = patient.store.types()
@@ -56,10 +60,15 @@ def test_it_is_named_with_what_to_do_and_the_doctor_says_it_once(patient: Patien
     patient.forget()
 
     for call in (
-        lambda: patient.submit_one(), patient.store.types, patient.store.queues, patient.sweep,
+        lambda: patient.submit_one(),
+        patient.store.types,
+        patient.store.queues,
+        patient.sweep,
         lambda: patient.knows(ONE),
-    ):  # fmt: skip
-        with pytest.raises(StoreUnusable, match=f"'one' in the table {table} cannot be read .*; restore .*, or delete"):
+    ):
+        with pytest.raises(
+            StoreUnusable, match=f"'one' in the table {table} cannot be read .*; restore .*, or delete"
+        ):
             call()
     found = [v for v in patient.examine() if "cannot be read" in v.sentence]
     assert [(v.rule, v.subject, v.repair) for v in found] == [
@@ -104,7 +113,9 @@ def test_a_text_with_bytes_that_are_none_spoils_nobody_else(patient: Patient, pa
 
 
 @pytest.mark.parametrize("params", BROKEN)
-def test_lists_show_a_job_whose_parameters_cannot_be_read_and_all_others(patient: Patient, params: str) -> None:
+def test_lists_show_a_job_whose_parameters_cannot_be_read_and_all_others(
+    patient: Patient, params: str
+) -> None:
     first, damaged, last = patient.submit("one", *({"n": n} for n in range(3)))
     patient.damage("update jobs set params = ? where id = ?", params, damaged)
 
@@ -134,9 +145,10 @@ def test_results_errors_and_data_that_cannot_be_read_are_shown_so(patient: Patie
     assert ("unreadable" in passed.result, "unreadable" in (failed.error or {})) == (True, True)
     fences = passed.fence, failed.fence
     assert named(patient) == [
-        f"attempts.error, job_id {job}, fence {fences[1]}", f"attempts.result, job_id {job}, fence {fences[0]}",
+        f"attempts.error, job_id {job}, fence {fences[1]}",
+        f"attempts.result, job_id {job}, fence {fences[0]}",
         f"data.value, job_id {job}, name broken",
-    ]  # fmt: skip
+    ]
 
 
 def test_what_is_appended_to_data_that_cannot_be_read_is_refused(patient: Patient) -> None:
@@ -195,9 +207,15 @@ def test_every_verb_works_on_a_job_whose_parameters_cannot_be_read(patient: Pati
     patient.store.bulk._clock = lambda: 0.0  # type: ignore[attr-defined]  # however slow, all three in one step
 
     for verb, more in (
-        (Verb.HOLD, {"reason": "look"}), (Verb.RELEASE, {}), (Verb.MOVE, {"queue": "default"}),
-        (Verb.PRIORITY, {"priority": 3}), (Verb.CANCEL, {}), (Verb.RETRY, {}), (Verb.CANCEL, {}), (Verb.DELETE, {}),
-    ):  # fmt: skip
+        (Verb.HOLD, {"reason": "look"}),
+        (Verb.RELEASE, {}),
+        (Verb.MOVE, {"queue": "default"}),
+        (Verb.PRIORITY, {"priority": 3}),
+        (Verb.CANCEL, {}),
+        (Verb.RETRY, {}),
+        (Verb.CANCEL, {}),
+        (Verb.DELETE, {}),
+    ):
         step = patient.store.bulk.apply(Order(verb=verb, **more), ids, ANN, now_us=patient.now)  # type: ignore[arg-type]
         assert step.refused == {}, verb
     assert [patient.store.explaining.explain(job, now_us=patient.now).cause for job in ids] == ["settled"] * 3
@@ -215,19 +233,32 @@ def test_rights_that_cannot_be_read_allow_nothing_and_keep_nobody_else_out(patie
     rights = {user.name: user.rights for user in accounts.users()}
 
     assert rights["ann"] == Rights(role=Role.ADMIN)
-    assert (rights["bob"].role, rights["bob"].within.collections, rights["bob"].within.queues) == (Role.VIEWER, (), ())
+    assert (rights["bob"].role, rights["bob"].within.collections, rights["bob"].within.queues) == (
+        Role.VIEWER,
+        (),
+        (),
+    )
     assert named(patient) == ["users.rights, name bob"]
     accounts.change("bob", Rights(role=Role.OPERATOR), ANN, now_us=patient.now)
     assert named(patient) == []
 
 
 @pytest.mark.parametrize("lanes", [*BROKEN, '["ab"]', '[["ext"]]'])
-def test_a_party_whose_lanes_cannot_be_read_is_given_nothing_and_disturbs_nobody(patient: Patient, lanes: str) -> None:
+def test_a_party_whose_lanes_cannot_be_read_is_given_nothing_and_disturbs_nobody(
+    patient: Patient, lanes: str
+) -> None:
     patient.knows(kind("ext", stage("go", isolation=Isolation.EXTERNAL)))
     party = Party(
-        id=0, name="owl", owner="ann", joins=0, slots=1, lease_s=60.0, lanes=(("ext", "go"),), serves=ALL,
+        id=0,
+        name="owl",
+        owner="ann",
+        joins=0,
+        slots=1,
+        lease_s=60.0,
+        lanes=(("ext", "go"),),
+        serves=ALL,
         state="active",
-    )  # fmt: skip
+    )
     patient.store.parties.join(party, ANN, version="1", now_us=patient.now)
     patient.damage("update parties set lanes = ?", lanes)
 

@@ -39,9 +39,7 @@ def test_a_reader_elsewhere_sees_all_of_a_long_submission_or_nothing(
     assert seen[-1] == MANY
 
 
-def test_no_list_shows_a_part_of_a_long_submission(
-    site: Site, open_another: Callable[[], Store]
-) -> None:
+def test_no_list_shows_a_part_of_a_long_submission(site: Site, open_another: Callable[[], Store]) -> None:
     reader, writer = open_another(), open_another()
     seen: list[int] = []
 

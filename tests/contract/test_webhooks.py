@@ -79,7 +79,12 @@ def test_every_way_to_settle_is_told(site: Site) -> None:
     site.recover(site.here, {})
 
     assert sorted((str(job), event) for job, event, _ in told(site)) == sorted(
-        [(str(passed), "completed"), (str(failed), "failed"), (str(cancelled), "cancelled"), (str(orphan), "orphaned")]
+        [
+            (str(passed), "completed"),
+            (str(failed), "failed"),
+            (str(cancelled), "cancelled"),
+            (str(orphan), "orphaned"),
+        ]
     )
 
 
@@ -153,9 +158,12 @@ def test_subjobs_are_told_of_only_where_that_is_asked_for(site: Site) -> None:
 
     assert told(site) == [(batch, "failed", True)]
     assert sorted(told(site, "each")) == sorted(
-        [(children[0], "failed", False), *((child, "completed", False) for child in children[1:]),
-         (batch, "failed", True)]
-    )  # fmt: skip
+        [
+            (children[0], "failed", False),
+            *((child, "completed", False) for child in children[1:]),
+            (batch, "failed", True),
+        ]
+    )
 
 
 def test_batch_means_a_top_with_children_however_it_ended(site: Site) -> None:
@@ -247,8 +255,11 @@ def test_a_delivery_is_given_to_one_sender_only(waiting: Site, open_another: Cal
     assert first[0].delivery.seq < second[0].delivery.seq
     assert take(waiting) == []
     assert (first[0].secret, first[0].url, first[0].by, first[0].since_us) == (
-        "secret of all", URL, "ann", waiting.now,
-    )  # fmt: skip
+        "secret of all",
+        URL,
+        "ann",
+        waiting.now,
+    )
 
 
 def test_what_came_of_it_is_shown(waiting: Site) -> None:
@@ -259,7 +270,13 @@ def test_what_came_of_it_is_shown(waiting: Site) -> None:
 
     second, first = waiting.store.webhooks.deliveries("all")
 
-    assert (first.outcome, first.next_us, first.status, first.answer, first.tries) == ("delivered", None, 204, "", 1)
+    assert (first.outcome, first.next_us, first.status, first.answer, first.tries) == (
+        "delivered",
+        None,
+        204,
+        "",
+        1,
+    )
     assert (second.outcome, second.status, second.answer, second.tries) == ("due", 500, "oh dear", 1)
     assert waiting.store.webhooks.due() == {"all": waiting.now + 9 * SECOND_US}
     assert take(waiting) == []
@@ -322,7 +339,9 @@ def test_resumed_what_had_been_tried_before_has_a_whole_term_again(waiting: Site
 
 def test_what_failed_is_sent_again_when_somebody_asks(waiting: Site) -> None:
     first, second = take(waiting)
-    waiting.store.webhooks.told(first, Told(outcome=Outcome.FAILED, status=500, answer="no"), now_us=waiting.now)
+    waiting.store.webhooks.told(
+        first, Told(outcome=Outcome.FAILED, status=500, answer="no"), now_us=waiting.now
+    )
     waiting.store.webhooks.told(second, DONE, now_us=waiting.now)
     waiting.clock.forward(100_000)
     assert take(waiting) == []
@@ -331,7 +350,11 @@ def test_what_failed_is_sent_again_when_somebody_asks(waiting: Site) -> None:
 
     assert (shown.outcome, shown.next_us, shown.status) == (Outcome.DUE, waiting.now, 500)
     (due,) = take(waiting)
-    assert (due.delivery.delivery, due.delivery.tries, due.since_us) == (first.delivery.delivery, 2, waiting.now)
+    assert (due.delivery.delivery, due.delivery.tries, due.since_us) == (
+        first.delivery.delivery,
+        2,
+        waiting.now,
+    )
 
 
 @pytest.mark.parametrize("delivery", ["", "1", "-1", "nobody-1", "x-" + "9" * 30, "ünïcode-½"])
@@ -386,9 +409,15 @@ def test_a_ping_goes_the_same_way(site: Site) -> None:
 
 def test_a_webhook_comes_back_as_it_was_made(site: Site, open_another: Callable[[], Store]) -> None:
     asked = Webhook(
-        name="w", url=URL, events=("failed", "batch"), type="one", collection="maps", queue="q", roots_only=False,
+        name="w",
+        url=URL,
+        events=("failed", "batch"),
+        type="one",
+        collection="maps",
+        queue="q",
+        roots_only=False,
         within=Within(collections=("maps",), queues=("q", "p")),
-    )  # fmt: skip
+    )
     made = site.store.webhooks.add(asked, "secret", ANN, now_us=site.now)
 
     assert open_another().webhooks.all(now_us=site.now) == [made]
@@ -406,7 +435,12 @@ def test_a_name_is_taken_once(site: Site) -> None:
 def test_one_that_is_not_there_is_refused_with_the_nearest(site: Site, name: str) -> None:
     watch(site)
     verb = getattr(site.store.webhooks, name)
-    args: dict[str, tuple[Any, ...]] = {"rotate": ("secret", ANN), "change": ({}, ANN), "of": (), "deliveries": ()}
+    args: dict[str, tuple[Any, ...]] = {
+        "rotate": ("secret", ANN),
+        "change": ({}, ANN),
+        "of": (),
+        "deliveries": (),
+    }
     more = {"now_us": site.now} if name not in ("of", "deliveries") else {}
     if name == "pause":
         more["paused"] = True
@@ -416,7 +450,9 @@ def test_one_that_is_not_there_is_refused_with_the_nearest(site: Site, name: str
 
 def test_set_otherwise_it_is_told_otherwise(site: Site) -> None:
     watch(site)
-    assert site.store.webhooks.change("all", {"events": ("failed",)}, ANN, now_us=site.now).events == ("failed",)
+    assert site.store.webhooks.change("all", {"events": ("failed",)}, ANN, now_us=site.now).events == (
+        "failed",
+    )
     site.submit()
     site.drain()
     assert told(site) == []
@@ -425,11 +461,17 @@ def test_set_otherwise_it_is_told_otherwise(site: Site) -> None:
 @pytest.mark.parametrize(
     ("change", "error"),
     [
-        ({"secret": "mine"}, UsageError), ({"within": Within()}, UsageError), ({"events": ()}, UsageError),
-        ({"events": ("held",)}, UsageError), ({"url": "ftp://x/"}, UsageError), ({"url": "//x"}, UsageError),
-        ({"url": "http://u:p@x/"}, BadParameters), ({"url": 7}, UsageError), ({"roots_only": "yes"}, UsageError),
+        ({"secret": "mine"}, UsageError),
+        ({"within": Within()}, UsageError),
+        ({"events": ()}, UsageError),
+        ({"events": ("held",)}, UsageError),
+        ({"url": "ftp://x/"}, UsageError),
+        ({"url": "//x"}, UsageError),
+        ({"url": "http://u:p@x/"}, BadParameters),
+        ({"url": 7}, UsageError),
+        ({"roots_only": "yes"}, UsageError),
     ],
-)  # fmt: skip
+)
 def test_what_cannot_be_meant_is_refused(site: Site, change: dict[str, Any], error: type[Exception]) -> None:
     before = watch(site)
     with pytest.raises(error):
@@ -451,7 +493,11 @@ def test_removed_it_goes_with_its_deliveries(waiting: Site, monkeypatch: pytest.
     waiting.store.webhooks.told(due, DONE, now_us=waiting.now)
     waiting.submit()
     waiting.drain()
-    assert (waiting.store.webhooks.all(now_us=waiting.now), waiting.store.webhooks.due(), take(waiting)) == ([], {}, [])
+    assert (waiting.store.webhooks.all(now_us=waiting.now), waiting.store.webhooks.due(), take(waiting)) == (
+        [],
+        {},
+        [],
+    )
     watch(waiting)
     assert told(waiting) == [], "another one of that name has nothing of it"
 
@@ -495,9 +541,14 @@ def watch_as(site: Site, account: str = "ann", rights: Rights = OPERATOR, **more
     """Somebody makes the webhook ``all`` through a server."""
     if account.startswith("token:"):
         made = Token(
-            id="0" * 16, name=account.removeprefix("token:"), owner=None, rights=rights, created_us=site.now, by="root",
+            id="0" * 16,
+            name=account.removeprefix("token:"),
+            owner=None,
+            rights=rights,
+            created_us=site.now,
+            by="root",
             **more,
-        )  # fmt: skip
+        )
         site.store.accounts.make_token(made, "digest", BOB, now_us=site.now)
     else:
         for name, its in ((account, rights), ("root", ALL_RIGHTS)):
@@ -532,10 +583,12 @@ def _lower(site: Site) -> None:
 @pytest.mark.parametrize(
     ("deed", "why"),
     [
-        (_disable, "ann is disabled"), (_delete, "ann was deleted"), (_replace, "ann was deleted"),
+        (_disable, "ann is disabled"),
+        (_delete, "ann was deleted"),
+        (_replace, "ann was deleted"),
         (_lower, "ann is only a submitter now"),
     ],
-)  # fmt: skip
+)
 def test_one_whose_maker_may_not_have_it_any_more_is_paused_until_somebody_answers_for_it(
     site: Site, deed: Callable[[Site], None], why: str
 ) -> None:
@@ -604,8 +657,9 @@ def test_it_is_told_what_its_maker_may_see_then_and_now(site: Site) -> None:
     )
 
     assert [(due.within, due.narrowed) for due in (*before, *take(site))] == [
-        (Within(), False), (Within(queues=("quick",)), True),
-    ]  # fmt: skip
+        (Within(), False),
+        (Within(queues=("quick",)), True),
+    ]
 
 
 def test_one_of_a_machines_token_goes_by_the_token(site: Site) -> None:

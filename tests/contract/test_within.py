@@ -69,10 +69,12 @@ def stats(site: Site, within: Within | None) -> Stats:
 def test_a_filter_finds_and_counts_what_lies_within(site: Site, made: Everything, limits: str) -> None:
     within = LIMITS[limits]
     for beside, which in BESIDE.items():
-        fits = Filter(**{f: getattr(which, f) for f in which.__dataclass_fields__ if f != "within"}, within=within)
+        fits = Filter(
+            **{f: getattr(which, f) for f in which.__dataclass_fields__ if f != "within"}, within=within
+        )
         lawful = [
             job for job in site.store.jobs(which, limit=1000) if within.holds(job.collection, job.queue)
-        ]  # fmt: skip
+        ]
 
         assert [job.id for job in site.store.jobs(fits, limit=1000)] == [job.id for job in lawful], beside
         assert site.store.bulk.count(fits, most=1000) == len(lawful), beside
@@ -81,7 +83,9 @@ def test_a_filter_finds_and_counts_what_lies_within(site: Site, made: Everything
 
 
 @pytest.mark.parametrize("limits", SOME)
-def test_large_numbers_are_counted_by_the_index_to_the_same_end(site: Site, made: Everything, limits: str) -> None:
+def test_large_numbers_are_counted_by_the_index_to_the_same_end(
+    site: Site, made: Everything, limits: str
+) -> None:
     exact = dict(site.store.counts(Filter(within=SOME[limits])))
 
     with mock.patch.object(leading, "ENOUGH", 1):  # as if all were more than can be looked at
@@ -108,8 +112,13 @@ def test_figures_are_of_what_lies_within(site: Site, made: Everything, limits: s
     found = stats(site, within)
 
     assert {str(s): n for s, n in found.states.items()} == Counter(str(job.state) for job in mine)
-    for state, field in ((State.PENDING, "pending"), (State.FAILED, "failed"), (State.HELD, "held"),
-                         (State.WAITING, "waiting"), (State.SCHEDULED, "scheduled")):  # fmt: skip
+    for state, field in (
+        (State.PENDING, "pending"),
+        (State.FAILED, "failed"),
+        (State.HELD, "held"),
+        (State.WAITING, "waiting"),
+        (State.SCHEDULED, "scheduled"),
+    ):
         expected = Counter(job.queue for job in mine if job.state is state)
         assert {q.queue: getattr(q, field) for q in found.queues if getattr(q, field)} == expected, state
     assert within.queues is None or {q.queue for q in found.queues} <= set(within.queues)
@@ -150,7 +159,9 @@ def test_failures_are_grouped_of_what_lies_within(site: Site, made: Everything, 
         assert group.jobs == len(there)
         assert group.first_us == min(job.settled_us or 0 for job in there)
         assert site.store.failures.find(group.fingerprint, within=within) == group.fingerprint
-    hidden = {g.fingerprint for g in site.store.failures.groups().groups} - {g.fingerprint for g in found.groups}
+    hidden = {g.fingerprint for g in site.store.failures.groups().groups} - {
+        g.fingerprint for g in found.groups
+    }
     for mark in hidden:
         with pytest.raises(Refused, match="no job stands failed"):
             site.store.failures.find(mark, within=within)
@@ -191,7 +202,9 @@ def test_queues_are_those_of_the_limits_with_counts_of_what_lies_within(site: Si
     alpha = Within(collections=("alpha",))
     mine = [job for job in everything(site) if job.collection == "alpha" and job.state is State.PENDING]
 
-    assert [q.queue for q in site.store.queueing.all(within=Within(queues=("narrow", "nowhere")))] == ["narrow"]
+    assert [q.queue for q in site.store.queueing.all(within=Within(queues=("narrow", "nowhere")))] == [
+        "narrow"
+    ]
     found = {q.queue: q for q in site.store.queueing.all(within=alpha)}
     assert {name: q.pending for name, q in found.items() if q.pending} == Counter(job.queue for job in mine)
     assert site.store.queueing.of("urgent").types != found["urgent"].types

@@ -107,12 +107,27 @@ class Site:
         return self._here
 
     def node(
-        self, name: str, slots: int = 4, types: tuple[str, ...] = (), serves: Serves = ALL, root: Root | None = None,
+        self,
+        name: str,
+        slots: int = 4,
+        types: tuple[str, ...] = (),
+        serves: Serves = ALL,
+        root: Root | None = None,
         **more: Any,
-    ) -> Node:  # fmt: skip
+    ) -> Node:
         info = NodeInfo(
-            **{"boot_id": "boot-1", "host": "host", "lease_s": 15.0} | more, id=0, name=name, pid=1, slots=slots,
-            state="active", beat=0, started_us=self.now, seen_us=self.now, version="0", types=types, serves=serves,
+            **{"boot_id": "boot-1", "host": "host", "lease_s": 15.0} | more,
+            id=0,
+            name=name,
+            pid=1,
+            slots=slots,
+            state="active",
+            beat=0,
+            started_us=self.now,
+            seen_us=self.now,
+            version="0",
+            types=types,
+            serves=serves,
             root=root,
         )
         made = Node(self.store.join(info, now_us=self.now), name, slots)
@@ -136,9 +151,7 @@ class Site:
         return self.spawn_all(lease, submission(of, n=n, **fields))
 
     def spawn_all(self, lease: Lease, *submissions: Submission) -> list[int]:
-        return list(
-            self.store.spawn(lease.job_id, lease.fence, submissions, now_us=self.now).ids
-        )
+        return list(self.store.spawn(lease.job_id, lease.fence, submissions, now_us=self.now).ids)
 
     def submit_from(self, lease: Lease, of: str = "one", n: int = 1, **fields: Any) -> list[int]:
         """Jobs of their own, submitted by a running attempt."""

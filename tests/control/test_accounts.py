@@ -60,13 +60,24 @@ def admin(asking: Asking) -> Control:
 def test_only_admins_manage_users(admin: Control, asking: Asking) -> None:
     ann = asking("ann", Rights(role=Role.OPERATOR)).accounts
     for ask in (
-        ann.users, lambda: ann.user("root"), lambda: ann.add("ben", SUBMITTER, None),
-        lambda: ann.change("ann", ALL_RIGHTS), lambda: ann.disable("root"), lambda: ann.delete("root"),
-        lambda: ann.set_password("root", "x" * 12), lambda: ann.invite("root"), lambda: ann.sessions("root"),
-        lambda: ann.end_sessions("root"), lambda: ann.tokens("root"), lambda: ann.tokens(""), ann.invite_first,
-        lambda: ann.make_token("t", owner="root"), lambda: ann.make_token("t", owner=None, rights=SUBMITTER),
-        lambda: ann.find_token("t", "root"), lambda: ann.find_token("t", None),
-    ):  # fmt: skip
+        ann.users,
+        lambda: ann.user("root"),
+        lambda: ann.add("ben", SUBMITTER, None),
+        lambda: ann.change("ann", ALL_RIGHTS),
+        lambda: ann.disable("root"),
+        lambda: ann.delete("root"),
+        lambda: ann.set_password("root", "x" * 12),
+        lambda: ann.invite("root"),
+        lambda: ann.sessions("root"),
+        lambda: ann.end_sessions("root"),
+        lambda: ann.tokens("root"),
+        lambda: ann.tokens(""),
+        ann.invite_first,
+        lambda: ann.make_token("t", owner="root"),
+        lambda: ann.make_token("t", owner=None, rights=SUBMITTER),
+        lambda: ann.find_token("t", "root"),
+        lambda: ann.find_token("t", None),
+    ):
         with pytest.raises(Forbidden, match="ann is an operator and may not manage"):
             ask()
 
@@ -84,17 +95,24 @@ def test_everybody_looks_at_himself(admin: Control, asking: Asking) -> None:
 
 @pytest.mark.parametrize(
     "beyond",
-    [ALL_RIGHTS, SUBMITTER, Rights(role=Role.VIEWER, within=Within(collections=("alpha", "beta"))),
-     Rights(role=Role.VIEWER, within=ALPHA, external=("weigh",))],
-)  # fmt: skip
-def test_an_admin_with_limits_gives_nothing_beyond_them(admin: Control, asking: Asking, beyond: Rights) -> None:
+    [
+        ALL_RIGHTS,
+        SUBMITTER,
+        Rights(role=Role.VIEWER, within=Within(collections=("alpha", "beta"))),
+        Rights(role=Role.VIEWER, within=ALPHA, external=("weigh",)),
+    ],
+)
+def test_an_admin_with_limits_gives_nothing_beyond_them(
+    admin: Control, asking: Asking, beyond: Rights
+) -> None:
     limited = asking("lim", LIMITED).accounts
     admin.accounts.add("bob", Rights(role=Role.VIEWER, within=ALPHA), None)
 
     for ask in (
-        lambda: limited.add("new", beyond, None), lambda: limited.change("bob", beyond),
+        lambda: limited.add("new", beyond, None),
+        lambda: limited.change("bob", beyond),
         lambda: limited.make_token("t", owner=None, rights=beyond),
-    ):  # fmt: skip
+    ):
         with pytest.raises(Forbidden, match="lim may not give or change rights beyond his own"):
             ask()
     limited.change("bob", Rights(role=Role.ADMIN, within=ALPHA))
@@ -106,11 +124,15 @@ def test_an_admin_with_limits_leaves_those_alone_who_may_more(admin: Control, as
     token = admin.accounts.make_token("t", owner="root").token
 
     for ask in (
-        lambda: limited.set_password("root", "x" * 12), lambda: limited.invite("root"),
-        lambda: limited.disable("root"), lambda: limited.delete("root"), lambda: limited.end_sessions("root"),
-        lambda: limited.change("root", LIMITED), lambda: limited.make_token("u", owner="root"),
+        lambda: limited.set_password("root", "x" * 12),
+        lambda: limited.invite("root"),
+        lambda: limited.disable("root"),
+        lambda: limited.delete("root"),
+        lambda: limited.end_sessions("root"),
+        lambda: limited.change("root", LIMITED),
+        lambda: limited.make_token("u", owner="root"),
         lambda: limited.revoke_token(token.id),
-    ):  # fmt: skip
+    ):
         with pytest.raises(Forbidden, match="beyond his own"):
             ask()
 
@@ -132,7 +154,9 @@ def test_a_password_has_a_length_and_is_not_repeated(admin: Control, password: s
 # --- own password -----------------------------------------------------------------------------
 
 
-def test_one_changes_the_own_password_by_the_one_there_is(admin: Control, asking: Asking, clock: Clock) -> None:
+def test_one_changes_the_own_password_by_the_one_there_is(
+    admin: Control, asking: Asking, clock: Clock
+) -> None:
     admin.accounts.set_password("ann", "correct horse 1")
     ann = asking("ann", SUBMITTER)
     with pytest.raises(BadLogin, match="not the password that you have"):
@@ -182,7 +206,9 @@ def test_a_token_that_expires_makes_none_that_lasts_longer(admin: Control, clock
     # when, then
     for expires_us in (None, ends_us + 1):
         with pytest.raises(Forbidden, match="lasts longer"):
-            brief.accounts.make_token("heir", owner=None, rights=Rights(role=Role.VIEWER), expires_us=expires_us)
+            brief.accounts.make_token(
+                "heir", owner=None, rights=Rights(role=Role.VIEWER), expires_us=expires_us
+            )
     made = brief.accounts.make_token("heir", owner=None, rights=Rights(role=Role.VIEWER), expires_us=ends_us)
     assert made.token.expires_us == ends_us
 

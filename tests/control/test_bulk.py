@@ -73,8 +73,15 @@ def test_a_retry_of_all_that_failed_opens_each_once_and_nothing_that_its_child_o
     site: Site, bulk: Bulk
 ) -> None:
     made = fill(site)
-    leaves = {"failed", "failed late", "failed keyed", "bad batch failed", "bad batch failed too", "deep leaf",
-              "waiting batch failed"}  # fmt: skip
+    leaves = {
+        "failed",
+        "failed late",
+        "failed keyed",
+        "bad batch failed",
+        "bad batch failed too",
+        "deep leaf",
+        "waiting batch failed",
+    }
     above = {"bad batch", "deep branch", "deep root", "failed for a need"}
 
     report = run(bulk, Verb.RETRY, which=Filter())
@@ -106,12 +113,15 @@ def test_a_retry_of_trees_by_a_filter_that_fits_their_tops_alone(site: Site, bul
     report = run(bulk, Verb.RETRY, which=Filter(type="batch"))
 
     assert (report.touched, report.reopened) == (3, 3)
-    assert site.states([made[n] for n in ("bad batch failed", "bad batch failed too", "deep leaf")]) == [
-        State.PENDING
-    ] * 3
+    assert (
+        site.states([made[n] for n in ("bad batch failed", "bad batch failed too", "deep leaf")])
+        == [State.PENDING] * 3
+    )
 
 
-def test_a_parent_that_failed_by_itself_waits_for_its_child_that_is_retried_with_it(site: Site, bulk: Bulk) -> None:
+def test_a_parent_that_failed_by_itself_waits_for_its_child_that_is_retried_with_it(
+    site: Site, bulk: Bulk
+) -> None:
     """It comes after what lies below it, although it is older."""
     batch, born = site.family("batch", n=2)
     site.drain(failing={born[0], batch})
@@ -153,7 +163,9 @@ def test_whose_need_is_not_opened_is_refused(site: Site, bulk: Bulk) -> None:
     assert (report.touched, list(report.refused)) == (0, [needer])
 
 
-def test_an_older_job_with_the_key_of_a_newer_is_refused_and_the_others_are_not(site: Site, bulk: Bulk) -> None:
+def test_an_older_job_with_the_key_of_a_newer_is_refused_and_the_others_are_not(
+    site: Site, bulk: Bulk
+) -> None:
     keyed = [failed(site, 1, keys=("k",))[0] for _ in range(2)]
     others = failed(site, 3)
 
@@ -226,7 +238,9 @@ def test_more_than_a_page_is_done_whole(site: Site, bulk: Bulk) -> None:
 # --- the other verbs ------------------------------------------------------------------------
 
 
-def test_a_rerun_of_a_tree_runs_what_is_borne_anew_and_not_what_counts_no_more(site: Site, bulk: Bulk) -> None:
+def test_a_rerun_of_a_tree_runs_what_is_borne_anew_and_not_what_counts_no_more(
+    site: Site, bulk: Bulk
+) -> None:
     parent, born = site.family("batch", n=3)
     site.drain()
 
@@ -333,8 +347,11 @@ def test_a_preview_says_how_many_run_each_stage(site: Site, bulk: Bulk) -> None:
     stages = bulk.stages(bulk.plan(Order(verb=Verb.RETRY), ALL_FAILED))
 
     assert {(c.type, c.stage): c.jobs for c in stages} == {
-        ("three", "first"): 20, ("three", "second"): 20, ("three", "third"): 20, ("batch", "report"): 1,
-    }  # fmt: skip
+        ("three", "first"): 20,
+        ("three", "second"): 20,
+        ("three", "third"): 20,
+        ("batch", "report"): 1,
+    }
     assert site.count() == {"failed": 21}
 
 
@@ -346,7 +363,10 @@ def test_a_preview_leaves_out_what_a_retry_would_leave(site: Site, bulk: Bulk) -
     which = Filter(states=(State.FAILED,), ids=(batch, second, other[0]))
     plan = bulk.plan(Order(verb=Verb.RETRY), which)
 
-    assert {(c.type, c.stage): c.jobs for c in bulk.stages(plan)} == {("one", "work"): 2, ("batch", "report"): 2}
+    assert {(c.type, c.stage): c.jobs for c in bulk.stages(plan)} == {
+        ("one", "work"): 2,
+        ("batch", "report"): 2,
+    }
     assert bulk.run(plan).touched == 2
     assert site.states([*born, *other]) == [State.PENDING, State.PENDING, State.FAILED]
 
@@ -355,20 +375,38 @@ REFUSED: dict[str, tuple[Verb, dict[str, Any], Filter, type[Exception], str]] = 
     "type": (Verb.RETRY, {}, Filter(type="batsh"), UnknownType, "did you mean 'batch'"),
     "queue": (Verb.CANCEL, {}, Filter(queue="urgnt"), UsageError, "no queue 'urgnt'.*did you mean 'urgent'"),
     "stage": (Verb.RETRY, {}, Filter(stage="exand"), UsageError, "no job type has a stage 'exand'.*'expand'"),
-    "stage of a type": (Verb.RETRY, {}, Filter(stage="expand", type="one"), UsageError, "'one' does not have.*: work"),
+    "stage of a type": (
+        Verb.RETRY,
+        {},
+        Filter(stage="expand", type="one"),
+        UsageError,
+        "'one' does not have.*: work",
+    ),
     "node": (Verb.RETRY, {}, Filter(node="oakk"), UsageError, "no node 'oakk'.*did you mean 'oak'"),
     "collection": (Verb.RETRY, {}, Filter(collection="alpah"), UsageError, "did you mean 'alpha'"),
     "submitter": (Verb.RETRY, {}, Filter(submitter="anm"), UsageError, "did you mean 'ann'"),
     "no tree": (Verb.RETRY, {}, Filter(root_id=10**9), NoSuchJob, "no job 1000000000"),
-    "state": (Verb.RETRY, {}, Filter(states=(State.COMPLETED,)), UsageError, "'spinney rerun' runs such jobs again"),
-    "state of delete": (Verb.DELETE, {}, Filter(states=(State.RUNNING,)), UsageError, "not for jobs that are running"),
+    "state": (
+        Verb.RETRY,
+        {},
+        Filter(states=(State.COMPLETED,)),
+        UsageError,
+        "'spinney rerun' runs such jobs again",
+    ),
+    "state of delete": (
+        Verb.DELETE,
+        {},
+        Filter(states=(State.RUNNING,)),
+        UsageError,
+        "not for jobs that are running",
+    ),
     "from": (Verb.RETRY, {"stage": "mergee"}, Filter(), UsageError, "did you mean 'merge'"),
     "into": (Verb.RETRY, {"queue": "urgnt"}, Filter(), UsageError, "did you mean 'urgent'"),
     "to": (Verb.MOVE, {"queue": "quite else"}, Filter(), UsageError, "use one of: default, narrow, urgent"),
     "nowhere": (Verb.MOVE, {}, Filter(), UsageError, "name the queue"),
     "priority": (Verb.PRIORITY, {"priority": 100}, Filter(), UsageError, "out of range"),
     "no priority": (Verb.PRIORITY, {}, Filter(), UsageError, "name the priority"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("case", REFUSED)
@@ -383,13 +421,23 @@ def test_what_cannot_be_meant_is_refused_with_the_nearest_that_can(site: Site, b
 def test_the_top_of_a_tree_is_named_where_another_job_was(site: Site, bulk: Bulk) -> None:
     parent, born = site.family(n=1)
 
-    with pytest.raises(UsageError, match=f"job {born[0]} is not at the top of its tree; that is job {parent}"):
+    with pytest.raises(
+        UsageError, match=f"job {born[0]} is not at the top of its tree; that is job {parent}"
+    ):
         bulk.plan(Order(verb=Verb.RETRY), Filter(root_id=born[0]))
 
 
-@pytest.mark.parametrize("which", [
-    {"type": "patient"}, {"queue": "narrow"}, {"stage": "publish"}, {"node": "elm"}, {"submitter": "ben"},
-], ids=str)  # fmt: skip
+@pytest.mark.parametrize(
+    "which",
+    [
+        {"type": "patient"},
+        {"queue": "narrow"},
+        {"stage": "publish"},
+        {"node": "elm"},
+        {"submitter": "ben"},
+    ],
+    ids=str,
+)
 def test_names_that_are_there_may_find_nothing(site: Site, bulk: Bulk, which: dict[str, str]) -> None:
     fill(site)
 
@@ -440,10 +488,19 @@ def test_canaries_that_sing_let_all_the_others_follow(site: Site) -> None:
     assert site.count() == {"completed": len(ids)}
 
 
-@pytest.mark.parametrize(("bad", "stop_at", "stops"), [
-    (0, 0.0, False), (1, 0.0, True), (1, 0.05, True), (1, 0.051, False), (3, 0.15, True), (3, 0.16, False),
-    (20, 1.0, True), (19, 1.0, False),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("bad", "stop_at", "stops"),
+    [
+        (0, 0.0, False),
+        (1, 0.0, True),
+        (1, 0.05, True),
+        (1, 0.051, False),
+        (3, 0.15, True),
+        (3, 0.16, False),
+        (20, 1.0, True),
+        (19, 1.0, False),
+    ],
+)
 def test_it_goes_on_only_while_the_share_of_failures_stays_below(
     site: Site, bad: int, stop_at: float, stops: bool
 ) -> None:
@@ -522,10 +579,15 @@ def test_fewer_jobs_than_canaries_are_not_waited_for(site: Site) -> None:
         raise AssertionError("there is nothing left that would have to wait")
 
     bulk = hand(site, never)
-    assert bulk.run(bulk.plan(Order(verb=Verb.RETRY), ALL_FAILED), canary=Canary(first=5, stop_at=0.5)).touched == 5
+    assert (
+        bulk.run(bulk.plan(Order(verb=Verb.RETRY), ALL_FAILED), canary=Canary(first=5, stop_at=0.5)).touched
+        == 5
+    )
 
 
-@pytest.mark.parametrize("canary", [{"first": 0}, {"stop_at": 1.1}, {"stop_at": -0.1}, {"patience_s": 0.0}], ids=str)
+@pytest.mark.parametrize(
+    "canary", [{"first": 0}, {"stop_at": 1.1}, {"stop_at": -0.1}, {"patience_s": 0.0}], ids=str
+)
 def test_a_canary_that_cannot_be_meant_is_refused(canary: dict[str, Any]) -> None:
     with pytest.raises(UsageError):
         Canary(**{"first": 20, "stop_at": 0.05} | canary)

@@ -61,9 +61,11 @@ def test_all_that_failed_is_opened_once_and_all_of_it_completes(site: Site, roun
     left = {n for n in site.ids(states=(State.FAILED,)) if not counts_no_more(site, n)}
     assert left == set()
     touched = Counter(
-        job for entry, _ in site.store.audit.entries(limit=10_000) if entry.verb == "retry"
+        job
+        for entry, _ in site.store.audit.entries(limit=10_000)
+        if entry.verb == "retry"
         for job in json.loads(entry.what)["jobs"]
-    )  # fmt: skip
+    )
     assert set(touched.values()) <= {1}, "nothing is opened twice"
     assert set(touched) <= broken
     site.drain()
@@ -91,7 +93,9 @@ def grow(site: Site, draw: random.Random) -> None:
             depth = site.job(lease.job_id).lineage.count(".")
             if lease.stage == "expand":
                 for _ in range(draw.randint(0, 3)):
-                    site.spawn(lease, draw.choice(leaves + (inner if depth < 3 else [])), n=draw.randint(1, 3))
+                    site.spawn(
+                        lease, draw.choice(leaves + (inner if depth < 3 else [])), n=draw.randint(1, 3)
+                    )
             (site.fail if draw.random() < 0.3 else site.pass_)(lease)
             site.clock.forward(1)
         settled = site.ids(states=(State.COMPLETED, State.FAILED))

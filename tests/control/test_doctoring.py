@@ -53,9 +53,13 @@ class Other:
     def checks(self) -> Sequence[Check]:
         return [Check(rule="layer", about="There is nothing below.", repairs=True)]
 
-    def examine(self, only: Collection[str] | None = None, *, deep: bool = False, now_us: int) -> Iterator[Violation]:
+    def examine(
+        self, only: Collection[str] | None = None, *, deep: bool = False, now_us: int
+    ) -> Iterator[Violation]:
         if self.layers and (only is None or "layer" in only):
-            yield Violation(rule="layer", subject=f"layer {self.layers}", sentence="…", repair="takes it away")
+            yield Violation(
+                rule="layer", subject=f"layer {self.layers}", sentence="…", repair="takes it away"
+            )
 
     def repair(self, violation: Violation, author: Author, *, now_us: int) -> bool:
         if self.refuse:
@@ -71,7 +75,9 @@ def damage(site: Site, sql: str) -> None:
         assert database.execute(sql).rowcount
 
 
-def test_the_store_and_others_are_examined_and_repaired_as_one(control: Control, site: Site, nudges: Nudges) -> None:
+def test_the_store_and_others_are_examined_and_repaired_as_one(
+    control: Control, site: Site, nudges: Nudges
+) -> None:
     job = site.submit_one()
     damage(site, "delete from ready")
     other = Other(3)
@@ -80,8 +86,11 @@ def test_the_store_and_others_are_examined_and_repaired_as_one(control: Control,
     treated = list(control.doctor.repair(others=[other]))
 
     assert [(t.violation.subject, t.repaired, t.error) for t in treated] == [
-        (f"job {job}", True, None), ("layer 3", True, None), ("layer 2", True, None), ("layer 1", True, None),
-    ]  # fmt: skip
+        (f"job {job}", True, None),
+        ("layer 3", True, None),
+        ("layer 2", True, None),
+        ("layer 1", True, None),
+    ]
     assert other.repaired == ["layer 3 by ann", "layer 2 by ann", "layer 1 by ann"]
     assert list(control.doctor.examine(others=[other])) == []
     assert nudges.count > 0
@@ -95,8 +104,9 @@ def test_what_refuses_is_told_once_and_the_rest_is_repaired(control: Control, si
     treated = list(control.doctor.repair(others=[Other(1, refuse=True)]))
 
     assert [(t.violation.rule, t.repaired, t.error) for t in treated] == [
-        ("pending-nowhere", True, None), ("layer", False, "not now"),
-    ]  # fmt: skip
+        ("pending-nowhere", True, None),
+        ("layer", False, "not now"),
+    ]
 
 
 def test_a_repair_that_mends_nothing_comes_to_an_end(control: Control) -> None:

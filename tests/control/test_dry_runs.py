@@ -18,12 +18,21 @@ from spinney.model.states import State
 from spinney.stores.sql import open_store
 
 ORDERS = [
-    Order(verb=Verb.RETRY), Order(verb=Verb.RETRY, stage="work"), Order(verb=Verb.RETRY, and_after=True),
-    Order(verb=Verb.RETRY, queue="narrow"), Order(verb=Verb.RERUN), Order(verb=Verb.RERUN, stage="second"),
-    Order(verb=Verb.RERUN, and_after=True), Order(verb=Verb.CANCEL), Order(verb=Verb.CANCEL, tree=True),
-    Order(verb=Verb.HOLD, reason="look"), Order(verb=Verb.RELEASE), Order(verb=Verb.DELETE),
-    Order(verb=Verb.MOVE, queue="narrow"), Order(verb=Verb.PRIORITY, priority=50),
-]  # fmt: skip
+    Order(verb=Verb.RETRY),
+    Order(verb=Verb.RETRY, stage="work"),
+    Order(verb=Verb.RETRY, and_after=True),
+    Order(verb=Verb.RETRY, queue="narrow"),
+    Order(verb=Verb.RERUN),
+    Order(verb=Verb.RERUN, stage="second"),
+    Order(verb=Verb.RERUN, and_after=True),
+    Order(verb=Verb.CANCEL),
+    Order(verb=Verb.CANCEL, tree=True),
+    Order(verb=Verb.HOLD, reason="look"),
+    Order(verb=Verb.RELEASE),
+    Order(verb=Verb.DELETE),
+    Order(verb=Verb.MOVE, queue="narrow"),
+    Order(verb=Verb.PRIORITY, priority=50),
+]
 
 
 @pytest.fixture
@@ -52,8 +61,9 @@ def said(order: Order) -> str:
 def test_the_count_of_a_dry_run_is_what_the_verb_then_does(
     site: Site, order: Order, of: str, rights: Rights
 ) -> None:
-    if rights is not ALL_RIGHTS and (order.verb not in (Verb.RETRY, Verb.CANCEL, Verb.HOLD, Verb.RELEASE)
-                                     or order.and_after or order.queue):
+    if rights is not ALL_RIGHTS and (
+        order.verb not in (Verb.RETRY, Verb.CANCEL, Verb.HOLD, Verb.RELEASE) or order.and_after or order.queue
+    ):
         pytest.skip("no verb of a submitter")
     bulk, ids = hand(site, rights), tuple(site.ids())
     which = {"usual": Filter(), "possible": Filter(states=tuple(POSSIBLE[order.verb])), "numbers": None}[of]
@@ -61,15 +71,21 @@ def test_the_count_of_a_dry_run_is_what_the_verb_then_does(
 
     plan = bulk.plan(order, which, () if which else ids, exact=True)
 
-    assert before == (site.store.audit.entries(), {job: site.job(job) for job in ids}), "it was only looked at"
+    assert before == (site.store.audit.entries(), {job: site.job(job) for job in ids}), (
+        "it was only looked at"
+    )
     report = bulk.run(plan)
     assert plan.jobs == report.touched, report
 
 
 SCOPES = [
-    (Scope.QUEUE, "default"), (Scope.TYPE, "one"), (Scope.COLLECTION, "alpha"), (Scope.SUBMITTER, "ann"),
-    (Scope.EVERYTHING, ""), (Scope.TREE, ""),
-]  # fmt: skip
+    (Scope.QUEUE, "default"),
+    (Scope.TYPE, "one"),
+    (Scope.COLLECTION, "alpha"),
+    (Scope.SUBMITTER, "ann"),
+    (Scope.EVERYTHING, ""),
+    (Scope.TREE, ""),
+]
 
 
 @pytest.mark.parametrize(("scope", "name"), SCOPES)

@@ -87,9 +87,19 @@ def test_terms_say_how_long_it_is_good(ann: Control, refusals: Refusals, clock: 
 
 @pytest.mark.parametrize(
     ("name", "password"),
-    [("ann", "wrong"), ("ann", ""), ("ann", PASSWORD + "\0"), ("ann", PASSWORD * 100), ("ann", "\ud800" * 12),
-     ("root", ""), ("root", PASSWORD), ("nobody", PASSWORD), ("", PASSWORD), ("ann ", PASSWORD)],
-)  # fmt: skip
+    [
+        ("ann", "wrong"),
+        ("ann", ""),
+        ("ann", PASSWORD + "\0"),
+        ("ann", PASSWORD * 100),
+        ("ann", "\ud800" * 12),
+        ("root", ""),
+        ("root", PASSWORD),
+        ("nobody", PASSWORD),
+        ("", PASSWORD),
+        ("ann ", PASSWORD),
+    ],
+)
 def test_all_others_are_told_the_same(ann: Control, refusals: Refusals, name: str, password: str) -> None:
     with pytest.raises(BadLogin) as caught:
         ann.entering.login(name, password, refusals, visit=HERE, terms=TERMS)
@@ -133,7 +143,9 @@ def test_hashes_are_argon2s_own_choice(monkeypatch: pytest.MonkeyPatch) -> None:
     assert passwords.hashed(PASSWORD).startswith("$argon2id$v=19$m=65536,t=3,p=4$")
 
 
-def test_only_so_many_are_verified_at_once_and_the_others_are_not_counted(ann: Control, refusals: Refusals) -> None:
+def test_only_so_many_are_verified_at_once_and_the_others_are_not_counted(
+    ann: Control, refusals: Refusals
+) -> None:
     with ExitStack() as crowd:
         for _ in range(passwords.AT_ONCE):
             crowd.enter_context(passwords.room())
@@ -181,10 +193,16 @@ def test_guessing_is_slowed_and_who_waited_gets_in(ann: Control, refusals: Refus
 
 @pytest.mark.parametrize(
     ("one", "other", "same"),
-    [("2001:db8::1", "2001:db8::ffff", True), ("2001:db8::1", "2001:db8:0:1::1", False),
-     ("10.0.0.1", "::ffff:10.0.0.1", True), ("10.0.0.1", "10.0.0.2", False), ("fe80::1%eth0", "fe80::2%eth1", True),
-     ("testclient", "testclient", True), ("testclient", "other", False)],
-)  # fmt: skip
+    [
+        ("2001:db8::1", "2001:db8::ffff", True),
+        ("2001:db8::1", "2001:db8:0:1::1", False),
+        ("10.0.0.1", "::ffff:10.0.0.1", True),
+        ("10.0.0.1", "10.0.0.2", False),
+        ("fe80::1%eth0", "fe80::2%eth1", True),
+        ("testclient", "testclient", True),
+        ("testclient", "other", False),
+    ],
+)
 def test_what_counts_as_one_address(
     ann: Control, refusals: Refusals, one: str, other: str, same: bool
 ) -> None:
@@ -231,7 +249,9 @@ def test_a_name_that_many_addresses_guess_at_is_slowed_but_not_on_a_known_device
     guesses, ends_us = 0, clock.now_us + 86_400_000_000
     while clock.now_us < ends_us:
         try:
-            ann.entering.login("ann", "guess", refusals, visit=Visit(address=f"2001:db8:{guesses:x}::1"), terms=TERMS)
+            ann.entering.login(
+                "ann", "guess", refusals, visit=Visit(address=f"2001:db8:{guesses:x}::1"), terms=TERMS
+            )
         except TooSoon as error:
             clock.forward(error.wait_s)
         except BadLogin:
@@ -275,7 +295,14 @@ def test_what_opens_nothing_is_nobody(ann: Control) -> None:
     made = ann.accounts.make_token("t", owner="ann")
 
     assert token_id(made.secret) == made.token.id
-    for secret in ("", "spn_", "spn_" + "0" * 16 + "_" + "x" * 43, made.secret + "x", made.secret.upper(), "\ud800"):
+    for secret in (
+        "",
+        "spn_",
+        "spn_" + "0" * 16 + "_" + "x" * 43,
+        made.secret + "x",
+        made.secret.upper(),
+        "\ud800",
+    ):
         assert ann.entering.known_by_token(secret) is None
         assert ann.entering.known_by_session(secret) is None
 
@@ -317,7 +344,9 @@ def test_a_link_of_an_admins_sets_a_password(ann: Control, refusals: Refusals) -
     ann.entering.accept(secret, "root", "another horse 2")
 
     ann.entering.login("ann", "another horse 2", refusals, visit=HERE, terms=TERMS)
-    assert [(e.by, e.verb) for e, _ in ann.store.audit.entries(verb="user password")] == [("ann", "user password")]
+    assert [(e.by, e.verb) for e, _ in ann.store.audit.entries(verb="user password")] == [
+        ("ann", "user password")
+    ]
 
 
 # --- refusals in the audit --------------------------------------------------------------------
@@ -347,15 +376,18 @@ def test_a_flood_of_one_kind_is_two_entries_a_minute(ann: Control, refusals: Ref
     refusals.flush(audit, now_us=clock.now_us)
 
     assert [(e.by, e.what, e.count) for e in entries(ann, "refused")] == [
-        ("ben", '{"what":"submit"}', 1), ("ben", '{"what":"submit"}', 999),
-    ]  # fmt: skip
+        ("ben", '{"what":"submit"}', 1),
+        ("ben", '{"what":"submit"}', 999),
+    ]
     refusals.enter(audit, "ben", "refused", {"what": "submit"}, now_us=clock.now_us)
     refusals.flush(audit, now_us=clock.now_us, all_=True)
     refusals.flush(audit, now_us=clock.now_us, all_=True)
     assert [e.count for e in entries(ann, "refused")] == [1, 999, 1]
 
 
-def test_a_flood_of_many_kinds_is_bounded_and_none_is_lost(ann: Control, refusals: Refusals, clock: Clock) -> None:
+def test_a_flood_of_many_kinds_is_bounded_and_none_is_lost(
+    ann: Control, refusals: Refusals, clock: Clock
+) -> None:
     audit = ann.store.audit
     for n in range(KINDS_MOST + 500):
         refusals.enter(audit, f"name{n}", "refused", {"path": f"/{n}"}, now_us=clock.now_us)

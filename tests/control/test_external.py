@@ -51,9 +51,12 @@ def asking(site: Site, nudges: list[str]) -> Asking:
     def hand(by: str = "ann", **rights: Any) -> External:
         usual = {"role": Role.SUBMITTER, "external": ("talk", "note", "once")}
         return Control(
-            store=site.store, clock=lambda: site.now, nudge=lambda: nudges.append("now"), by=by,
+            store=site.store,
+            clock=lambda: site.now,
+            nudge=lambda: nudges.append("now"),
+            by=by,
             rights=Rights(**{**usual, **rights}),
-        ).external  # fmt: skip
+        ).external
 
     return hand
 
@@ -93,13 +96,19 @@ def test_what_is_claimed_comes_with_all_that_its_stage_needs(ext: External, site
 
     claimed = ext.claim(party.key, seen=0, limit=5)
     (work,) = claimed.work
-    assert (work.params, work.data, work.results) == ({"file": "a.wav"}, {"lang": "de"}, {"fetch": {"bytes": 17}})
+    assert (work.params, work.data, work.results) == (
+        {"file": "a.wav"},
+        {"lang": "de"},
+        {"fetch": {"bytes": 17}},
+    )
     assert (work.type, work.stage, work.attempt) == ("two", "listen", 1)
     assert (work.parent_id, work.root_id) == (None, work.job_id)
     assert claimed.seen == work.fence
 
 
-def test_what_is_settled_goes_on_at_a_node_which_is_woken(ext: External, site: Site, nudges: list[str]) -> None:
+def test_what_is_settled_goes_on_at_a_node_which_is_woken(
+    ext: External, site: Site, nudges: list[str]
+) -> None:
     party, work = begin(ext, site)
     ext.settle(party.key, work.job_id, work.fence, Settlement(outcome=Outcome.OK, result="hello"))
     assert state(site, work) == (State.PENDING, "keep")
@@ -107,7 +116,9 @@ def test_what_is_settled_goes_on_at_a_node_which_is_woken(ext: External, site: S
     assert nudges
 
 
-def test_a_party_is_given_no_more_than_its_slots_and_no_more_than_it_asks_for(ext: External, site: Site) -> None:
+def test_a_party_is_given_no_more_than_its_slots_and_no_more_than_it_asks_for(
+    ext: External, site: Site
+) -> None:
     site.submit("talk", n=5)
     party = join(ext, slots=3)
     one = ext.claim(party.key, seen=0)
@@ -183,12 +194,17 @@ def test_what_a_party_says_is_recorded_without_the_secrets_of_the_job(asking: As
 @pytest.mark.parametrize(
     "wrong",
     [
-        {"outcome": Outcome.LOST}, {"outcome": Outcome.ERROR, "result": 1}, {"outcome": Outcome.OK, "delay_s": 1.0},
-        {"outcome": Outcome.OK, "lane": True}, {"outcome": Outcome.LOCKED}, {"outcome": Outcome.OK, "lock": "x"},
-        {"outcome": Outcome.ERROR, "code": 0}, {"outcome": Outcome.ERROR, "error": {"colour": "red"}},
+        {"outcome": Outcome.LOST},
+        {"outcome": Outcome.ERROR, "result": 1},
+        {"outcome": Outcome.OK, "delay_s": 1.0},
+        {"outcome": Outcome.OK, "lane": True},
+        {"outcome": Outcome.LOCKED},
+        {"outcome": Outcome.OK, "lock": "x"},
+        {"outcome": Outcome.ERROR, "code": 0},
+        {"outcome": Outcome.ERROR, "error": {"colour": "red"}},
         {"outcome": Outcome.DEFER, "delay_s": -1.0},
     ],
-)  # fmt: skip
+)
 def test_what_cannot_be_meant_is_refused(wrong: Any) -> None:
     with pytest.raises(UsageError):
         Settlement(**wrong)
@@ -250,7 +266,9 @@ def test_a_sign_of_life_on_its_way_beside_a_claim_takes_nothing(ext: External, s
     assert ext.alive(party.key, seen=second.seen, fences=both).yours == tuple(both)
 
 
-def test_what_a_party_no_longer_names_goes_back_uncounted(ext: External, site: Site, nudges: list[str]) -> None:
+def test_what_a_party_no_longer_names_goes_back_uncounted(
+    ext: External, site: Site, nudges: list[str]
+) -> None:
     party, work = begin(ext, site)
     nudges.clear()
     standing = ext.alive(party.key, seen=work.fence, fences=[])
@@ -272,7 +290,9 @@ def test_a_party_hears_what_it_has_lost(ext: External, site: Site) -> None:
     assert ext.alive(party.key, seen=work.fence, fences=[work.fence, 999]).lost == (work.fence, 999)
 
 
-def test_an_attempt_beyond_its_time_limit_is_lost_with_the_next_sign_of_life(ext: External, site: Site) -> None:
+def test_an_attempt_beyond_its_time_limit_is_lost_with_the_next_sign_of_life(
+    ext: External, site: Site
+) -> None:
     party, work = begin(ext, site)
     site.clock.forward(100)
     assert ext.alive(party.key, seen=work.fence, fences=[work.fence]).lost == (work.fence,)
@@ -323,8 +343,9 @@ def test_coming_and_going_is_audited_and_claims_are_not(ext: External, site: Sit
     ext.leave(party.key)
     found = [(e.by, e.verb, e.what) for e, _ in site.store.audit.entries()]
     assert found == [
-        ("ann", "join", '{"lanes":[["talk","listen"]],"party":"ear"}'), ("ann", "leave", '{"party":"ear"}'),
-    ]  # fmt: skip
+        ("ann", "join", '{"lanes":[["talk","listen"]],"party":"ear"}'),
+        ("ann", "leave", '{"party":"ear"}'),
+    ]
 
 
 # --- while it runs --------------------------------------------------------------------------
@@ -381,13 +402,19 @@ def test_a_lock_is_taken_or_the_party_waits_for_it(ext: External, site: Site) ->
     assert state(site, two)[0] is State.PENDING
 
 
-def test_nothing_is_written_for_an_attempt_that_is_lost_or_anothers(ext: External, asking: Asking, site: Site) -> None:
+def test_nothing_is_written_for_an_attempt_that_is_lost_or_anothers(
+    ext: External, asking: Asking, site: Site
+) -> None:
     party, work = begin(ext, site)
     other = join(asking("bob"), name="other")
     verbs: dict[str, tuple[Any, ...]] = {
-        "progress": (0.5,), "put_data": ("x", 1), "append_data": ("x", 1), "take_lock": ("ear",),
-        "spawn": ([{"type": "talk", "params": {}}],), "settle": (Settlement(outcome=Outcome.OK),),
-    }  # fmt: skip
+        "progress": (0.5,),
+        "put_data": ("x", 1),
+        "append_data": ("x", 1),
+        "take_lock": ("ear",),
+        "spawn": ([{"type": "talk", "params": {}}],),
+        "settle": (Settlement(outcome=Outcome.OK),),
+    }
     speakers = (ext, party.key, work.fence + 1), (asking("bob"), other.key, work.fence)
     for speaker, key, fence in speakers:
         for verb, args in verbs.items():
@@ -450,7 +477,9 @@ def test_who_was_limited_since_it_joined_is_given_no_more_than_the_new_limits_al
     assert theirs
 
 
-def test_a_subjob_comes_into_no_queue_of_its_type_that_its_party_may_not_name(asking: Asking, site: Site) -> None:
+def test_a_subjob_comes_into_no_queue_of_its_type_that_its_party_may_not_name(
+    asking: Asking, site: Site
+) -> None:
     site.knows(kind("far", stage("go", queue="theirs")))
     site.submit("talk", queue="ours")
     ext = asking(within=Within(queues=("ours",)))
@@ -459,11 +488,16 @@ def test_a_subjob_comes_into_no_queue_of_its_type_that_its_party_may_not_name(as
 
     with pytest.raises(Forbidden, match="may not make 'far' jobs, which come into queue 'theirs'"):
         ext.spawn(party.key, work.job_id, work.fence, [{"type": "far", "params": {}}])
-    assert len(ext.spawn(party.key, work.job_id, work.fence, [{"type": "far", "params": {}, "queue": "ours"}])) == 1
+    assert (
+        len(ext.spawn(party.key, work.job_id, work.fence, [{"type": "far", "params": {}, "queue": "ours"}]))
+        == 1
+    )
 
 
 @pytest.mark.parametrize("within", [Within(collections=("ours",)), Within(queues=())])
-def test_who_is_limited_to_what_a_claim_cannot_tell_apart_may_not_join(asking: Asking, within: Within) -> None:
+def test_who_is_limited_to_what_a_claim_cannot_tell_apart_may_not_join(
+    asking: Asking, within: Within
+) -> None:
     with pytest.raises(Forbidden, match="is limited to"):
         join(asking(within=within))
 
@@ -489,10 +523,13 @@ def test_a_key_that_is_none_is_nobodys(ext: External, key: str) -> None:
 @pytest.mark.parametrize(
     ("said", "error"),
     [
-        ({"name": "a b"}, BadName), ({"slots": 0}, UsageError), ({"lease_s": 1.0}, UsageError),
-        ({"lease_s": float("nan")}, UsageError), ({"lanes": []}, UsageError),
+        ({"name": "a b"}, BadName),
+        ({"slots": 0}, UsageError),
+        ({"lease_s": 1.0}, UsageError),
+        ({"lease_s": float("nan")}, UsageError),
+        ({"lanes": []}, UsageError),
     ],
-)  # fmt: skip
+)
 def test_a_party_that_cannot_be_is_refused(ext: External, said: Any, error: type[Exception]) -> None:
     with pytest.raises(error):
         ext.join(**{"name": "ear", "lanes": [EAR], **said})

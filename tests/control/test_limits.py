@@ -100,7 +100,9 @@ def test_every_queue_that_a_job_passes_through_must_be_allowed(site: Site) -> No
     assert control.submit("travelling", [{}], Options(queue="urgent")).ids
     assert control.submit(None, [{}], Options(queue="urgent")).ids
     for type_, options, queue in (("one", Options(), "default"), ("travelling", Options(), "slow")):
-        with pytest.raises(Forbidden, match=f"limited to queue urgent and may not .* come into queue '{queue}'"):
+        with pytest.raises(
+            Forbidden, match=f"limited to queue urgent and may not .* come into queue '{queue}'"
+        ):
             control.submit(type_, [{}], options)
     with pytest.raises(Forbidden, match="may not submit into queue 'slow'"):
         control.submit(None, [{}], Options(queue="slow"))
@@ -149,7 +151,9 @@ NOT_THERE = 999
         lambda c, n: c.bulk.plan(Order(verb=Verb.CANCEL), Filter(parent_id=n)),
     ],
 )
-def test_of_a_job_out_of_sight_is_told_what_is_told_of_none(site: Site, verb: Callable[[Control, int], Any]) -> None:
+def test_of_a_job_out_of_sight_is_told_what_is_told_of_none(
+    site: Site, verb: Callable[[Control, int], Any]
+) -> None:
     control = ask(site)
     there = site.submit_one(collection="beta")
     held = ask(site, within=Within()).holds.lay(Scope.COLLECTION, "beta", reason="x").id
@@ -184,8 +188,9 @@ def test_no_names_out_of_sight_are_offered(site: Site) -> None:
     cancel = Order(verb=Verb.CANCEL)
 
     for control, which, offered in (
-        (ask(site), Filter(collection="bet"), "alpha"), (by_queue, Filter(queue="slo"), "urgent"),
-    ):  # fmt: skip
+        (ask(site), Filter(collection="bet"), "alpha"),
+        (by_queue, Filter(queue="slo"), "urgent"),
+    ):
         with pytest.raises(UsageError, match=rf"(store|collection '\w+'); use one of: {offered}$"):
             control.bulk.plan(cancel, which)
     assert ask(site).bulk.plan(cancel, Filter(submitter="be")).jobs == 0, "nobody is named"
@@ -242,8 +247,11 @@ def test_what_has_settled_is_not_reached_from_above_either(site: Site, mixed: tu
         with pytest.raises(Forbidden, match=BEYOND):
             verb()
     for order in (
-        Order(verb=Verb.DELETE), Order(verb=Verb.RERUN), Order(verb=Verb.RETRY), Order(verb=Verb.RERUN, and_after=True),
-    ):  # fmt: skip
+        Order(verb=Verb.DELETE),
+        Order(verb=Verb.RERUN),
+        Order(verb=Verb.RETRY),
+        Order(verb=Verb.RERUN, and_after=True),
+    ):
         report = control.bulk.run(control.bulk.plan(order, None, (parent,)), remove=lambda job_id: None)
         assert (report.touched, list(report.refused)) == (0, [parent]), order
     assert site.states(mixed) == [State.FAILED] * 3
@@ -312,7 +320,9 @@ def test_a_plan_counts_what_is_in_sight(site: Site) -> None:
 def test_no_plan_is_run_wider_than_who_runs_it_may(site: Site) -> None:
     alpha, beta = site.submit_one(collection="alpha"), site.submit_one(collection="beta")
     forged = Plan(order=Order(verb=Verb.CANCEL), which=Filter(states=(State.PENDING,)), last=beta)
-    wider = Plan(order=Order(verb=Verb.CANCEL), which=Filter(within=Within(collections=("alpha", "beta"))), last=beta)
+    wider = Plan(
+        order=Order(verb=Verb.CANCEL), which=Filter(within=Within(collections=("alpha", "beta"))), last=beta
+    )
 
     ask(site, Role.SUBMITTER).bulk.run(forged)
     assert site.states([alpha, beta]) == [State.PENDING] * 2, "they are not hers"
@@ -434,9 +444,7 @@ class Counting:
 
 def test_whoever_has_the_store_at_hand_costs_it_nothing_more(site: Site) -> None:
     asked: list[str] = []
-    control = Control(
-        store=Counting(site.store, asked), clock=lambda: site.now, nudge=lambda: None, by="ann"
-    )
+    control = Control(store=Counting(site.store, asked), clock=lambda: site.now, nudge=lambda: None, by="ann")
     assert control.rights is ALL_RIGHTS
     one, other = site.submit(n=2)
     for expected, verb in (

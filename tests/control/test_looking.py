@@ -195,7 +195,8 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Control, E
 
 
 @pytest.mark.parametrize(
-    "within", [ALPHA, BETA, Within(queues=("narrow",)), Within(queues=("urgent", "default"), collections=("beta",))]
+    "within",
+    [ALPHA, BETA, Within(queues=("narrow",)), Within(queues=("urgent", "default"), collections=("beta",))],
 )
 def test_nothing_that_is_told_names_a_job_out_of_sight(
     world: tuple[Control, Everything], within: Within
@@ -210,7 +211,7 @@ def test_nothing_that_is_told_names_a_job_out_of_sight(
         found = limited.look.explain(job_id)
         named = {
             value for name, value in found.facts.items() if name in ("owner", "before", "first", "probe")
-        } | set(found.facts.get("needs", ()))  # fmt: skip
+        } | set(found.facts.get("needs", ()))
         assert not named & hidden, found
         said = f"{found.sentence} {found.command or ''} {limited.look.job(job_id).message}"
         words = {word.strip("(),;:") for word in said.replace(OF_ITS_OWN, "").split()}
@@ -218,7 +219,9 @@ def test_nothing_that_is_told_names_a_job_out_of_sight(
         assert not {int(word) for word in words if word.isdigit() and len(word) > 1} & hidden, found
 
 
-def test_where_nothing_limits_everything_is_told_as_the_store_tells_it(world: tuple[Control, Everything]) -> None:
+def test_where_nothing_limits_everything_is_told_as_the_store_tells_it(
+    world: tuple[Control, Everything],
+) -> None:
     control, made = world
     store, now_us = control.store, control.clock()
 
@@ -342,7 +345,9 @@ def test_a_secret_is_masked_in_all_that_is_shown_of_its_job(site: Site) -> None:
     other = site.submit_one("one", {"password": SECRET})
     lease = site.run(job_id)
     message = f"login with {SECRET!r} refused"
-    site.record(lease, Outcome.ERROR, message=message, error={"type": "E", "message": message, "traceback": message})
+    site.record(
+        lease, Outcome.ERROR, message=message, error={"type": "E", "message": message, "traceback": message}
+    )
     look = full(site).look
     shown = {"password": MASK, "url": "https://example.org"}
 
@@ -367,8 +372,14 @@ def test_a_failure_takes_no_secret_to_where_nobody_asks_whose_it_was(site: Site)
     look = full(site).look
 
     assert [hold.automatic for hold in look.holds()] == [True]
-    told = [look.failures(), look.holds(), look.explain(ids[2]), look.job(ids[2]), [e.what for e, _ in look.entries()],
-            [e.reason for e, _ in look.entries()]]  # fmt: skip
+    told = [
+        look.failures(),
+        look.holds(),
+        look.explain(ids[2]),
+        look.job(ids[2]),
+        [e.what for e, _ in look.entries()],
+        [e.reason for e, _ in look.entries()],
+    ]
     assert "login with" in str(told)
     assert SECRET not in str(told)
     for guess in (SECRET, SECRET[:4]):

@@ -40,7 +40,9 @@ def book(tmp_path: Path) -> Iterator[Book]:
 
 def test_strangers_are_counted_whatever_they_send_and_a_day_of_it_is_some_thirty_entries(book: Book) -> None:
     for second in range(0, DAY, 10):
-        book.refuse(why="wrong token", token=f"{second:016x}", address=f"10.0.{second // 256 % 256}.{second % 256}")
+        book.refuse(
+            why="wrong token", token=f"{second:016x}", address=f"10.0.{second // 256 % 256}.{second % 256}"
+        )
         book.clock.forward(10)
 
     entries = book.entries()

@@ -50,9 +50,11 @@ def test_a_walk_removes_rows_and_folders_and_rests_between_its_steps(control: Co
     ticks = iter(range(10_000))
 
     removed = control.retention.sweep(
-        folders.append, told=lambda removed, at: told.append((removed, at)), rest=rests.append,
+        folders.append,
+        told=lambda removed, at: told.append((removed, at)),
+        rest=rests.append,
         monotonic=lambda: next(ticks) * 0.01,
-    )  # fmt: skip
+    )
 
     assert removed == 450
     assert sorted(folders) == jobs
@@ -74,7 +76,9 @@ def test_a_folder_that_resists_keeps_no_other_and_is_told_in_the_end(control: Co
             raise StoreUnusable(f"cannot remove the folder of job {job_id}; see that it is yours")
         folders.append(job_id)
 
-    with pytest.raises(StoreUnusable, match=r"450 jobs are removed, but 2 of .* again: cannot remove .*; see"):
+    with pytest.raises(
+        StoreUnusable, match=r"450 jobs are removed, but 2 of .* again: cannot remove .*; see"
+    ):
         control.retention.sweep(remove, rest=lambda s: None)
 
     assert sorted([*folders, jobs[0], jobs[7]]) == jobs

@@ -116,13 +116,18 @@ def schedule(there: There, name: str) -> Schedule:
 CASES: dict[str, Case] = {
     # --- submitting -----------------------------------------------------------------------
     "submit": Case(
-        call=lambda c, t: c.submit("one", [{}], Options(collection=t.place)), least=Role.SUBMITTER, outside=Forbidden
+        call=lambda c, t: c.submit("one", [{}], Options(collection=t.place)),
+        least=Role.SUBMITTER,
+        outside=Forbidden,
     ),
     "submit_lines": Case(
         call=lambda c, t: c.submit_lines(['{"type": "one"}'], options=Options(collection=t.place)),
-        least=Role.SUBMITTER, outside=Forbidden,
+        least=Role.SUBMITTER,
+        outside=Forbidden,
     ),
-    "queues.default_type": Case(call=lambda c, t: c.queues.default_type("typed"), least=Role.VIEWER, outside=None),
+    "queues.default_type": Case(
+        call=lambda c, t: c.queues.default_type("typed"), least=Role.VIEWER, outside=None
+    ),
     # --- single jobs ----------------------------------------------------------------------
     **of_job("cancel", "pending"),
     **of_job("retry", "failed"),
@@ -132,37 +137,45 @@ CASES: dict[str, Case] = {
     # --- many -----------------------------------------------------------------------------
     "bulk.plan": Case(
         call=lambda c, t: some(c.bulk.plan(HOLD, Filter(submitter=ANN, collection=t.place)).jobs),
-        least=Role.SUBMITTER, outside=UsageError,
+        least=Role.SUBMITTER,
+        outside=UsageError,
     ),
     "bulk.run": Case(call=lambda c, t: run(c, HOLD, t.which), least=Role.SUBMITTER, outside=UsageError),
     "bulk.run by number": Case(
         call=lambda c, t: run(c, HOLD, None, t.jobs["ann pending"]), least=Role.SUBMITTER, outside=NotReached
     ),
     "bulk.run by another's number": Case(
-        call=lambda c, t: run(c, Order(verb=Verb.CANCEL), None, t.jobs["ben pending"]), least=Role.OPERATOR,
+        call=lambda c, t: run(c, Order(verb=Verb.CANCEL), None, t.jobs["ben pending"]),
+        least=Role.OPERATOR,
         outside=NotReached,
     ),
     "bulk.run of an operator's verb": Case(
-        call=lambda c, t: run(c, Order(verb=Verb.PRIORITY, priority=3), t.which), least=Role.OPERATOR,
+        call=lambda c, t: run(c, Order(verb=Verb.PRIORITY, priority=3), t.which),
+        least=Role.OPERATOR,
         outside=UsageError,
     ),
     "bulk.run into another queue": Case(
-        call=lambda c, t: run(c, Order(verb=Verb.MOVE, queue="typed"), t.which), least=Role.OPERATOR,
+        call=lambda c, t: run(c, Order(verb=Verb.MOVE, queue="typed"), t.which),
+        least=Role.OPERATOR,
         outside=UsageError,
     ),
     "bulk.stages": Case(
-        call=lambda c, t: some(c.bulk.stages(c.bulk.plan(RERUN, t.which))), least=Role.OPERATOR,
+        call=lambda c, t: some(c.bulk.stages(c.bulk.plan(RERUN, t.which))),
+        least=Role.OPERATOR,
         outside=UsageError,
     ),
     # --- holds ----------------------------------------------------------------------------
     "holds.lay": Case(
-        call=lambda c, t: c.holds.lay(Scope.COLLECTION, t.place, reason="x"), least=Role.OPERATOR, outside=Forbidden
+        call=lambda c, t: c.holds.lay(Scope.COLLECTION, t.place, reason="x"),
+        least=Role.OPERATOR,
+        outside=Forbidden,
     ),
     "holds.lay on her job": Case(
         call=lambda c, t: c.holds.lay(Scope.JOB, str(t.jobs["ann pending"]), reason="x"), least=Role.SUBMITTER
     ),
     "holds.lay on her tree": Case(
-        call=lambda c, t: c.holds.lay(Scope.TREE, str(t.jobs["ann pending"]), reason="x"), least=Role.SUBMITTER
+        call=lambda c, t: c.holds.lay(Scope.TREE, str(t.jobs["ann pending"]), reason="x"),
+        least=Role.SUBMITTER,
     ),
     "holds.lay on another's job": Case(
         call=lambda c, t: c.holds.lay(Scope.JOB, str(t.jobs["ben pending"]), reason="x"), least=Role.OPERATOR
@@ -172,7 +185,10 @@ CASES: dict[str, Case] = {
             call=laying(scope, name), least=Role.OPERATOR, limited=Forbidden, outside=Forbidden
         )
         for scope, name in (
-            (Scope.EVERYTHING, ""), (Scope.QUEUE, "typed"), (Scope.TYPE, "one"), (Scope.SUBMITTER, "ben"),
+            (Scope.EVERYTHING, ""),
+            (Scope.QUEUE, "typed"),
+            (Scope.TYPE, "one"),
+            (Scope.SUBMITTER, "ben"),
         )
     },
     "holds.lift": Case(
@@ -191,11 +207,14 @@ CASES: dict[str, Case] = {
         call=lambda c, t: c.holds.lift_all(Scope.JOB, str(t.jobs["ann held"])), least=Role.SUBMITTER
     ),
     "holds.would_hold": Case(
-        call=lambda c, t: c.holds.would_hold(Scope.COLLECTION, t.place, reason="x"), least=Role.OPERATOR,
+        call=lambda c, t: c.holds.would_hold(Scope.COLLECTION, t.place, reason="x"),
+        least=Role.OPERATOR,
         outside=Forbidden,
     ),
     "holds.would_lift": Case(
-        call=lambda c, t: c.holds.would_lift([t.holds["ben collection"]]), least=Role.OPERATOR, outside=Refused
+        call=lambda c, t: c.holds.would_lift([t.holds["ben collection"]]),
+        least=Role.OPERATOR,
+        outside=Refused,
     ),
     "holds.on": Case(
         call=lambda c, t: c.holds.on(Scope.COLLECTION, t.place), least=Role.OPERATOR, outside=Forbidden
@@ -219,7 +238,9 @@ CASES: dict[str, Case] = {
         )
     },
     "doctor.checks": Case(call=lambda c, t: c.doctor.checks(), least=Role.VIEWER, outside=None),
-    "queues.strangers": Case(call=lambda c, t: c.queues.strangers(("here",)), least=Role.VIEWER, outside=None),
+    "queues.strangers": Case(
+        call=lambda c, t: c.queues.strangers(("here",)), least=Role.VIEWER, outside=None
+    ),
     "homes.let_go_of_job": Case(
         call=lambda c, t: c.homes.let_go_of_job(t.jobs["ben failed"]), least=Role.OPERATOR, stops=Refused
     ),
@@ -234,29 +255,34 @@ CASES: dict[str, Case] = {
     },
     # --- locks ----------------------------------------------------------------------------
     "locks.free": Case(
-        call=lambda c, t: c.locks.free(f"receiver:{t.place}", reason="x"), least=Role.OPERATOR, outside=Refused
+        call=lambda c, t: c.locks.free(f"receiver:{t.place}", reason="x"),
+        least=Role.OPERATOR,
+        outside=Refused,
     ),
     "locks.free from a job": Case(
         call=lambda c, t: c.locks.free(f"receiver:{t.place}", reason="x", job_id=t.jobs["ben running"]),
         least=Role.OPERATOR,
     ),
     "locks.set_capacity": Case(
-        call=lambda c, t: c.locks.set_capacity("x", 2), least=Role.OPERATOR, limited=Forbidden, outside=Forbidden
+        call=lambda c, t: c.locks.set_capacity("x", 2),
+        least=Role.OPERATOR,
+        limited=Forbidden,
+        outside=Forbidden,
     ),
     # --- schedules ------------------------------------------------------------------------
     "schedules.put": Case(
         call=lambda c, t: c.schedules.put(schedule(t, "new")), least=Role.OPERATOR, outside=Forbidden
     ),
     "schedules.put in place of one": Case(
-        call=lambda c, t: c.schedules.put(schedule(t, t.place), replace=True), least=Role.OPERATOR, outside=Forbidden
+        call=lambda c, t: c.schedules.put(schedule(t, t.place), replace=True),
+        least=Role.OPERATOR,
+        outside=Forbidden,
     ),
     **{
-        f"schedules.{verb}": Case(
-            call=of_schedule(verb), least=Role.OPERATOR, outside=Refused
-        )
+        f"schedules.{verb}": Case(call=of_schedule(verb), least=Role.OPERATOR, outside=Refused)
         for verb in ("pause", "resume", "drop", "run")
     },
-}  # fmt: skip
+}
 
 # --- the table ------------------------------------------------------------------------------
 
@@ -394,11 +420,11 @@ def _stand(site: Site, place: str, jobs: dict[str, int]) -> There:
         for state in ("pending", "held", "held by ben"):
             jobs[f"{who} {state}"] = site.submit_one(**whose)
     for name, job, by in (
-        ("ann job", "ann held", ANN), ("ben job", "ann held by ben", "ben"), ("", "ben held", "ben"),
-    ):  # fmt: skip
-        laid = site.store.holds.lay(
-            Scope.JOB, str(jobs[job]), "x", Author(by=by, call="x"), now_us=site.now
-        )
+        ("ann job", "ann held", ANN),
+        ("ben job", "ann held by ben", "ben"),
+        ("", "ben held", "ben"),
+    ):
+        laid = site.store.holds.lay(Scope.JOB, str(jobs[job]), "x", Author(by=by, call="x"), now_us=site.now)
         holds[name] = laid.id
     holds["ben collection"] = site.store.holds.lay(Scope.COLLECTION, place, "x", ben, now_us=site.now).id
     site.store.schedules.put(

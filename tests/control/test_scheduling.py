@@ -71,11 +71,20 @@ def test_what_is_put_is_checked_kept_and_told_to_the_nodes(
         (hourly("read", params={"serno": "a/b"}), BadParameters, "names the lock"),
         (hourly(params={"day": "x" * PARAMS_MAX_BYTES}), BadParameters, "bytes long"),
         (hourly(every_s=None, cron="0 24 * * *"), UsageError, "Bad hour"),
-        (hourly(every_s=None, cron="0 6 * * *", zone="Europe/Brelin"), UsageError, "did you mean 'Europe/Berlin'"),
+        (
+            hourly(every_s=None, cron="0 6 * * *", zone="Europe/Brelin"),
+            UsageError,
+            "did you mean 'Europe/Berlin'",
+        ),
     ],
 )
 def test_what_does_not_fit_is_refused_and_nothing_is_stored(
-    schedules: Schedules, store: Store, nudges: list[int], schedule: Schedule, error: type[Exception], says: str
+    schedules: Schedules,
+    store: Store,
+    nudges: list[int],
+    schedule: Schedule,
+    error: type[Exception],
+    says: str,
 ) -> None:
     with pytest.raises(error, match=says):
         schedules.put(schedule)

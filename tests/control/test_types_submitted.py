@@ -39,7 +39,7 @@ def site(tmp_path: Path) -> Iterator[Site]:
     store.close()
 
 
-def ask(site: Site, role: Role = Role.SUBMITTER, within: Within = Within(), **limits: Any) -> Control:  # noqa: B008
+def ask(site: Site, role: Role = Role.SUBMITTER, within: Within = Within(), **limits: Any) -> Control:
     rights = Rights(role=role, within=within, **limits)
     return Control(store=site.store, clock=lambda: site.now, nudge=lambda: None, by="ann", rights=rights)
 
@@ -102,11 +102,17 @@ def test_a_type_takes_the_role_that_it_names(site: Site) -> None:
 @pytest.mark.parametrize(
     "params",
     [
-        {**ORDER, "dataset": "beta"}, {**ORDER, "dataset": ["alpha", "beta"]}, {**ORDER, "dataset": []},
-        {**ORDER, "dataset": None}, {**ORDER, "dataset": {"alpha": 1}}, {"order": {"by": "ann"}},
-        {**ORDER, "order": {"by": "ben"}}, {**ORDER, "order": {}}, {**ORDER, "order": "ann"},
+        {**ORDER, "dataset": "beta"},
+        {**ORDER, "dataset": ["alpha", "beta"]},
+        {**ORDER, "dataset": []},
+        {**ORDER, "dataset": None},
+        {**ORDER, "dataset": {"alpha": 1}},
+        {"order": {"by": "ann"}},
+        {**ORDER, "order": {"by": "ben"}},
+        {**ORDER, "order": {}},
+        {**ORDER, "order": "ann"},
     ],
-)  # fmt: skip
+)
 def test_parameters_lie_within_the_limits_of_who_asks(site: Site, params: dict[str, Any]) -> None:
     with pytest.raises(Forbidden, match="parameter"):
         ask(site, within=ALPHA).submit("dataset", [ORDER, params])
@@ -161,8 +167,10 @@ def test_an_application_says_it_for_all_of_its_types() -> None:
 
     found = {name: kind.spec for name, kind in app.types.items()}
     assert {name: spec.submit for name, spec in found.items()} == {
-        "inner": "internal", "outer": "operator", "work": "internal",
-    }  # fmt: skip
+        "inner": "internal",
+        "outer": "operator",
+        "work": "internal",
+    }
     assert TypeSpec.from_json(found["outer"].to_json()) == found["outer"]
 
 

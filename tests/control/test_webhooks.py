@@ -30,10 +30,15 @@ def site(tmp_path: Path) -> Iterator[Site]:
         yield Site(store, Clock())
 
 
-def ask(site: Site, role: Role = Role.OPERATOR, within: Within = Within()) -> Webhooks:  # noqa: B008 - frozen
+def ask(site: Site, role: Role = Role.OPERATOR, within: Within = Within()) -> Webhooks:
     rights = Rights(role=role, within=within)
     return Control(
-        store=site.store, clock=lambda: site.now, nudge=lambda: None, by="ann", rights=rights, by_configuration=True
+        store=site.store,
+        clock=lambda: site.now,
+        nudge=lambda: None,
+        by="ann",
+        rights=rights,
+        by_configuration=True,
     ).webhooks
 
 
@@ -90,7 +95,10 @@ def test_one_that_tells_of_more_is_not_there(site: Site, verb: str, within: With
         VERBS[verb](ask(site, within=within), delivery)
 
     assert ask(site, within=within).all() == []
-    assert (list(site.store.webhooks.all(now_us=site.now)), list(site.store.webhooks.deliveries("w"))) == before
+    assert (
+        list(site.store.webhooks.all(now_us=site.now)),
+        list(site.store.webhooks.deliveries("w")),
+    ) == before
     site.store.webhooks.remove("w", ask(site).author(), now_us=site.now)
     with pytest.raises(NoSuch) as gone:
         VERBS[verb](ask(site, within=within), delivery)
@@ -126,10 +134,14 @@ def test_what_somebody_limited_makes_is_limited_for_ever(site: Site) -> None:
 @pytest.mark.parametrize(
     ("asked", "error"),
     [
-        ({"collection": "beta"}, Forbidden), ({"type_": "nosuch"}, UnknownType), ({"queue": "nosuch"}, UsageError),
-        ({"events": ["held"]}, UsageError), ({"events": []}, UsageError), ({"type_": "../x"}, SpinneyError),
+        ({"collection": "beta"}, Forbidden),
+        ({"type_": "nosuch"}, UnknownType),
+        ({"queue": "nosuch"}, UsageError),
+        ({"events": ["held"]}, UsageError),
+        ({"events": []}, UsageError),
+        ({"type_": "../x"}, SpinneyError),
     ],
-)  # fmt: skip
+)
 def test_what_cannot_be_asked_is_refused(site: Site, asked: dict[str, Any], error: type[Exception]) -> None:
     with pytest.raises(error):
         ask(site, within=ALPHA).add("w", URL, **asked)

@@ -176,9 +176,14 @@ def test_spawning_with_options_and_keys() -> None:
     handle(port).spawn_many(kind, [{"picture": "a"}, {"picture": "b"}], keys=["ka", "kb"])
     [row] = port.asked[0][1]["submissions"]
     assert row == {
-        "type": "resize", "params": ['{"picture":"a"}', '{"picture":"b"}'], "keys": ["ka", "kb"],
-        "queue": "slow", "priority": 3, "needs": (4,), "at_us": 1_893_456_000_000_000,
-    }  # fmt: skip
+        "type": "resize",
+        "params": ['{"picture":"a"}', '{"picture":"b"}'],
+        "keys": ["ka", "kb"],
+        "queue": "slow",
+        "priority": 3,
+        "needs": (4,),
+        "at_us": 1_893_456_000_000_000,
+    }
 
 
 def test_a_long_list_goes_in_several_messages_with_its_keys() -> None:
@@ -211,14 +216,25 @@ def test_submitting_sends_checked_parameters_with_their_options_and_gives_ids() 
     with pytest.raises(BadParameters, match="parameter 'picture' is missing"):
         job.submit(resize)
     assert port.asked == [
-        ("submit", {"submissions": [{"type": "resize", "params": ['{"picture":"cat.jpg"}']}], "beside": None}),
-        ("submit", {
-            "submissions": [
-                {"type": "resize", "params": ['{"picture":"dog.jpg"}'], "keys": ["mail-7"], "forever": True}
-            ],
-            "beside": None,
-        }),
-    ]  # fmt: skip
+        (
+            "submit",
+            {"submissions": [{"type": "resize", "params": ['{"picture":"cat.jpg"}']}], "beside": None},
+        ),
+        (
+            "submit",
+            {
+                "submissions": [
+                    {
+                        "type": "resize",
+                        "params": ['{"picture":"dog.jpg"}'],
+                        "keys": ["mail-7"],
+                        "forever": True,
+                    }
+                ],
+                "beside": None,
+            },
+        ),
+    ]
 
 
 def test_the_parts_of_a_long_list_are_submitted_beside_its_first() -> None:
@@ -240,7 +256,10 @@ def test_a_type_of_another_application_is_checked_by_its_schema() -> None:
 
 
 def test_children_come_in_pages() -> None:
-    pages = {0: [[1, "t", "completed", None, 0, None, 0, {}]], 1: [[4, "t", "failed", "s", 7, "no", 1, {"n": 2}]]}
+    pages = {
+        0: [[1, "t", "completed", None, 0, None, 0, {}]],
+        1: [[4, "t", "failed", "s", 7, "no", 1, {"n": 2}]],
+    }
 
     class Paged(Recorder):
         def ask(self, verb: str, **args: Any) -> Any:
@@ -307,7 +326,9 @@ def test_parameters_of_a_job_have_a_longest_length() -> None:
     assert Options().submission("t", [longest]).params == [longest]
 
     too_long = '{"n":"' + "ä" * 2**19 + '"}'
-    with pytest.raises(BadParameters, match="of a 't' job are 1048584 bytes long as JSON, the most is 1048576; put"):
+    with pytest.raises(
+        BadParameters, match="of a 't' job are 1048584 bytes long as JSON, the most is 1048576; put"
+    ):
         Options().submission("t", [too_long])
     with pytest.raises(BadParameters, match=r"of a 't' job \(job 2 of the list\) are 1048577 bytes"):
         Options().submission("t", ["{}", longest + " "])

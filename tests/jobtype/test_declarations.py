@@ -34,12 +34,17 @@ def alias(width: Annotated[int, Field(alias="w")]) -> None: ...
         (text, "takes 'job', which is the handle of its job, as str | None"),
         (two, "takes its job twice, as 'job' and as 'handle'; keep one"),
         (twice, "takes its job twice, as 'one' and as 'other'; keep one"),
-        (parts, "the default of 'parts' is [], one list that all jobs of a worker would share; write parts=None"),
+        (
+            parts,
+            "the default of 'parts' is [], one list that all jobs of a worker would share; write parts=None",
+        ),
         (names, "the default of 'names' is {'a': 1}, one dict that all jobs of a worker would share"),
         (alias, "a parameter has the alias 'w', and parameters are stored and passed by their own names"),
     ],
 )
-def test_a_function_that_would_fail_in_every_job_is_refused(function: Callable[..., Any], sentence: str) -> None:
+def test_a_function_that_would_fail_in_every_job_is_refused(
+    function: Callable[..., Any], sentence: str
+) -> None:
     app = Spinney()
     with pytest.raises(UsageError) as caught:
         app.job(function)
@@ -69,7 +74,10 @@ def test_what_is_called_job_may_be_typed_by_what_the_handle_is() -> None:
         (["x" * 201], "cannot name a lock: use up to 200"),
         (["a/{n}"], "'a/x' cannot name a lock"),
         ([""], "'' cannot name a lock"),
-        (["disk", LockSpec(template="disk", until="job")], "the lock 'disk' is named twice; keep one of the two"),
+        (
+            ["disk", LockSpec(template="disk", until="job")],
+            "the lock 'disk' is named twice; keep one of the two",
+        ),
     ],
 )
 def test_a_lock_that_no_job_could_take_is_refused(locks: list[Any], sentence: str) -> None:

@@ -35,7 +35,9 @@ def test_stages_of_a_pipeline_stand_in_the_order_of_their_definition(app: Spinne
 
     deposit.program("scan", ["clamscan", "--quiet"], params={"path": Path}, exit_codes={1: "hold"})
 
-    @deposit.stage(name="tell", again=True, max_attempts=5, backoff=Backoff(base_s=2), timeout=timedelta(minutes=1))
+    @deposit.stage(
+        name="tell", again=True, max_attempts=5, backoff=Backoff(base_s=2), timeout=timedelta(minutes=1)
+    )
     def report(job: Job, mail: str | None = None) -> None: ...
 
     spec = deposit.spec
@@ -43,8 +45,10 @@ def test_stages_of_a_pipeline_stand_in_the_order_of_their_definition(app: Spinne
     assert (spec.children, spec.queue, spec.priority, spec.serial) == ("settled", "slow", 3, True)
     scan, tell = spec.stages[1:]
     assert (scan.isolation, scan.program, scan.exit_codes) == (
-        Isolation.PROGRAM, ("clamscan", "--quiet"), {1: "hold"},
-    )  # fmt: skip
+        Isolation.PROGRAM,
+        ("clamscan", "--quiet"),
+        {1: "hold"},
+    )
     assert (tell.again, tell.max_attempts, tell.backoff.base_s, tell.timeout_s) == (True, 5, 2, 60.0)
     assert set(spec.schema["properties"]) == {"path", "mail"}
     assert spec.schema["required"] == ["path"]
@@ -71,7 +75,12 @@ def test_functions_pipelines_and_programs_may_have_a_circuit_breaker(app: Spinne
     line.program("first", ["true"])
     app.program("alone", ["true"], breaker=1)
 
-    assert {n: t.spec.breaker for n, t in app.types.items()} == {"call": 20, "calm": None, "line": 3, "alone": 1}
+    assert {n: t.spec.breaker for n, t in app.types.items()} == {
+        "call": 20,
+        "calm": None,
+        "line": 3,
+        "alone": 1,
+    }
 
 
 def test_isolation_follows_the_function_unless_said(app: Spinney) -> None:
@@ -153,7 +162,9 @@ def test_a_wrong_name_is_refused_where_it_is_written(app: Spinney, name: Any) ->
 
 
 def test_a_program_with_nul_in_an_argument_is_refused(app: Spinney) -> None:
-    with pytest.raises(UsageError, match="stage 'convert': a program's argument is text in UTF-8 without NUL"):
+    with pytest.raises(
+        UsageError, match="stage 'convert': a program's argument is text in UTF-8 without NUL"
+    ):
         app.program("convert", ["convert", "a\0b"])
 
 
@@ -230,7 +241,12 @@ def test_how_long_jobs_are_kept_is_said_by_state(app: Spinney) -> None:
     @app.job(keep={"completed": timedelta(days=30), "failed": None, "cancelled": 60, "orphaned": "30d"})
     def work() -> None: ...
 
-    assert work.spec.keep == {"completed": 2_592_000.0, "failed": None, "cancelled": 60.0, "orphaned": 2_592_000.0}
+    assert work.spec.keep == {
+        "completed": 2_592_000.0,
+        "failed": None,
+        "cancelled": 60.0,
+        "orphaned": 2_592_000.0,
+    }
     with pytest.raises(UsageError, match="cannot be kept for a time; keep is for cancelled, completed"):
         app.pipeline("p", keep={"running": 1})
     with pytest.raises(UsageError, match="job type 'p': keep for completed: '30' is no length of time"):

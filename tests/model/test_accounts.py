@@ -26,9 +26,11 @@ RIGHTS = st.builds(
     Rights,
     role=st.sampled_from(Role),
     within=st.builds(Within, collections=st.none() | NAMES, queues=st.none() | NAMES),
-    shares=st.none() | PATTERNS, priorities=st.none() | PRIORITIES, locks=st.none() | PATTERNS,
+    shares=st.none() | PATTERNS,
+    priorities=st.none() | PRIORITIES,
+    locks=st.none() | PATTERNS,
     external=NAMES | st.just(("*",)),
-)  # fmt: skip
+)
 
 
 @given(RIGHTS)
@@ -37,9 +39,17 @@ def test_rights_are_read_as_they_were_written(rights: Rights) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "{}", "null", "[]", '{"role":"king"}', rights_text(ALL_RIGHTS).replace("admin", "root"),
-             rights_text(ALL_RIGHTS).replace('"*"', '"a b"')],
-)  # fmt: skip
+    "text",
+    [
+        "",
+        "{}",
+        "null",
+        "[]",
+        '{"role":"king"}',
+        rights_text(ALL_RIGHTS).replace("admin", "root"),
+        rights_text(ALL_RIGHTS).replace('"*"', '"a b"'),
+    ],
+)
 def test_what_cannot_be_read_opens_nothing(text: str) -> None:
     with pytest.raises((ValueError, KeyError, TypeError, SpinneyError)):
         rights_of(text)
@@ -87,7 +97,9 @@ def test_a_tokens_secret_tells_its_id_and_no_two_are_the_same() -> None:
     assert len(digest("\ud800")) == 64
 
 
-@pytest.mark.parametrize("text", ["", "spn_", "spn_0123456789abcdef_", "spn_0123456789ABCDEF_" + "x" * 43, "x" * 65])
+@pytest.mark.parametrize(
+    "text", ["", "spn_", "spn_0123456789abcdef_", "spn_0123456789ABCDEF_" + "x" * 43, "x" * 65]
+)
 def test_what_is_no_tokens_secret_has_no_id(text: str) -> None:
     assert token_id(text) is None
 

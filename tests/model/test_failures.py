@@ -21,7 +21,7 @@ SAME = {
     ),
     "a file that is named without a slash": (
         "[Errno 2] No such file or directory: 'letters.csv'",
-        "[Errno 2] No such file or directory: \"ann's list\"",
+        '[Errno 2] No such file or directory: "ann\'s list"',
     ),
     "two files": (
         "[Errno 18] Invalid cross-device link: 'a' -> '/mnt/a'",
@@ -89,7 +89,7 @@ SAME = {
     "paths below a dot, home, here": ("in ./a ../b ~/c src/x/y.py", "in ./d ../e/f ~ann/g src/z.py"),
     "a place in a file": ('File "/usr/lib/x.py", line 3', 'File "lib/y.py", line 14'),
     "blanks": ("not  this\tway ", "not this way"),
-}  # fmt: skip
+}
 
 DIFFERENT = {
     "keys of a dict": ("'name'", "'title'"),
@@ -118,7 +118,10 @@ DIFFERENT = {
 
 READABLE = [
     ("[Errno 2] No such file or directory: '/var/in/17.csv'", "[Errno #] No such file or directory: '…'"),
-    ("404 Client Error: Not Found for url: https://h:80/x?y=1.", "# Client Error: Not Found for url: https://h:#/…."),
+    (
+        "404 Client Error: Not Found for url: https://h:80/x?y=1.",
+        "# Client Error: Not Found for url: https://h:#/….",
+    ),
     ("no answer from https://ann:secret@h/x", "no answer from https://h/…"),
     ("no answer from ftp://ann:secret@h.", "no answer from ftp://h/…."),
     ("cannot open /srv/x.csv, line 3 (see ./log).", "cannot open …, line # (see …)."),
@@ -167,7 +170,9 @@ numbers = st.one_of(
 MEDIA = ("application/", "audio/", "font/", "image/", "message/", "model/", "multipart/", "text/", "video/")
 paths = st.one_of(
     st.lists(parts, min_size=1, max_size=6).map(lambda p: "/" + "/".join(p)),
-    st.lists(parts, min_size=3, max_size=6).map("/".join).filter(lambda p: not p.replace("/", "").isdecimal()),
+    st.lists(parts, min_size=3, max_size=6)
+    .map("/".join)
+    .filter(lambda p: not p.replace("/", "").isdecimal()),
     st.lists(parts, min_size=1, max_size=6).map(lambda p: "./" + "/".join(p)),
     st.lists(parts, min_size=2, max_size=6).map("/".join).filter(lambda p: not p.startswith(MEDIA)).map(repr),
     st.lists(parts, min_size=2, max_size=6).map(lambda p: f"'/{' '.join(p)}'"),
@@ -213,12 +218,68 @@ def test_messages_that_differ_in_a_word_are_two(said: list[str], data: st.DataOb
 
 
 SCRAPS = st.sampled_from(
-    ["/", "//", "./", "../", "~/", "\\", "\\\\", "'", '"', "`", ":", "::", "://", "http://h", ".", ",", ", ", " ", "  ",
-     "-", "+", "_", "#", "##", "…", "%", "[", "]", "(", ")", "[Errno 2] x: ", " -> ", "0x", "P1D", "T", "Z", " s",
-     " MB", " Jan ", "Mon ", "e5", "f", "abcdefabcd", "C:\\", "text/html", "a/b", "x.py", "1", "17", "2024-01-31",
-     "10:11:12", " AM", "\n", "\t", "é", "3f9a0b1c-1111-2222-3333-444455556666", "\N{ARABIC-INDIC DIGIT ONE}",
-     "\x00", "\udce9"]
-)  # fmt: skip
+    [
+        "/",
+        "//",
+        "./",
+        "../",
+        "~/",
+        "\\",
+        "\\\\",
+        "'",
+        '"',
+        "`",
+        ":",
+        "::",
+        "://",
+        "http://h",
+        ".",
+        ",",
+        ", ",
+        " ",
+        "  ",
+        "-",
+        "+",
+        "_",
+        "#",
+        "##",
+        "…",
+        "%",
+        "[",
+        "]",
+        "(",
+        ")",
+        "[Errno 2] x: ",
+        " -> ",
+        "0x",
+        "P1D",
+        "T",
+        "Z",
+        " s",
+        " MB",
+        " Jan ",
+        "Mon ",
+        "e5",
+        "f",
+        "abcdefabcd",
+        "C:\\",
+        "text/html",
+        "a/b",
+        "x.py",
+        "1",
+        "17",
+        "2024-01-31",
+        "10:11:12",
+        " AM",
+        "\n",
+        "\t",
+        "é",
+        "3f9a0b1c-1111-2222-3333-444455556666",
+        "\N{ARABIC-INDIC DIGIT ONE}",
+        "\x00",
+        "\udce9",
+    ]
+)
 
 
 @given(st.one_of(st.text(), st.lists(st.one_of(SCRAPS, words, numbers, paths), max_size=25).map("".join)))
@@ -234,9 +295,31 @@ def test_what_is_plain_stays_as_it_is(message: str) -> None:
 
 @pytest.mark.parametrize(
     "piece",
-    ["'/ ", "1.", "a/", ":", "1:", "1 s, ", "Mon 31 Jan ", "a-", "'", "[Errno 1] x: '", "0x", "~", "/", "\\", "http://",
-     "abcdef", "1e", "2024-01-01 ", "x/y.", "-", "#, ", "'…', "],
-)  # fmt: skip
+    [
+        "'/ ",
+        "1.",
+        "a/",
+        ":",
+        "1:",
+        "1 s, ",
+        "Mon 31 Jan ",
+        "a-",
+        "'",
+        "[Errno 1] x: '",
+        "0x",
+        "~",
+        "/",
+        "\\",
+        "http://",
+        "abcdef",
+        "1e",
+        "2024-01-01 ",
+        "x/y.",
+        "-",
+        "#, ",
+        "'…', ",
+    ],
+)
 def test_no_message_takes_long(piece: str) -> None:
     message = piece * 100_000
     begun = time.process_time()
@@ -249,7 +332,12 @@ def test_no_message_takes_long(piece: str) -> None:
 
 def test_a_fingerprint_is_hexadecimal_and_bears_on_all_four() -> None:
     told = ("read", "fetch", "OSError", "no file /a/b")
-    others = [("write", *told[1:]), (told[0], "store", *told[2:]), (*told[:2], "KeyError", told[3]), (*told[:3], "x")]
+    others = [
+        ("write", *told[1:]),
+        (told[0], "store", *told[2:]),
+        (*told[:2], "KeyError", told[3]),
+        (*told[:3], "x"),
+    ]
     marks = {fingerprint(*told), *(fingerprint(*other) for other in others)}
 
     assert len(marks) == 5
@@ -276,7 +364,10 @@ def error(type_: str) -> str:
         (record(error=error("app.Broken"), message="x", code=3), "app.Broken code 3"),
         (record(message="what it ended with cannot be told"), "error"),
         (record(error="{}"), "error"),
-        (record(Outcome.TIMEOUT, error=error("Terminated"), message="exceeded its time limit of 2 s"), "timeout"),
+        (
+            record(Outcome.TIMEOUT, error=error("Terminated"), message="exceeded its time limit of 2 s"),
+            "timeout",
+        ),
         (record(Outcome.DIED, message="its worker was killed by SIGKILL"), "died"),
         (record(Outcome.LOST), "lost"),
     ],
@@ -288,7 +379,12 @@ def test_the_exception_is_what_raised_or_the_word_of_the_outcome(told: Record, e
 def test_a_cause_tells_what_its_failures_have_in_common() -> None:
     found = cause("read", "fetch", record(error=error("OSError"), message="no file /a/b"))
 
-    assert (found.type, found.stage, found.exception, found.message) == ("read", "fetch", "OSError", "no file …")
+    assert (found.type, found.stage, found.exception, found.message) == (
+        "read",
+        "fetch",
+        "OSError",
+        "no file …",
+    )
     assert found.fingerprint == fingerprint("read", "fetch", "OSError", "no file /somewhere/else")
     assert str(found) == "OSError: no file …"
 

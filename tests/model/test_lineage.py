@@ -10,9 +10,7 @@ from spinney.model.lineage import ancestors, depth, lineage, subtree
 def forests(draw: st.DrawFn) -> dict[int, int | None]:
     """Job id to parent id, every parent older than its children; ids of any size that fits."""
     ids = sorted(draw(st.sets(st.integers(1, 10**12 - 1), min_size=1, max_size=25)))
-    return {
-        job_id: draw(st.sampled_from([None, *ids[:i]])) for i, job_id in enumerate(ids)
-    }
+    return {job_id: draw(st.sampled_from([None, *ids[:i]])) for i, job_id in enumerate(ids)}
 
 
 def paths(forest: dict[int, int | None]) -> dict[int, str]:

@@ -8,9 +8,14 @@ from spinney.model.states import State
 S = State
 TABLE = [
     *((state, -2, 0) for state in (S.PENDING, S.SCHEDULED, S.WAITING)),
-    (S.HELD, -4, 0), (S.CLAIMED, -1, 0), (S.RUNNING, 0, 0), (S.COMPLETED, 1, 1), (S.FAILED, 2, -1),
-    (S.CANCELLED, -5, -1), (S.ORPHANED, -6, -1),
-]  # fmt: skip
+    (S.HELD, -4, 0),
+    (S.CLAIMED, -1, 0),
+    (S.RUNNING, 0, 0),
+    (S.COMPLETED, 1, 1),
+    (S.FAILED, 2, -1),
+    (S.CANCELLED, -5, -1),
+    (S.ORPHANED, -6, -1),
+]
 
 
 @pytest.mark.parametrize(("state", "disbatch", "motus"), TABLE)

@@ -22,7 +22,9 @@ def test_lawful_codes_are_kept(code: int | None) -> None:
     "seconds", [-1, -0.001, float("nan"), float("inf"), float("-inf"), 10**400, "soon", None, True]
 )
 def test_defer_takes_seconds_that_can_pass(seconds: Any) -> None:
-    with pytest.raises(ValueError, match=r"Defer: .* is no length of time; write|Defer takes 0 seconds or more"):
+    with pytest.raises(
+        ValueError, match=r"Defer: .* is no length of time; write|Defer takes 0 seconds or more"
+    ):
         Defer(seconds)
 
 

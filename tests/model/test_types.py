@@ -13,9 +13,7 @@ from spinney.model.types import Backoff, Isolation, LockSpec, QueueSpec, StageSp
 
 NAMES = st.from_regex(r"[a-z][a-z0-9_]{0,8}", fullmatch=True)
 SECONDS = st.floats(0, 1e6, allow_nan=False)
-BACKOFFS = st.builds(
-    Backoff, base_s=SECONDS, factor=st.floats(1, 10), cap_s=SECONDS, jitter=st.floats(0, 1)
-)
+BACKOFFS = st.builds(Backoff, base_s=SECONDS, factor=st.floats(1, 10), cap_s=SECONDS, jitter=st.floats(0, 1))
 TEMPLATES = st.text(st.characters(exclude_characters="{}"), max_size=9)
 STAGES = st.builds(
     StageSpec,
@@ -30,7 +28,9 @@ STAGES = st.builds(
         max_size=2,
     ).map(tuple),
     again=st.booleans(),
-    program=st.lists(st.text(st.characters(exclude_characters="\0", codec="utf-8"), max_size=5), max_size=3).map(tuple),
+    program=st.lists(
+        st.text(st.characters(exclude_characters="\0", codec="utf-8"), max_size=5), max_size=3
+    ).map(tuple),
     exit_codes=st.dictionaries(st.integers(0, 255), st.sampled_from(["ok", "defer", "warning"]), max_size=3),
 )
 TYPES = st.builds(
@@ -135,7 +135,9 @@ REFUSED = {
     "a time to keep below 0": lambda: TypeSpec(name="t", stages=(A,), keep={"completed": -1}),
     "a time to keep of nan": lambda: TypeSpec(name="t", stages=(A,), keep={"completed": float("nan")}),
     "a time to keep in words": lambda: TypeSpec(name="t", stages=(A,), keep={"completed": "30d"}),
-    "a time to keep beyond a thousand years": lambda: TypeSpec(name="t", stages=(A,), keep={"completed": 1e12}),
+    "a time to keep beyond a thousand years": lambda: TypeSpec(
+        name="t", stages=(A,), keep={"completed": 1e12}
+    ),
 }
 
 
@@ -168,7 +170,10 @@ def test_a_queue_says_who_may_serve_it_and_a_pin_wins() -> None:
 
 
 def test_a_queue_travels_as_json_with_what_is_said_of_it_alone() -> None:
-    plain, rich = QueueSpec(name="q", limit=3), QueueSpec(name="q", type="one", pinned=("oak",), barred=("elm",))
+    plain, rich = (
+        QueueSpec(name="q", limit=3),
+        QueueSpec(name="q", type="one", pinned=("oak",), barred=("elm",)),
+    )
 
     for spec in (plain, rich):
         assert QueueSpec.from_json(json.loads(json.dumps(spec.to_json()))) == spec
@@ -176,7 +181,8 @@ def test_a_queue_travels_as_json_with_what_is_said_of_it_alone() -> None:
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"pinned": "oak"}, {"pinned": ["oak"]}, {"barred": ("a b",)}, {"pinned": ("a", "a")}, {"type": "a b"}]
+    "wrong",
+    [{"pinned": "oak"}, {"pinned": ["oak"]}, {"barred": ("a b",)}, {"pinned": ("a", "a")}, {"type": "a b"}],
 )
 def test_nodes_and_types_of_a_queue_have_names(wrong: dict[str, Any]) -> None:
     with pytest.raises(UsageError):

@@ -164,7 +164,9 @@ def stubborn(file: str = "") -> None:
         "import signal,time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('ready', flush=True); "
         "time.sleep(600)"
     )
-    grandchild = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, start_new_session=True)
+    grandchild = subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, start_new_session=True
+    )
     assert grandchild.stdout is not None
     grandchild.stdout.readline()
     Path(file).write_text(f"{grandchild.pid}")

@@ -130,7 +130,9 @@ class Host:
             self.stages[fence] = (fence, stage)
         child.send_run([[type_, stage, [[f, f, 1, text, None, f] for f, text in jobs]]])  # type: ignore[list-item]
 
-    async def run(self, child: Child, stage: str, params: str = "{}", *, fence: int = 1, type_: str = "sample") -> Any:
+    async def run(
+        self, child: Child, stage: str, params: str = "{}", *, fence: int = 1, type_: str = "sample"
+    ) -> Any:
         """Run one attempt; returns what stands in its row behind the times, or None."""
         self.give(child, stage, (fence, params), type_=type_)
         await self.until(lambda: fence in self.rows)

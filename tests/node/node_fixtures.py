@@ -153,7 +153,12 @@ class House:
         elsewhere = {} if host is None else self._elsewhere(host)
         if host is not None:
             settings = {"run_dir": str(self.place / f"run-{host}")} | settings
-        chosen: dict[str, Any] = {"slots": 2, "beat_s": 0.2, "lease_period_s": 30.0, "tick_s": 0.05} | settings
+        chosen: dict[str, Any] = {
+            "slots": 2,
+            "beat_s": 0.2,
+            "lease_period_s": 30.0,
+            "tick_s": 0.05,
+        } | settings
         told = NodeSettings(store=self.url, app=app, name=name, **{"folders": str(self.folders)} | chosen)
         key, _, value = self.mark.partition("=")
         words = [sys.executable, "-c", _RUN, told.to_json()]

@@ -12,5 +12,11 @@ def stamp(job: Job, word: str = "") -> str:
     return told + word
 
 
-app.schedule(stamp.options(submitter="clock"), every=1, params={"word": "!"}, name="declared", catch_up="all",
-             overlap="allow")  # fmt: skip
+app.schedule(
+    stamp.options(submitter="clock"),
+    every=1,
+    params={"word": "!"},
+    name="declared",
+    catch_up="all",
+    overlap="allow",
+)

@@ -12,6 +12,7 @@ from spinney.model.states import State
 
 __all__ = ["house"]
 
+
 def long(house: House) -> dict[str, str]:
     """Parameters of one that runs until ``end``."""
     return {"file": str(house.file("go")), "note_in": str(house.file("log"))}
@@ -84,7 +85,9 @@ def test_what_is_cancelled_or_held_behind_a_long_attempt_is_so_before_that_ends(
     until(lambda: state(house, cancelled) is State.CANCELLED, "cancelled while it waits", 5.0)
     until(lambda: state(house, behind[-1]) is State.CLAIMED, "others still, or again, stand behind it")
 
-    house.store.holds.lay(Scope.TYPE, type_, "disk swap", Author(by="ann", call="c"), until_us=None, now_us=now_us())
+    house.store.holds.lay(
+        Scope.TYPE, type_, "disk swap", Author(by="ann", call="c"), until_us=None, now_us=now_us()
+    )
 
     until(lambda: {state(house, i) for i in behind} == {State.HELD}, "held while they wait", 5.0)
     assert state(house, late) in (State.CLAIMED, State.RUNNING)
@@ -122,7 +125,9 @@ def test_what_is_taken_back_again_and_again_runs_once(house: House) -> None:
     word = {"file": str(out)}
     house.run("nap_note", *(word | {"word": f"first {n}"} for n in range(30)))
 
-    ids = house.submit("nap_note", *(word | {"word": str(n), "seconds": 0.03 * (n % 7 == 0)} for n in range(700)))
+    ids = house.submit(
+        "nap_note", *(word | {"word": str(n), "seconds": 0.03 * (n % 7 == 0)} for n in range(700))
+    )
 
     assert {(j.state, j.attempts, j.interruptions) for j in house.settled(ids)} == {(State.COMPLETED, 0, 0)}
     assert sorted(w for w in lines(out) if w.isdigit()) == sorted(map(str, range(700)))

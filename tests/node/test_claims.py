@@ -127,7 +127,12 @@ def test_nothing_is_put_behind_what_is_not_looked_ahead() -> None:
 
 
 def test_only_a_backlog_worth_it_is_recalled_and_not_again_at_once() -> None:
-    short, single, long, just_now = filled(600, 6_000), filled(1, 90_000), filled(10, 50_000), filled(10, 50_000)
+    short, single, long, just_now = (
+        filled(600, 6_000),
+        filled(1, 90_000),
+        filled(10, 50_000),
+        filled(10, 50_000),
+    )
     just_now.recalled_at = 9.99
     found = backlogged([short, single, long, just_now], least_us=10_000, now=10.0, pause_s=0.05)
     assert found == [long]
@@ -297,13 +302,17 @@ async def test_a_dead_worker_hits_what_ran_and_hands_back_the_rest() -> None:
     scene = Scene(spec())
     await scene.desk.take([lease(1), lease(2), lease(3)])
     how = Exit(
-        code=None, signal="SIGSEGV", forced=False,
+        code=None,
+        signal="SIGSEGV",
+        forced=False,
         running=(Running(fence=101, started_us=7, started_boot_ns=0),),
-    )  # fmt: skip
+    )
     scene.desk.exited(scene.worker(0), how, {})
     assert [(r.job_id, r.outcome, r.started_us) for r in scene.recorded] == [
-        (1, Outcome.DIED, 7), (2, Outcome.RETURNED, 0), (3, Outcome.RETURNED, 0),
-    ]  # fmt: skip
+        (1, Outcome.DIED, 7),
+        (2, Outcome.RETURNED, 0),
+        (3, Outcome.RETURNED, 0),
+    ]
     assert "SIGSEGV" in (scene.recorded[0].message or "")
     assert scene.slots[0].held == 0
 

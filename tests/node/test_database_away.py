@@ -33,7 +33,9 @@ def server() -> Iterator[PrivateServer]:
 
 
 @pytest.fixture
-def place(server: PrivateServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[int], House]]:
+def place(
+    server: PrivateServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Callable[[int], House]]:
     """Makes a house whose store is behind a port of the test's choice. Its nodes have a role that owns nothing."""
     if not server.running:
         server.start()
@@ -170,7 +172,10 @@ def test_what_was_committed_without_an_answer_is_done_once_and_no_lease_is_forgo
     # Many of those that are lost are the heartbeat's: until one of the records is among them, there is more to record
     while LOST not in said.read_text():
         ids.extend(house.submit("noop", *[{"n": n} for n in range(10)]))
-        until(lambda: LOST in said.read_text() or _over(house) == len(ids) + len(asking), "one is lost, or all over")
+        until(
+            lambda: LOST in said.read_text() or _over(house) == len(ids) + len(asking),
+            "one is lost, or all over",
+        )
     network.lose_answers(0)
 
     # When all is done, then each stage passed once, no lease is left over, and nobody was called late
@@ -237,7 +242,9 @@ def test_a_node_waits_until_there_is_a_connection_to_be_had(house: House, server
             stop = threading.Event()
             taker = threading.Thread(target=_take_all, args=(server, others, stop))
             taker.start()
-            connection.execute("select pg_terminate_backend(pid) from pg_stat_activity where usename = 'worker'")
+            connection.execute(
+                "select pg_terminate_backend(pid) from pg_stat_activity where usename = 'worker'"
+            )
             time.sleep(1.5)
             stop.set()
             taker.join()
@@ -261,12 +268,12 @@ def test_a_node_waits_until_there_is_a_connection_to_be_had(house: House, server
 
 
 @long_alone
-def test_a_full_disk_of_the_server_costs_time_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_full_disk_of_the_server_costs_time_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     disk = tmp_path / "disk"
     disk.mkdir()
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=120m", "none", disk], capture_output=True, text=True)
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=120m", "none", disk], capture_output=True, text=True
+    )
     if mounted.returncode:
         pytest.skip(f"no small disk can be mounted here: {mounted.stderr.strip()}")
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
@@ -307,7 +314,9 @@ def _refuses_to_grow(server: PrivateServer) -> bool:
     try:
         with server.connect() as connection:
             connection.execute("create table if not exists junk (t text)")
-            connection.execute("insert into junk select repeat(md5(n::text), 20) from generate_series(1, 20000) n")
+            connection.execute(
+                "insert into junk select repeat(md5(n::text), 20) from generate_series(1, 20000) n"
+            )
     except psycopg.errors.DiskFull:
         return True
     except psycopg.Error:

@@ -70,14 +70,30 @@ async def test_housekeeping_comes_to_those_behind_folders_that_cannot_be_removed
         StoreThread("reader", lambda: open_store(place.url)) as reader,
     ):
         info = NodeInfo(
-            id=0, name="oak", boot_id="b", host="h", pid=1, slots=1, state="active", beat=0, started_us=1, seen_us=1,
-            version="1", types=(),
-        )  # fmt: skip
+            id=0,
+            name="oak",
+            boot_id="b",
+            host="h",
+            pid=1,
+            slots=1,
+            state="active",
+            beat=0,
+            started_us=1,
+            seen_us=1,
+            version="1",
+            types=(),
+        )
         node_id = place.store.join(info, now_us=4)
         keeping = Housekeeping(
-            writer, reader, node_id=node_id, here=Here(host="h", boot_id="b", run_dir=place.root),
-            folder_root=place.root, now_us=lambda: 4, on_claimable=lambda: None, on_round=look,
-        )  # fmt: skip
+            writer,
+            reader,
+            node_id=node_id,
+            here=Here(host="h", boot_id="b", run_dir=place.root),
+            folder_root=place.root,
+            now_us=lambda: 4,
+            on_claimable=lambda: None,
+            on_round=look,
+        )
         tasks = [asyncio.create_task(keeping.run()), asyncio.create_task(keeping.tidy())]
         with suppress(TimeoutError):
             async with asyncio.timeout(30):

@@ -41,9 +41,7 @@ def test_while_nodes_work_nothing_is_found(house: House) -> None:
     looked = 0
     give_up = time.monotonic() + 60
     while time.monotonic() < give_up:
-        found = [
-            *house.store.doctor.examine(rules, now_us=now_us()), *files.examine(rules, now_us=now_us())
-        ]
+        found = [*house.store.doctor.examine(rules, now_us=now_us()), *files.examine(rules, now_us=now_us())]
         assert found == []
         looked += 1
         counts = house.counts()

@@ -23,7 +23,9 @@ def external(house: House) -> External:
     return Control(store=house.store, clock=now_us, nudge=lambda: nudge_all(house.run_dir), by="ann").external
 
 
-def test_a_node_runs_what_stands_before_and_behind_an_external_stage_and_leaves_it_alone(house: House) -> None:
+def test_a_node_runs_what_stands_before_and_behind_an_external_stage_and_leaves_it_alone(
+    house: House,
+) -> None:
     # Given a node with a job in its hands that comes to an external stage
     house.node(app=APP)
     (job_id,) = house.submit("talk", {"file": "a.wav", "language": "de"})
@@ -35,15 +37,21 @@ def test_a_node_runs_what_stands_before_and_behind_an_external_stage_and_leaves_
     ear = external(house)
     party = ear.join("ear", [("talk", "listen")], lease_s=60)
     (work,) = until(lambda: ear.claim(party.key, seen=0).work, "it is claimed")
-    assert (work.job_id, work.params, work.results) == (job_id, {"file": "a.wav", "language": "de"}, {"fetch": 5})
+    assert (work.job_id, work.params, work.results) == (
+        job_id,
+        {"file": "a.wav", "language": "de"},
+        {"fetch": 5},
+    )
     ear.settle(party.key, work.job_id, work.fence, Settlement(outcome=Outcome.OK, result="hello"))
 
     # Then the node goes on with it
     (job,) = house.settled([job_id])
     assert job.state is State.COMPLETED
     assert [(a.stage, a.node) for a in house.attempts(job_id)] == [
-        ("fetch", "oak"), ("listen", "external:ear"), ("keep", "oak"),
-    ]  # fmt: skip
+        ("fetch", "oak"),
+        ("listen", "external:ear"),
+        ("keep", "oak"),
+    ]
     assert house.store.results(job_id)["keep"] == "5 hello"
 
 
@@ -61,7 +69,9 @@ def test_a_node_takes_back_what_a_silent_party_had_and_what_takes_too_long(house
     until(lambda: house.store.job(slow_job).state is State.FAILED, "it exceeds its time limit")
     assert time.monotonic() - begun >= 2
     assert house.attempts(slow_job)[-1].outcome is Outcome.TIMEOUT
-    until(lambda: not [p for p in house.store.parties.all() if p.name == "silent"], "the silent party has left")
+    until(
+        lambda: not [p for p in house.store.parties.all() if p.name == "silent"], "the silent party has left"
+    )
     assert [p.name for p in house.store.parties.all()] == ["slow"]
 
 

@@ -22,9 +22,20 @@ ANN = Author(by="ann", call="c", reason="new disk")
 LONG = {"lease_period_s": 600.0, "beat_s": 0.2}
 """Whatever happens within this lease period happens by proof, or because somebody said so."""
 NODE = NodeInfo(
-    id=0, name="far", boot_id="another boot", host="elsewhere", pid=4, slots=1, state="active", beat=0, started_us=5,
-    seen_us=0, version="1", types=(), lease_s=1.5,
-)  # fmt: skip
+    id=0,
+    name="far",
+    boot_id="another boot",
+    host="elsewhere",
+    pid=4,
+    slots=1,
+    state="active",
+    beat=0,
+    started_us=5,
+    seen_us=0,
+    version="1",
+    types=(),
+    lease_s=1.5,
+)
 
 
 def status(house: House, name: str) -> NodeStatus:
@@ -78,7 +89,9 @@ def test_a_drained_node_gives_back_what_has_not_begun_and_stays(with_elm: House)
     house, log = with_elm, with_elm.file("log")
     house.run("nap", *({} for _ in range(5)))  # so that run times are known
     go, notes = house.file("go"), house.file("notes")
-    behind = house.submit("nap", *({"seconds": 0.001} for _ in range(3)), {"until": str(go)}, *({} for _ in range(60)))
+    behind = house.submit(
+        "nap", *({"seconds": 0.001} for _ in range(3)), {"until": str(go)}, *({} for _ in range(60))
+    )
     until(lambda: status(house, "elm").leases > 5, "it looks ahead")
     # When an operator drains it
     house.store.fleet.drain("elm", ANN, now_us=now_us())

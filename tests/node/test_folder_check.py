@@ -176,9 +176,20 @@ def _(place: Place) -> tuple[str, Callable[[], bool]]:
         tx.run("insert into meta (name, value) values ('folders', 'local')")
         tx.take("registry")
     node = NodeInfo(
-        id=0, name="oak", boot_id="b", host="thor", pid=1, slots=1, state="left", beat=0, started_us=1, seen_us=1,
-        version="1", types=(), root=Root(mark="another", path="/elsewhere"),
-    )  # fmt: skip
+        id=0,
+        name="oak",
+        boot_id="b",
+        host="thor",
+        pid=1,
+        slots=1,
+        state="left",
+        beat=0,
+        started_us=1,
+        seen_us=1,
+        version="1",
+        types=(),
+        root=Root(mark="another", path="/elsewhere"),
+    )
     node_id = place.store.join(node, now_us=4)
     place.store.update_node(node_id, state="left", now_us=5)
     with database.write() as tx:

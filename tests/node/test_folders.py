@@ -138,7 +138,9 @@ def test_a_disk_without_room_and_a_root_that_is_gone_are_told(tmp_path: pathlib.
     assert str(folders.lacking(gone)).startswith(f"the folder root {gone} cannot be reached: No such file")
     disk = tmp_path / "disk"
     disk.mkdir()
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m", "none", disk], capture_output=True, text=True)
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=4m", "none", disk], capture_output=True, text=True
+    )
     if mounted.returncode:
         pytest.skip(f"no small disk can be mounted here: {mounted.stderr.strip()}")
     try:

@@ -161,9 +161,14 @@ def test_few_files_are_synced_each(tmp_path, whole, descriptor):
 
 @pytest.mark.parametrize(
     ("kind", "waiting_bytes", "worth_it"),
-    [("ext4", 0, True), ("xfs", filesystem.MOST_WAITING_BYTES, True), ("nfs4", 0, False), ("", 0, False),
-     ("ext4", filesystem.MOST_WAITING_BYTES + 1, False)],
-)  # fmt: skip
+    [
+        ("ext4", 0, True),
+        ("xfs", filesystem.MOST_WAITING_BYTES, True),
+        ("nfs4", 0, False),
+        ("", 0, False),
+        ("ext4", filesystem.MOST_WAITING_BYTES + 1, False),
+    ],
+)
 def test_it_is_worth_it_on_a_disk_of_its_own_while_little_waits(monkeypatch, kind, waiting_bytes, worth_it):
     monkeypatch.setattr(filesystem, "_kind", lambda device: kind)
     monkeypatch.setattr(filesystem, "_waiting_bytes", lambda: waiting_bytes)
@@ -176,7 +181,9 @@ def test_what_waits_to_be_written_and_the_kind_of_a_disk_are_known():
     assert filesystem._kind(os.makedev(4095, 1)) == ""
 
 
-def test_a_disk_that_refuses_to_sync_as_a_whole_makes_it_an_error(tmp_path, folder, monkeypatch, whole, descriptor):
+def test_a_disk_that_refuses_to_sync_as_a_whole_makes_it_an_error(
+    tmp_path, folder, monkeypatch, whole, descriptor
+):
     def refuses(fd):
         raise OSError(5, "Input/output error")
 

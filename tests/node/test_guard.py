@@ -14,7 +14,9 @@ __all__ = ["house"]
 def _stubborn_work(house: House) -> list[int]:
     """Jobs that run, with programs below them that ignore TERM and have left session and parent."""
     log, stubborn = house.file("log"), house.file("stubborn")
-    ids = house.submit("stages", *({"log": str(log), "seconds": 3600.0, "stubborn": str(stubborn)} for _ in range(2)))
+    ids = house.submit(
+        "stages", *({"log": str(log), "seconds": 3600.0, "stubborn": str(stubborn)} for _ in range(2))
+    )
     until(lambda: len(lines(stubborn)) == 2, "programs that have detached themselves")
     return ids
 
@@ -31,7 +33,10 @@ def test_a_killed_supervisor_takes_everything_with_it(house: House) -> None:
     assert not house.living()
     # And it says how it is started again
     assert node.process.stderr is not None
-    assert f"Start it again: spinney node node_app:app --name oak --store {house.url} " in node.process.stderr.read()
+    assert (
+        f"Start it again: spinney node node_app:app --name oak --store {house.url} "
+        in node.process.stderr.read()
+    )
 
 
 def test_a_supervisor_that_stands_still_is_ended_within_its_lease(house: House) -> None:
@@ -55,7 +60,9 @@ def test_a_node_that_was_declared_dead_stops_at_once(house: House) -> None:
     assert not house.living()
 
 
-def test_what_died_with_its_node_goes_on_in_the_next_and_what_may_not_run_twice_is_orphaned(house: House) -> None:
+def test_what_died_with_its_node_goes_on_in_the_next_and_what_may_not_run_twice_is_orphaned(
+    house: House,
+) -> None:
     """However the supervisor's last moments interleave with the deaths of its workers: none is forgotten or blamed."""
     # Given a node with a lease that would last for long, and work of every kind
     node = house.node(slots=8, lease_period_s=600)

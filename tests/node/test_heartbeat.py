@@ -42,9 +42,14 @@ def test_why_beats_fail_is_logged_now_and_then_and_not_each_time(caplog) -> None
     caplog.set_level(logging.INFO)
     store, deadline = FullDisk(), Deadline.make()
     heartbeat = Heartbeat(
-        lambda: store, 1, deadline=deadline, lease_period_s=3600.0, beat_s=0.001,
-        now_us=lambda: 0, on_dead=lambda why: None,
-    )  # fmt: skip
+        lambda: store,
+        1,
+        deadline=deadline,
+        lease_period_s=3600.0,
+        beat_s=0.001,
+        now_us=lambda: 0,
+        on_dead=lambda why: None,
+    )
     with heartbeat:
         # When many beats fail
         store.until(30)
@@ -83,9 +88,14 @@ class LockedFile(FullDisk):
 def test_without_a_beat_a_node_goes_on_only_where_nobody_can_find_it_dead(keeps_out: bool) -> None:
     store, deadline = LockedFile(keeps_out=keeps_out), Deadline.make()
     heartbeat = Heartbeat(
-        lambda: store, 1, deadline=deadline, lease_period_s=3600.0, beat_s=0.001,
-        now_us=lambda: 0, on_dead=lambda why: None,
-    )  # fmt: skip
+        lambda: store,
+        1,
+        deadline=deadline,
+        lease_period_s=3600.0,
+        beat_s=0.001,
+        now_us=lambda: 0,
+        on_dead=lambda why: None,
+    )
     with heartbeat:
         store.until(2)
         assert heartbeat.held_up
@@ -101,9 +111,15 @@ def test_each_beat_tells_the_load_of_the_host_and_what_troubles_the_node() -> No
     store.room.set()
     troubles = ["the clock is wrong"]
     heartbeat = Heartbeat(
-        lambda: store, 1, deadline=Deadline.make(), lease_period_s=3600.0, beat_s=0.001,
-        now_us=lambda: 0, on_dead=lambda why: None, trouble=lambda: troubles[-1] or None,
-    )  # fmt: skip
+        lambda: store,
+        1,
+        deadline=Deadline.make(),
+        lease_period_s=3600.0,
+        beat_s=0.001,
+        now_us=lambda: 0,
+        on_dead=lambda why: None,
+        trouble=lambda: troubles[-1] or None,
+    )
     with heartbeat:
         store.until(1)
         load, trouble = store.told
@@ -122,9 +138,14 @@ def test_a_node_that_comes_too_late_beats_no_more() -> None:
     store.room.set()
     deadline.renew(boot_ns() - 1)
     heartbeat = Heartbeat(
-        lambda: store, 1, deadline=deadline, lease_period_s=3600.0, beat_s=0.001,
-        now_us=lambda: 0, on_dead=lambda why: dead.set(),
-    )  # fmt: skip
+        lambda: store,
+        1,
+        deadline=deadline,
+        lease_period_s=3600.0,
+        beat_s=0.001,
+        now_us=lambda: 0,
+        on_dead=lambda why: dead.set(),
+    )
     with heartbeat:
         # When its heart goes on before its guard does
         assert dead.wait(20)

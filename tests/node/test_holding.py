@@ -96,7 +96,9 @@ def test_soon_after_a_hold_nothing_begins_of_what_a_node_had_been_given(
 def test_what_stands_behind_a_long_attempt_does_not_begin_when_that_ends(holding: House) -> None:
     holding.run("nap", *({} for _ in range(10)))
     long, *behind = holding.submit("nap", {"seconds": 1.5}, *({} for _ in range(30)))
-    until(lambda: count(holding, State.CLAIMED) + count(holding, State.RUNNING) > 20, "others stand behind it")
+    until(
+        lambda: count(holding, State.CLAIMED) + count(holding, State.RUNNING) > 20, "others stand behind it"
+    )
 
     lay(holding)
 
@@ -229,9 +231,13 @@ def worker(*held: int, running: Sequence[int] = ()) -> Any:
 
 async def looked(thread: Thread, workers: list[Any], arrives: Any = None) -> Holding:
     holding = Holding(
-        thread, thread, SimpleNamespace(workers=workers),  # type: ignore[arg-type]
-        node_id=1, now_us=lambda: 0, on_claimable=lambda: None,
-    )  # fmt: skip
+        thread,
+        thread,
+        SimpleNamespace(workers=workers),  # type: ignore[arg-type]
+        node_id=1,
+        now_us=lambda: 0,
+        on_claimable=lambda: None,
+    )
     task = asyncio.create_task(holding.get_back())
     holding.changed()
     give_up = time.monotonic() + 5

@@ -41,14 +41,18 @@ def root(house: House, host: str) -> Path:
 
 def node(house: House, host: str, slots: int = 1) -> Node:
     """A node on that host, with the root there."""
-    return house.node(name=f"on-{host}", host=host, folders=str(root(house, host)), **SHORT | {"slots": slots})
+    return house.node(
+        name=f"on-{host}", host=host, folders=str(root(house, host)), **SHORT | {"slots": slots}
+    )
 
 
 def spinney(house: House, host: str, *words: str) -> tuple[int, str, str]:
     """The command line, as somebody on that host has it: exit code, what it printed, what it said."""
     place = house.place / f"home-of-{host}"
     place.mkdir(exist_ok=True)
-    (place / "spinney.toml").write_text(f'[spinney]\nstore = "{house.url}"\nfolders = "{root(house, host)}"\n')
+    (place / "spinney.toml").write_text(
+        f'[spinney]\nstore = "{house.url}"\nfolders = "{root(house, host)}"\n'
+    )
     out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True) for _ in range(2))
     with contextlib.chdir(place), contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         code = main.run(list(words))
@@ -106,7 +110,10 @@ def test_a_job_goes_on_only_where_its_folder_is_and_waits_for_its_host(house: Ho
     (done,) = house.settled([other])
     history = house.attempts(other)
     assert (done.state, history[-1].result) == (State.COMPLETED, "nothing on odin")
-    assert [(a.stage, a.node) for a in history if a.outcome == "ok"] == [("prepare", "on-thor"), ("use", "on-odin")]
+    assert [(a.stage, a.node) for a in history if a.outcome == "ok"] == [
+        ("prepare", "on-thor"),
+        ("use", "on-odin"),
+    ]
     assert folders.path(root(house, "thor"), other).is_dir(), "nothing is deleted"
     assert (house.store.job(job).state, why()) == (State.PENDING, "home")
 
@@ -160,11 +167,15 @@ def test_a_node_whose_root_is_not_the_shared_one_is_refused(tmp_path: Path) -> N
             assert "bears no token" in said[name]
             assert "mount the shared folder there, or run 'spinney init' once" in said[name]
             assert not (tmp_path / name / folders.TOKEN).exists()
-        assert "is the folder root of another store; name the folder that 'spinney init' printed" in said["foreign"]
+        assert (
+            "is the folder root of another store; name the folder that 'spinney init' printed"
+            in said["foreign"]
+        )
         # And two nodes with the one root work side by side, wherever it is mounted
         (tmp_path / "mounted").symlink_to(made.folders)
-        both = made.start(name="oak", slots=1), made.start(
-            name="elm", host="far", folders=str(tmp_path / "mounted"), slots=1
+        both = (
+            made.start(name="oak", slots=1),
+            made.start(name="elm", host="far", folders=str(tmp_path / "mounted"), slots=1),
         )
         for one in both:
             one.joined()
@@ -182,8 +193,10 @@ def test_where_folders_are_local_a_node_makes_its_root_and_refuses_a_foreign_one
     assert (root(house, "thor") / folders.TOKEN).read_text().strip() == house.store.facts()["folder_token"]
     (home,) = house.store.homes.all()
     assert (home.host, home.path, home.mark) == (
-        "thor", str(root(house, "thor")), folders.mark(root(house, "thor"), make=False),
-    )  # fmt: skip
+        "thor",
+        str(root(house, "thor")),
+        folders.mark(root(house, "thor"), make=False),
+    )
 
 
 @long_alone

@@ -20,9 +20,20 @@ from spinney.stores.sql import open_store
 __all__ = ["house"]
 
 NODE = NodeInfo(
-    id=1, name="oak", boot_id="b", host="h", pid=4, slots=1, state="active", beat=7, started_us=5,
-    seen_us=0, version="1", types=(), lease_s=15.0,
-)  # fmt: skip
+    id=1,
+    name="oak",
+    boot_id="b",
+    host="h",
+    pid=4,
+    slots=1,
+    state="active",
+    beat=7,
+    started_us=5,
+    seen_us=0,
+    version="1",
+    types=(),
+    lease_s=15.0,
+)
 LONG = replace(NODE, id=2, name="elm", lease_s=60.0)
 
 

@@ -15,8 +15,16 @@ async def worker(host):
 
 
 CHANGES = [
-    "umask", "environment", "environment replaced", "limits", "handler", "mask", "alarm", "wakeup", "directory",
-]  # fmt: skip
+    "umask",
+    "environment",
+    "environment replaced",
+    "limits",
+    "handler",
+    "mask",
+    "alarm",
+    "wakeup",
+    "directory",
+]
 
 
 async def test_the_process_is_put_back_for_the_next_attempt_of_the_same_list(host, worker):
@@ -29,7 +37,9 @@ async def test_the_process_is_put_back_for_the_next_attempt_of_the_same_list(hos
     worker.send_run(groups)
     await host.until(lambda: len(host.rows) == len(jobs))
     # Then all that look see the same
-    seen = {stage: [host.detail(n) for n, job in enumerate(jobs, 1) if job[0] == stage] for stage in dict(jobs)}
+    seen = {
+        stage: [host.detail(n) for n, job in enumerate(jobs, 1) if job[0] == stage] for stage in dict(jobs)
+    }
     assert seen["changes"] == [None] * len(CHANGES)
     for what, state in zip(CHANGES, seen["shows_state"][1:], strict=True):
         assert state == seen["shows_state"][0], what
@@ -76,7 +86,10 @@ async def test_what_cannot_be_put_back_ends_the_worker_after_that_attempt(host, 
 
 
 async def test_files_that_are_kept_open_and_idle_threads_of_a_pool_are_no_reason_to_end(host, worker):
-    pids = [await host.run(worker, stage, fence=n) for n, stage in enumerate(("uses_pool", "leaks", "uses_pool"), 1)]
+    pids = [
+        await host.run(worker, stage, fence=n)
+        for n, stage in enumerate(("uses_pool", "leaks", "uses_pool"), 1)
+    ]
     await host.run(worker, "leaks", '{"files": 100}', fence=9)
     pids.append(await host.run(worker, "leaks", fence=10))
     assert {pid["result"] for pid in pids} == {str(worker.pid)}

@@ -21,7 +21,10 @@ def test_messages_are_cut_to_lists_in_order() -> None:
 def test_large_parameters_go_in_several_messages_each_of_which_fits() -> None:
     # Given jobs with the longest parameters there may be, all of which doubles in JSON
     large = '"' * 2**20
-    groups = [("t", "s", [row(0)] + [row(n, large) for n in range(1, 12)]), ("u", "s", [row(12), row(13, large)])]
+    groups = [
+        ("t", "s", [row(0)] + [row(n, large) for n in range(1, 12)]),
+        ("u", "s", [row(12), row(13, large)]),
+    ]
 
     found = list(messages(groups, 200))
 

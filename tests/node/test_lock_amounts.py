@@ -27,8 +27,9 @@ def test_jobs_share_what_an_application_declares_and_who_waits_longest_goes_firs
     until(lambda: len(lines(working.file("in"))) == 3, "both have their parts")
 
     assert [(i.owner_id, i.amount, i.capacity) for i in working.store.locks.of(LOCK)] == [
-        (much, 70, 100), (little, 10, 100),
-    ]  # fmt: skip
+        (much, 70, 100),
+        (little, 10, 100),
+    ]
     working.file("two").touch()
     assert [job.state for job in working.settled([holder, much, little])] == [State.COMPLETED] * 3
 

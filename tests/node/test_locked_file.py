@@ -25,7 +25,9 @@ __all__ = ["house"]
 def test_nodes_outlast_a_foreign_lock_with_what_they_run(house: House, tmp_path: Path) -> None:
     # Given two nodes of one file, each with a job at work
     logs = {name: tmp_path / f"{name}.log" for name in ("oak", "elm")}
-    nodes = [house.start(name=name, slots=1, log=log, lease_period_s=4.0).joined() for name, log in logs.items()]
+    nodes = [
+        house.start(name=name, slots=1, log=log, lease_period_s=4.0).joined() for name, log in logs.items()
+    ]
     go = house.file("go")
     jobs = house.submit("wait_for", *[{"file": str(go), "note_in": str(house.file("notes"))}] * 2)
     until(lambda: all(house.store.job(job).state == State.RUNNING for job in jobs), "both run")
@@ -34,7 +36,10 @@ def test_nodes_outlast_a_foreign_lock_with_what_they_run(house: House, tmp_path:
     foreign = sqlite3.connect(tmp_path / "spinney.db", isolation_level=None)
     foreign.execute("begin exclusive")
     for log in logs.values():
-        until(lambda log=log: sum("cannot beat, and it goes on" in line for line in lines(log)) > 4, "they say so")
+        until(
+            lambda log=log: sum("cannot beat, and it goes on" in line for line in lines(log)) > 4,
+            "they say so",
+        )
     go.touch()
     foreign.execute("rollback")
     foreign.close()
@@ -56,9 +61,19 @@ async def test_nothing_of_a_silent_node_is_killed_before_the_store_says_that_it_
     # Given a node that was silent for a lease, a process of it, and a foreign program that has the file locked
     here = Here(host=socket.gethostname(), boot_id=instance.boot_id(), run_dir=house.run_dir)
     node = NodeInfo(
-        id=0, name="oak", boot_id=here.boot_id, host=here.host, pid=os.getpid(), slots=1, state="active", beat=0,
-        started_us=1, seen_us=1, version="0", types=(),
-    )  # fmt: skip
+        id=0,
+        name="oak",
+        boot_id=here.boot_id,
+        host=here.host,
+        pid=os.getpid(),
+        slots=1,
+        state="active",
+        beat=0,
+        started_us=1,
+        seen_us=1,
+        version="0",
+        types=(),
+    )
     node = replace(node, id=house.store.join(node, now_us=1))
     environment = os.environ | {instance.MARK: str(instance_of(node))}
     foreign = sqlite3.connect(tmp_path / "spinney.db", isolation_level=None)

@@ -26,9 +26,20 @@ from spinney.stores.sql import open_store
 
 SHORT = {"lease_period_s": 1.5, "beat_s": 0.1}
 STRANGER = NodeInfo(
-    id=0, name="elm", boot_id="b", host="far", pid=4_194_303, slots=2, state="active", beat=0, started_us=5,
-    seen_us=0, version="1", types=(), lease_s=1.5,
-)  # fmt: skip
+    id=0,
+    name="elm",
+    boot_id="b",
+    host="far",
+    pid=4_194_303,
+    slots=2,
+    state="active",
+    beat=0,
+    started_us=5,
+    seen_us=0,
+    version="1",
+    types=(),
+    lease_s=1.5,
+)
 
 
 @pytest.fixture
@@ -73,8 +84,13 @@ def test_a_node_that_was_frozen_past_its_lease_finds_it_gone(house: House, first
     go, notes = house.file("go"), house.file("notes")
     ids = house.submit("wait_for", *({"file": str(go), "note_in": str(notes)} for _ in range(2)))
     until(lambda: len(lines(notes)) == 2, "both run")
-    until(lambda: {job.state for job in map(house.store.job, ids)} == {State.RUNNING}, "both are shown as running")
-    oak = house.node(name="oak", slots=2, lease_period_s=15.0, beat_s=0.1)  # the lease of elm decides, not its own
+    until(
+        lambda: {job.state for job in map(house.store.job, ids)} == {State.RUNNING},
+        "both are shown as running",
+    )
+    oak = house.node(
+        name="oak", slots=2, lease_period_s=15.0, beat_s=0.1
+    )  # the lease of elm decides, not its own
     # When it stands still for longer than its lease
     guard, supervisor, *workers = elm.pause()
     until(lambda: len(lines(notes)) == 4, "the other runs them")
@@ -133,7 +149,9 @@ def _runs(pid: int) -> bool:
 # --- one name ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("how", [pytest.param({}, marks=long_alone), {"replace": True}], ids=["plain", "replace"])
+@pytest.mark.parametrize(
+    "how", [pytest.param({}, marks=long_alone), {"replace": True}], ids=["plain", "replace"]
+)
 def test_a_name_that_beats_on_another_host_is_refused_and_taken_over_when_it_is_silent(
     house: House, how: dict[str, bool]
 ) -> None:

@@ -30,9 +30,7 @@ def uncounted(house: House, job_id: int) -> bool:
 
 
 @pytest.mark.parametrize("kind", ["deaf_thread", "overdue_thread"])
-def test_neighbours_of_an_attempt_that_is_ended_by_force_go_back_uncounted(
-    working: House, kind: str
-) -> None:
+def test_neighbours_of_an_attempt_that_is_ended_by_force_go_back_uncounted(working: House, kind: str) -> None:
     # Given an attempt that does not hear, and neighbours of every kind in its worker
     go, notes = working.file("go"), working.file("notes")
     stay = [working.submit(type_, {"file": str(go), "note_in": str(notes)})[0] for type_ in NEIGHBOURS]
@@ -49,7 +47,9 @@ def test_neighbours_of_an_attempt_that_is_ended_by_force_go_back_uncounted(
     assert [a.outcome for a in working.attempts(named)] == [outcome]
     assert ended.state is (State.CANCELLED if kind == "deaf_thread" else State.FAILED)
     # And the neighbours run again, whole
-    until(lambda: all(lines(notes).count(word) == 2 for word in ("thread", "task", "program")), "they run again")
+    until(
+        lambda: all(lines(notes).count(word) == 2 for word in ("thread", "task", "program")), "they run again"
+    )
     go.touch()
     for job in working.settled(stay):
         assert (job.state, working.store.results(job.id)) == (State.COMPLETED, {job.type: "whole"})
@@ -75,8 +75,10 @@ def test_a_segfault_costs_its_neighbours_nothing_and_the_guilty_job_is_found_alo
     go.touch()
     for job in working.settled(stay):
         assert (job.state, job.interruptions, working.store.results(job.id)) == (
-            State.COMPLETED, 0, {job.type: "whole"},
-        )  # fmt: skip
+            State.COMPLETED,
+            0,
+            {job.type: "whole"},
+        )
         assert uncounted(working, job.id)
     assert working.settled([once])[0].state is State.ORPHANED
 
@@ -107,9 +109,18 @@ async def test_a_shared_worker_is_killed_when_its_neighbours_have_finished_or_th
 ) -> None:
     nothing: Any = None
     crew = Crew(
-        rules=nothing, make_child=nothing, pump=lambda marked: nothing, pages=tmp_path, logs=tmp_path, locate=nothing,
-        requests=nothing, spawn=asyncio.ensure_future, on_hello=nothing, ending=lambda: False, recorded=nothing,
-    )  # fmt: skip
+        rules=nothing,
+        make_child=nothing,
+        pump=lambda marked: nothing,
+        pages=tmp_path,
+        logs=tmp_path,
+        locate=nothing,
+        requests=nothing,
+        spawn=asyncio.ensure_future,
+        on_hello=nothing,
+        ending=lambda: False,
+        recorded=nothing,
+    )
     worker, child = Worker("many", None), FakeShared()
     worker.child = child  # type: ignore[assignment]
     worker.endings[101] = (Outcome.CANCELLED, "cancelled while it ran")

@@ -358,7 +358,9 @@ async def test_a_worker_is_told_of_its_sight_and_what_it_starts_inherits_none(ho
         os.set_inheritable(given["sight_fd"], True)
         monkeypatch.setenv(handover.VARIABLE, env[handover.VARIABLE])
         taken = handover.take()
-        told.append((str(Path(f"/proc/self/fd/{taken.sight_fd}").readlink()), os.get_inheritable(taken.sight_fd)))
+        told.append(
+            (str(Path(f"/proc/self/fd/{taken.sight_fd}").readlink()), os.get_inheritable(taken.sight_fd))
+        )
         raise OSError("no more is wanted")
 
     with pytest.raises(OSError, match="no more is wanted"):

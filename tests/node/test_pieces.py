@@ -44,8 +44,11 @@ def test_a_file_is_read_in_pieces(place: Path) -> None:
 def test_names_come_in_their_order_with_what_they_are(place: Path) -> None:
     found = ask(place, "", length=0)
     assert [(e.name, e.kind) for e in found.names or ()] == [
-        ("in", "folder"), ("link", "other"), ("pipe", "other"), ("way", "other")
-    ]  # fmt: skip
+        ("in", "folder"),
+        ("link", "other"),
+        ("pipe", "other"),
+        ("way", "other"),
+    ]
     assert ask(place, "in", length=0).names == (Entry("file", "file", 10),)
 
 
@@ -60,9 +63,18 @@ def test_many_names_come_in_pages_and_none_twice(place: Path) -> None:
 
 @pytest.mark.parametrize(
     "path",
-    ["..", "../../../../secret", "in/../../x", "/etc/passwd", "in//file", "./in", "in/", "a\0b",
-     "../000000000004/theirs"],
-)  # fmt: skip
+    [
+        "..",
+        "../../../../secret",
+        "in/../../x",
+        "/etc/passwd",
+        "in//file",
+        "./in",
+        "in/",
+        "a\0b",
+        "../000000000004/theirs",
+    ],
+)
 def test_no_path_leads_out_of_the_folder(place: Path, path: str) -> None:
     assert ask(place, path) == Found(error="is no path within a job's folder")
 

@@ -81,7 +81,10 @@ def test_two_nodes_work_within_a_limit_and_leave_nothing_in_the_sessions(house: 
     house.store.register([], [QueueSpec(name="narrow", limit=LIMIT)])
     # Leases as long as nodes have them: with short ones a beat may be late on a busy machine, pooler or not.
     usual: dict[str, Any] = {"slots": 2, "lease_period_s": 15.0, "beat_s": 1.0}
-    nodes = [house.node(name="oak", **usual), house.node(name="elm", run_dir=str(house.place / "run-elm"), **usual)]
+    nodes = [
+        house.node(name="oak", **usual),
+        house.node(name="elm", run_dir=str(house.place / "run-elm"), **usual),
+    ]
     log, inside = house.file("log"), house.file("inside")
 
     ids = house.submit("meet", {"place": str(house.place), "n": LIMIT, "log": str(log)}, queue="narrow")
@@ -93,7 +96,9 @@ def test_two_nodes_work_within_a_limit_and_leave_nothing_in_the_sessions(house: 
     assert {job.state for job in jobs} == {State.COMPLETED}
     assert lines(inside) == ["in", "out"] * 4
     assert max(house.store.results(job.id)["crowded"] for job in jobs[-12:]) <= LIMIT
-    assert all([a.outcome for a in house.attempts(job.id)] == ["ok"] * len(house.attempts(job.id)) for job in jobs)
+    assert all(
+        [a.outcome for a in house.attempts(job.id)] == ["ok"] * len(house.attempts(job.id)) for job in jobs
+    )
     for node in nodes:
         assert "cannot" not in node.stop()
     assert left_in_sessions(house.url) == []

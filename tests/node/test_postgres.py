@@ -24,7 +24,9 @@ def house(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[House]:
 
 
 def test_two_nodes_share_the_work_and_nothing_is_lost(house: House) -> None:
-    nodes = {name: house.node(name=name, lease_period_s=15.0) for name in ("oak", "elm")}  # also on a busy machine
+    nodes = {
+        name: house.node(name=name, lease_period_s=15.0) for name in ("oak", "elm")
+    }  # also on a busy machine
     log = house.file("log")
 
     jobs = house.run("stages", *[{"log": str(log), "seconds": 0.0}] * 60)

@@ -22,8 +22,15 @@ async def run(host):
 
 async def test_a_program_gets_its_parameters_and_leaves_its_value(host, run):
     params = {
-        "how": "result", "n": 3, "yes": True, "half": 0.5, "none": None, "list": [1], "a-b.c": "ü", "long": "x" * 4097,
-    }  # fmt: skip
+        "how": "result",
+        "n": 3,
+        "yes": True,
+        "half": 0.5,
+        "none": None,
+        "list": [1],
+        "a-b.c": "ü",
+        "long": "x" * 4097,
+    }
     detail = await run(fence=1270, **params)
     value = json.loads(detail["result"])
     folder = host.folder(1270)

@@ -80,7 +80,9 @@ class Scene:
 
 async def running(scene: Scene, work: Callable[[Recorder], Any], batch: int = 600) -> None:
     async with StoreThread("test", lambda: scene.store) as db:  # type: ignore[arg-type, return-value]
-        recorder = Recorder(db, scene.desk, batch=batch, now_us=lambda: 1, pause=scene.pause, draw=lambda: 0.5)
+        recorder = Recorder(
+            db, scene.desk, batch=batch, now_us=lambda: 1, pause=scene.pause, draw=lambda: 0.5
+        )
         loop = asyncio.ensure_future(recorder.run())
         try:
             async with asyncio.timeout(10):
@@ -113,7 +115,9 @@ async def test_nothing_is_asked_when_nothing_is_due_or_wanted() -> None:
     assert scene.store.batches == []
 
 
-async def test_when_a_commit_is_in_doubt_only_what_was_not_taken_goes_out_again_and_unheard_leases_go_back() -> None:
+async def test_when_a_commit_is_in_doubt_only_what_was_not_taken_goes_out_again_and_unheard_leases_go_back() -> (
+    None
+):
     # Given an exchange of which the answer was lost, and then a store that is away for two more tries
     scene = Scene()
 
@@ -183,8 +187,10 @@ async def test_a_record_that_no_store_can_take_fails_its_job_alone() -> None:
 
     await running(scene, work)
     assert [(r.job_id, r.outcome, r.retryable) for r in taken] == [
-        (1, Outcome.OK, True), (2, Outcome.ERROR, False), (3, Outcome.OK, True),
-    ]  # fmt: skip
+        (1, Outcome.OK, True),
+        (2, Outcome.ERROR, False),
+        (3, Outcome.OK, True),
+    ]
 
 
 async def test_a_store_that_is_broken_for_all_ends_the_recorder() -> None:

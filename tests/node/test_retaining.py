@@ -28,7 +28,9 @@ def test_rows_and_folders_go_together_and_the_node_goes_on(house: House) -> None
     house.store.retention.set("*", "completed", 0.0, ANN, now_us=time.time_ns() // 1000)
 
     until(lambda: house.store.jobs(Filter()) == [], "all rows are gone")
-    until(lambda: not any(folders.path(house.folders, job.id).exists() for job in first), "all folders are gone")
+    until(
+        lambda: not any(folders.path(house.folders, job.id).exists() for job in first), "all folders are gone"
+    )
     until(lambda: not house.store.deleted_folders(10), "nothing is left to be told")
     entries = [entry for entry, _ in house.store.audit.entries() if entry.verb == "remove"]
     assert {entry.by for entry in entries} == {"node oak"}
@@ -51,9 +53,13 @@ async def test_while_it_drains_nothing_is_removed(tmp_path: Path, draining: bool
 
     async with StoreThread("reader", lambda: open_store(url)) as reader:
         retaining = Retaining(
-            reader, node="oak", folder_root=tmp_path / "folders", every_s=3600, now_us=lambda: 2_000_000,
+            reader,
+            node="oak",
+            folder_root=tmp_path / "folders",
+            every_s=3600,
+            now_us=lambda: 2_000_000,
             draining=lambda: draining,
-        )  # fmt: skip
+        )
         await retaining._walk()
 
     assert [left.id for left in store.jobs(Filter())] == ([job] if draining else [])

@@ -29,7 +29,9 @@ def test_a_wait_that_does_not_end_is_an_error_that_no_retry_mends(seconds: float
     told = rows.of_exception("work", _deferring(seconds))
 
     assert (told["outcome"], told["retryable"]) == ("error", False)
-    assert told["message"] == f"Defer says to wait {float(seconds)} s; raise it with at most {HUNDRED_YEARS_S} s"
+    assert (
+        told["message"] == f"Defer says to wait {float(seconds)} s; raise it with at most {HUNDRED_YEARS_S} s"
+    )
     assert "delay_s" not in told
 
 

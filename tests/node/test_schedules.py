@@ -63,7 +63,9 @@ def test_jobs_that_take_longer_than_their_interval_never_overlap_beside_what_can
     # When jobs take longer than their interval
     put(
         house,
-        Schedule(name="slow", type="nap", every_s=1, params={"seconds": 1.1}, overlap=overlap, catch_up="all"),  # type: ignore[arg-type]
+        Schedule(
+            name="slow", type="nap", every_s=1, params={"seconds": 1.1}, overlap=overlap, catch_up="all"
+        ),  # type: ignore[arg-type]
     )
 
     def ended() -> list[int]:
@@ -74,7 +76,9 @@ def test_jobs_that_take_longer_than_their_interval_never_overlap_beside_what_can
 
     # Then they never overlap, and the other schedule, which cannot be told here, is logged
     attempts = [house.attempts(i)[0] for i in ids]
-    assert all(before.ended_us and before.ended_us <= after.started_us for before, after in pairwise(attempts))
+    assert all(
+        before.ended_us and before.ended_us <= after.started_us for before, after in pairwise(attempts)
+    )
     passed_over = {r.outcome for r in runs(house, "slow") if r.job_id is None}
     assert passed_over <= {"skipped" if overlap is Overlap.SKIP else "queued"}
     if overlap is Overlap.QUEUE:

@@ -20,7 +20,16 @@ __all__ = ["house"]
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), float("-inf")])
 @pytest.mark.parametrize(
     "setting",
-    ["lease_period_s", "beat_s", "poll_s", "tick_s", "drain_limit_s", "lookahead_s", "idle_end_s", "retention_s"],
+    [
+        "lease_period_s",
+        "beat_s",
+        "poll_s",
+        "tick_s",
+        "drain_limit_s",
+        "lookahead_s",
+        "idle_end_s",
+        "retention_s",
+    ],
 )
 def test_a_setting_that_is_no_finite_number_is_refused(setting: str, value: float) -> None:
     with pytest.raises(UsageError, match=f"{setting} is .*finite") as refused:

@@ -24,7 +24,9 @@ def test_it_is_known_at_the_second_look_that_finds_the_same_attempt(page: Page) 
     assert [standing.behind(page, 1) for _ in range(3)] == [0, 7, 7]
 
 
-def test_one_that_began_since_the_first_look_may_have_slipped_past_the_recall_and_so_may_the_next(page: Page) -> None:
+def test_one_that_began_since_the_first_look_may_have_slipped_past_the_recall_and_so_may_the_next(
+    page: Page,
+) -> None:
     standing = Standing()
     page.begin(7, 1)
     page.cells[CELL_RECALL] = 1

@@ -45,7 +45,9 @@ async def calls_later(which: str): return refusals(which)
 @app.job
 def goes_elsewhere(): return elsewhere.types["other"].submit()
 """
-REFUSED = "UsageError: a worker has no connection to the store of its node, so no store was opened; within a stage"
+REFUSED = (
+    "UsageError: a worker has no connection to the store of its node, so no store was opened; within a stage"
+)
 
 
 @pytest.fixture

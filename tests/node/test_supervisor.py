@@ -73,11 +73,15 @@ def test_output_is_in_the_folder_when_the_job_is_recorded(working: House) -> Non
 
 @pytest.mark.parametrize("how", ["ends", "dies", "beside others"])
 def test_lost_output_is_told_on_its_attempt(working: House, how: str) -> None:
-    (job,) = working.run("loses_beside_others" if how == "beside others" else "loses", {"dies": how == "dies"})
+    (job,) = working.run(
+        "loses_beside_others" if how == "beside others" else "loses", {"dies": how == "dies"}
+    )
     assert job.state is (State.FAILED if how == "dies" else State.COMPLETED)
     (attempt,) = working.attempts(job.id)
     lost = "some of its output was lost (18 bytes: "
-    assert (attempt.message or "").partition(lost)[0] == ("its worker was killed by SIGKILL; " if how == "dies" else "")
+    assert (attempt.message or "").partition(lost)[0] == (
+        "its worker was killed by SIGKILL; " if how == "dies" else ""
+    )
     assert lost in (attempt.message or "")
     # And what came after it is not
     (after,) = working.run("shows_itself", {"note_in": str(working.file("notes")), "seconds": 0})
@@ -181,8 +185,9 @@ def test_a_wait_that_cannot_be_kept_is_an_error_that_no_attempt_follows(working:
     # Then each job has failed at once, and says why and what to write
     for job, said in zip(jobs, waits.values(), strict=True):
         assert (job.state, job.message) == (
-            State.FAILED, f"Defer says to wait {said} s; raise it with at most 3162240000 s",
-        )  # fmt: skip
+            State.FAILED,
+            f"Defer says to wait {said} s; raise it with at most 3162240000 s",
+        )
         assert [a.outcome for a in working.attempts(job.id)] == [Outcome.ERROR]
 
 

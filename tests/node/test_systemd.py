@@ -34,7 +34,9 @@ def test_systemd_understands_the_unit(tmp_path: Path) -> None:
 
     done = subprocess.run(
         ["systemd-analyze", "verify", "--recursive-errors=no", "--man=no", str(copy)],
-        capture_output=True, text=True, timeout=60,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
 
     assert (done.returncode, done.stderr) == (0, "")

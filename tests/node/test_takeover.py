@@ -28,9 +28,20 @@ from spinney.stores.sql import open_store
 __all__ = ["house"]
 
 NODE = NodeInfo(
-    id=1, name="oak", boot_id="b", host="h", pid=4, slots=1, state="active", beat=7, started_us=5,
-    seen_us=0, version="1", types=(), lease_s=15.0,
-)  # fmt: skip
+    id=1,
+    name="oak",
+    boot_id="b",
+    host="h",
+    pid=4,
+    slots=1,
+    state="active",
+    beat=7,
+    started_us=5,
+    seen_us=0,
+    version="1",
+    types=(),
+    lease_s=15.0,
+)
 
 
 def test_what_a_lost_answer_left_of_a_start_does_not_stay(tmp_path: Path) -> None:
@@ -80,9 +91,14 @@ async def test_a_node_that_beats_just_when_its_lease_has_been_waited_out_is_aliv
     async with StoreThread("starting", lambda: open_store(url)) as db:
         with pytest.raises(NodeRefused, match="is alive on h"):
             await clear_the_way(
-                db, here, name=NODE.name, replace=False, insist_s=1.0, now_us=beats_first,
+                db,
+                here,
+                name=NODE.name,
+                replace=False,
+                insist_s=1.0,
+                now_us=beats_first,
                 monotonic=lambda: next(clock),
-            )  # fmt: skip
+            )
     # Then it has not left
     assert [node.id for node in store.nodes()] == [node_id]
     store.close()
@@ -144,8 +160,12 @@ def test_a_second_node_of_a_living_name_is_refused_unless_it_is_to_replace_that(
 def test_a_successor_kills_what_a_predecessor_left(house: House, tmp_path: Path) -> None:
     """Guard, supervisor and workers killed at one blow leave a program that bears their mark."""
     stray_of = Instance(name="oak", pid=1, started_us=2)
-    stray = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(3600)"], env={MARK: str(stray_of)})
-    bystander = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(3600)"], env={MARK: "oak.1.3"})
+    stray = subprocess.Popen(
+        [sys.executable, "-c", "import time; time.sleep(3600)"], env={MARK: str(stray_of)}
+    )
+    bystander = subprocess.Popen(
+        [sys.executable, "-c", "import time; time.sleep(3600)"], env={MARK: "oak.1.3"}
+    )
     try:
         until(lambda: instances._marked(f"{MARK}={stray_of}".encode()), "the stray has started")
         assert instances.kill_marked(stray_of) == 1

@@ -13,7 +13,9 @@ LOCK = "receiver:SG-1"
 def test_the_next_goes_on_beside_the_old_owner_which_ends_in_peace(house: House) -> None:
     house.node()
     begun = now_us()
-    told = [{"name": LOCK, "file": str(house.file(f)), "note_in": str(house.file("in"))} for f in ("one", "two")]
+    told = [
+        {"name": LOCK, "file": str(house.file(f)), "note_in": str(house.file("in"))} for f in ("one", "two")
+    ]
     (first,) = house.submit("takes", told[0])
     until(lambda: lines(house.file("in")), "the first has it")
     (second,) = house.submit("takes", told[1])

@@ -20,7 +20,7 @@ from spinney.stores.sql.migrating import OWN, finish, upgrade
 AROUND = 2_000 if LONG else 60
 """Jobs before the upgrade, and after it."""
 NEXT = f"{int(SCHEMA_VERSION) + 1:04}"
-REVISION = '''
+REVISION = """
 import sqlalchemy as sa
 from alembic import op
 
@@ -38,7 +38,7 @@ def upgrade():
 
 def finish():
     op.drop_column("progress", "message")
-'''.replace("NEXT", NEXT).replace("HEAD", SCHEMA_VERSION)
+""".replace("NEXT", NEXT).replace("HEAD", SCHEMA_VERSION)
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -119,5 +119,3 @@ def test_an_upgrade_under_load(house: House, coming: Path) -> None:
     _, said = late.process.communicate(timeout=30)
     assert late.process.returncode == 1
     assert "upgrade Spinney on this host" in said
-
-

@@ -104,7 +104,9 @@ def test_polling_alone_suffices(house: House) -> None:
             assert house.settled(ids, PAUSE_S + 10)[0].state is State.COMPLETED
 
 
-def test_a_node_alone_announces_nothing_and_wakes_others_for_children_that_it_has_no_slots_for(house: House) -> None:
+def test_a_node_alone_announces_nothing_and_wakes_others_for_children_that_it_has_no_slots_for(
+    house: House,
+) -> None:
     # Given a node alone
     house.node(name="oak", slots=1)
     until(lambda: len(ears(house)) == 1, "the one listens")

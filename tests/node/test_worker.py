@@ -207,7 +207,9 @@ def test_its_disk_is_synced_by_what_was_opened_before_it_wrote(tmp_path, monkeyp
     open_files, by = [], []
 
     def links():
-        return {int(file.name): str(file.readlink()) for file in Path("/proc/self/fd").iterdir() if file.exists()}
+        return {
+            int(file.name): str(file.readlink()) for file in Path("/proc/self/fd").iterdir() if file.exists()
+        }
 
     application = Spinney()
 
@@ -270,8 +272,12 @@ async def test_the_handle_asks_the_supervisor(host, worker):
     host.answers = {"get_data": {"a": 1}}
     detail = await host.run(worker, "handle", '{"p": [1]}', fence=9)
     assert json.loads(detail["result"]) == {
-        "ids": [9, 9], "fence": 9, "stage": "handle", "data": {"a": 1}, "params": {"p": [1]},
-    }  # fmt: skip
+        "ids": [9, 9],
+        "fence": 9,
+        "stage": "handle",
+        "data": {"a": 1},
+        "params": {"p": [1]},
+    }
     assert host.asked[0] == ("put_data", {"target": 9, "name": "a", "value": "1"})
 
 
@@ -345,7 +351,9 @@ async def test_a_recall_brings_back_what_has_not_begun_and_what_was_kept_back(ho
     assert worker.outstanding == 0
 
 
-async def test_what_a_worker_has_not_read_is_taken_back_without_its_help_and_never_runs(host, worker, tmp_path):
+async def test_what_a_worker_has_not_read_is_taken_back_without_its_help_and_never_runs(
+    host, worker, tmp_path
+):
     """Given a list that arrives while an attempt runs, when everything is recalled, then it is known at the second
     look that nothing of it will begin, and what the worker says of it later is no news."""
     go = tmp_path / "go"

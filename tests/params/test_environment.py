@@ -23,7 +23,9 @@ def test_a_variable_is_named_by_its_parameter(parameter: str, name: str) -> None
 def test_parameters_of_one_variable_are_refused_where_a_program_declares_them(params: dict[str, Any]) -> None:
     app = Spinney()
     first, second = params
-    sentence = f"the parameters '{first}' and '{second}' would both be {variable(first)} .*; rename one of them"
+    sentence = (
+        f"the parameters '{first}' and '{second}' would both be {variable(first)} .*; rename one of them"
+    )
     with pytest.raises(UsageError, match=sentence):
         app.program("convert", ["convert"], params=params)
     assert not app.types
@@ -49,7 +51,11 @@ def test_parameters_of_one_variable_may_be_declared_where_no_program_runs() -> N
 def test_undeclared_parameters_of_one_variable_are_refused_when_submitted() -> None:
     loose = Spinney().program("loose", ["loose"])
     row = {"a-b": 1, "a_b": 2}
-    for submit in (lambda: loose.texts([row]), lambda: checker(loose.spec)(row), lambda: Bench().run(loose, **row)):
+    for submit in (
+        lambda: loose.texts([row]),
+        lambda: checker(loose.spec)(row),
+        lambda: Bench().run(loose, **row),
+    ):
         with pytest.raises(BadParameters, match=r"would both be SPINNEY_PARAM_A_B .* Nothing was submitted"):
             submit()
     assert loose.texts([{"a-b": 1, "b-a": 2}])

@@ -47,14 +47,23 @@ def spec(**fields: Any) -> TypeSpec:
 
 
 EVERYWHERE: dict[str, Any] = {
-    "plain": SecretStr, "own": OWN_WAY, "maybe": SecretStr | None, "many": list[SecretStr],
-    "named": dict[str, SecretStr], "login": Login, "places": list[Place],
-}  # fmt: skip
+    "plain": SecretStr,
+    "own": OWN_WAY,
+    "maybe": SecretStr | None,
+    "many": list[SecretStr],
+    "named": dict[str, SecretStr],
+    "login": Login,
+    "places": list[Place],
+}
 GIVEN: dict[str, Any] = {
-    "plain": PASSWORD, "own": "my own", "maybe": None, "many": ["first one", "second one"],
-    "named": {"a": "of a"}, "login": {"user": "ann", "password": "of login", "rest": "PT5S"},
+    "plain": PASSWORD,
+    "own": "my own",
+    "maybe": None,
+    "many": ["first one", "second one"],
+    "named": {"a": "of a"},
+    "login": {"user": "ann", "password": "of login", "rest": "PT5S"},
     "places": [{"host": "h", "key": "of place"}, {"host": "i", "key": None}],
-}  # fmt: skip
+}
 
 
 def test_what_is_stored_is_the_value() -> None:
@@ -65,10 +74,14 @@ def test_what_is_shown_is_the_mask_wherever_a_secret_stands() -> None:
     schema = schema_of(**EVERYWHERE)
 
     assert mask(schema, GIVEN) == {
-        "plain": MASK, "own": MASK, "maybe": None, "many": [MASK, MASK], "named": {"a": MASK},
+        "plain": MASK,
+        "own": MASK,
+        "maybe": None,
+        "many": [MASK, MASK],
+        "named": {"a": MASK},
         "login": {"user": "ann", "password": MASK, "rest": "PT5S"},
         "places": [{"host": "h", "key": MASK}, {"host": "i", "key": None}],
-    }  # fmt: skip
+    }
     assert sorted(secrets_in(schema, GIVEN)) == sorted(
         [PASSWORD, "my own", "first one", "second one", "of a", "of login", "of place"]
     )
@@ -87,7 +100,9 @@ def test_a_schema_that_names_itself_is_walked_as_deep_as_the_value() -> None:
     node = {"properties": {"key": {"writeOnly": True}, "below": {"$ref": "#/$defs/node"}}}
     schema = {"$ref": "#/$defs/node", "$defs": {"node": node | {"anyOf": [{"$ref": "#/$defs/node"}]}}}
 
-    assert mask(schema, {"below": {"below": {"key": "k", "n": 1}}}) == {"below": {"below": {"key": MASK, "n": 1}}}
+    assert mask(schema, {"below": {"below": {"key": "k", "n": 1}}}) == {
+        "below": {"below": {"key": MASK, "n": 1}}
+    }
 
 
 def test_a_parameter_that_is_called_write_only_is_no_secret() -> None:
@@ -98,7 +113,9 @@ def test_a_parameter_that_is_called_write_only_is_no_secret() -> None:
 
 
 def test_the_stage_gets_the_secret_as_it_declared_it() -> None:
-    fields = {n: Declared(annotation=a, required=True) for n, a in {"plain": SecretStr, "own": OWN_WAY}.items()}
+    fields = {
+        n: Declared(annotation=a, required=True) for n, a in {"plain": SecretStr, "own": OWN_WAY}.items()
+    }
     read = reader("stage 'run'", Signature(fields=fields), fields)
 
     given = read('{"plain": "correct horse", "own": "my own"}')
@@ -158,15 +175,21 @@ def test_a_stage_that_cannot_read_its_parameters_fails_without_showing_them() ->
 
 def test_a_lock_is_not_named_by_a_secret() -> None:
     with pytest.raises(UsageError, match="secret parameter 'serno'"):
-        Parameters("fetch", {"serno": Declared(annotation=SecretStr, required=True)}, lock_templates=["r:{serno}"])
+        Parameters(
+            "fetch", {"serno": Declared(annotation=SecretStr, required=True)}, lock_templates=["r:{serno}"]
+        )
 
     Parameters("fetch", {"serno": Declared(annotation=str, required=True)}, lock_templates=["r:{serno}"])
     with pytest.raises(BadParameters):  # and where it may be anything, as before
-        checker(TypeSpec(name="t", stages=(StageSpec(name="run", locks=(LockSpec(template="r:{serno}"),)),)))({})
+        checker(TypeSpec(name="t", stages=(StageSpec(name="run", locks=(LockSpec(template="r:{serno}"),)),)))(
+            {}
+        )
 
 
 def veil() -> Veil:
-    return Veil.over(schema_of(plain=SecretStr, short=SecretStr, n=int), {"plain": 'say "it"', "short": "abc", "n": 1})
+    return Veil.over(
+        schema_of(plain=SecretStr, short=SecretStr, n=int), {"plain": 'say "it"', "short": "abc", "n": 1}
+    )
 
 
 def test_a_veil_hides_a_secret_in_other_texts_however_it_is_written() -> None:
@@ -174,7 +197,9 @@ def test_a_veil_hides_a_secret_in_other_texts_however_it_is_written() -> None:
 
     assert said.text('login with say "it" failed') == f"login with {MASK} failed"
     assert said.text(orjson.dumps({"x": 'say "it"'}).decode()) == f'{{"x":"{MASK}"}}'
-    assert said.text(repr(['say "it"', "abc"])) == f"['{MASK}', 'abc']", "a short one stands anywhere by chance"
+    assert said.text(repr(['say "it"', "abc"])) == f"['{MASK}', 'abc']", (
+        "a short one stands anywhere by chance"
+    )
     value = {"plain": 17, "list": ['say "it"!'], "n": 1, "short": None}
     assert said.value(value) == {"plain": MASK, "list": [f"{MASK}!"], "n": 1, "short": None}
 

@@ -103,11 +103,18 @@ def test_lawful_values_become_json_that_the_schema_takes_too(annotation: Any, va
     ],
 )
 @pytest.mark.parametrize("refused", [refused_with_code, refused_by_schema])
-def test_what_is_wrong_is_named_alike_with_the_code_and_without(refused: Any, row: Any, sentence: str) -> None:
+def test_what_is_wrong_is_named_alike_with_the_code_and_without(
+    refused: Any, row: Any, sentence: str
+) -> None:
     params = parameters(
-        picture=Path, width_=int, when_=datetime, mode_=Literal["fit", "fill"],
-        many_=Annotated[int, Ge(0)], either_=int | str, box_=Box,
-    )  # fmt: skip
+        picture=Path,
+        width_=int,
+        when_=datetime,
+        mode_=Literal["fit", "fill"],
+        many_=Annotated[int, Ge(0)],
+        either_=int | str,
+        box_=Box,
+    )
     told = refused(params, row)
     assert told.startswith("job type 'resize'")
     assert sentence in told
@@ -140,7 +147,11 @@ def test_a_bad_row_deep_in_a_long_list_is_named_by_its_number() -> None:
 
 @pytest.mark.parametrize(
     ("value", "sentence"),
-    [(None, "'serno' is missing or null"), ("", "no plain value"), ("../x", "'serno' names the lock 'r:{serno}'")],
+    [
+        (None, "'serno' is missing or null"),
+        ("", "no plain value"),
+        ("../x", "'serno' names the lock 'r:{serno}'"),
+    ],
 )
 def test_a_lock_that_cannot_be_named_is_refused(value: Any, sentence: str) -> None:
     params = parameters(serno=str | None, locks=("r:{serno}",))

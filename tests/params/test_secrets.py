@@ -55,7 +55,9 @@ def test_a_secret_is_masked_and_refused_when_it_is_too_short(text: Any) -> None:
 
     row = {"code": SHORT}
     for submit in (lambda: kind.texts([row]), lambda: checker(kind.spec)(row)):
-        with pytest.raises(BadParameters, match=r"'code' is wrong: it must be a secret text at least .*: 6") as caught:
+        with pytest.raises(
+            BadParameters, match=r"'code' is wrong: it must be a secret text at least .*: 6"
+        ) as caught:
             submit()
         assert SHORT not in rows.of_error(caught.value)["error"]
 
@@ -75,7 +77,9 @@ def test_what_is_no_text_cannot_be_declared_so(annotation: Any) -> None:
     def unlock(code: Any) -> None: ...
 
     unlock.__annotations__["code"] = Annotated[annotation, Secret()]
-    with pytest.raises(UsageError, match=r"stage 'unlock' of 'unlock': 'code' .*Secret marks text; annotate str"):
+    with pytest.raises(
+        UsageError, match=r"stage 'unlock' of 'unlock': 'code' .*Secret marks text; annotate str"
+    ):
         Spinney().job(unlock)
 
 
@@ -104,14 +108,23 @@ def test_a_secret_that_may_be_too_short_says_where_it_is_shown() -> None:
 def refusals() -> dict[str, Any]:
     """Sentences about parameters, each of which has a secret that is too short to be found by its text."""
     validated = Annotated[SecretStr, AfterValidator(never)]
-    fields = {"login": Declared(annotation=Login, required=True), "pin": Declared(annotation=validated, required=True)}
+    fields = {
+        "login": Declared(annotation=Login, required=True),
+        "pin": Declared(annotation=validated, required=True),
+    }
     stored = orjson.dumps({"login": {"user": "ann", "pin": PIN}, "pin": PIN}).decode()
     return {
         "a validator of a parameter": lambda: parameters(pin=validated).text({"pin": PIN}),
-        "a validator in a model": lambda: parameters(login=Login).text({"login": {"user": "ann", "pin": PIN}}),
+        "a validator in a model": lambda: parameters(login=Login).text(
+            {"login": {"user": "ann", "pin": PIN}}
+        ),
         "a value of another kind": lambda: parameters(pin=SecretStr).text({"pin": [PIN]}),
-        "parameters that are too long": lambda: Options().submission("t", [f'{{"pin":"{PIN}"{" " * 2**20}}}']),
-        "parameters that a stage cannot read": lambda: reader("stage 'run'", Signature(fields=fields), fields)(stored),
+        "parameters that are too long": lambda: Options().submission(
+            "t", [f'{{"pin":"{PIN}"{" " * 2**20}}}']
+        ),
+        "parameters that a stage cannot read": lambda: reader(
+            "stage 'run'", Signature(fields=fields), fields
+        )(stored),
         "a schedule of no parameters": lambda: Schedule(name="s", type="t", cron="@daily", params=[PIN]),  # type: ignore[arg-type]
     }
 

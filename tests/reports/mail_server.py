@@ -46,13 +46,17 @@ class Behaviour:
     stalls: bool = False
     """It never answers to a message."""
 
-    async def handle_MAIL(self, server: SMTP, session: Session, envelope: Envelope, address: str, options: Any) -> str:
+    async def handle_MAIL(
+        self, server: SMTP, session: Session, envelope: Envelope, address: str, options: Any
+    ) -> str:
         if self.sender:
             return self.sender
         envelope.mail_from = address
         return "250 OK"
 
-    async def handle_RCPT(self, server: SMTP, session: Session, envelope: Envelope, address: str, options: Any) -> str:
+    async def handle_RCPT(
+        self, server: SMTP, session: Session, envelope: Envelope, address: str, options: Any
+    ) -> str:
         reply = self.to.get(address, "")
         if reply == CUT:
             _cut(server)

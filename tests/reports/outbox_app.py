@@ -9,7 +9,11 @@ app = Spinney()
 outbox = Outbox(
     app,
     mail=lambda: MailSettings(
-        host="127.0.0.1", port=int(os.environ["MAIL_PORT"]), security=Security.NONE, away_s=0.3, timeout_s=20.0
+        host="127.0.0.1",
+        port=int(os.environ["MAIL_PORT"]),
+        security=Security.NONE,
+        away_s=0.3,
+        timeout_s=20.0,
     ),
 )
 
@@ -19,5 +23,8 @@ def batch(job: Job, mails: int) -> None:
     for n in range(mails):
         job.submit(
             outbox.mail.options(key=f"{job.id}.{n}", forever=True),
-            sender="archive@example.org", to=["ada@example.org"], subject=f"Report {n}", text="All well.",
-        )  # fmt: skip
+            sender="archive@example.org",
+            to=["ada@example.org"],
+            subject=f"Report {n}",
+            text="All well.",
+        )

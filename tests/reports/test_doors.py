@@ -51,7 +51,10 @@ def test_it_goes_to_where_the_configuration_says() -> None:
 
 @pytest.mark.parametrize("hosts", [frozenset[str](), frozenset({"127.0.0.1:1"}), frozenset({"localhost"})])
 def test_no_door_is_open_by_itself(hosts: frozenset[str]) -> None:
-    with receiver(answer(204)) as made, pytest.raises(ValueError, match=r"leads to 127\.0\.0\.1.*; open the door"):
+    with (
+        receiver(answer(204)) as made,
+        pytest.raises(ValueError, match=r"leads to 127\.0\.0\.1.*; open the door"),
+    ):
         post(made.url, Doors(hosts=hosts, advice=ADVICE))
     assert made.calls == []
 

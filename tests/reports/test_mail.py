@@ -32,7 +32,12 @@ class Post:
 
     def __init__(self, port: int, folder: Path) -> None:
         self.now = 1_800_000_000.0
-        self.settings: dict[str, Any] = {"host": "127.0.0.1", "port": port, "security": Security.NONE, "timeout_s": 5.0}
+        self.settings: dict[str, Any] = {
+            "host": "127.0.0.1",
+            "port": port,
+            "security": Security.NONE,
+            "timeout_s": 5.0,
+        }
         self.bench = Bench(folder=folder)
         self.folder = folder
         self.outbox = Outbox(Spinney(), mail=lambda: MailSettings(**self.settings), clock=lambda: self.now)
@@ -46,7 +51,11 @@ class Post:
         file = self.folder / job_folder(7) / name
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(content)
-        return {"path": str(file), "sha256": hashlib.sha256(content).hexdigest(), "media_type": "application/json"}
+        return {
+            "path": str(file),
+            "sha256": hashlib.sha256(content).hexdigest(),
+            "media_type": "application/json",
+        }
 
 
 @pytest.fixture
@@ -66,10 +75,15 @@ def post(behaviour: Behaviour, tmp_path: Path) -> Iterator[Post]:
 def test_a_mail_arrives_with_all_that_it_was_given(post: Post, behaviour: Behaviour) -> None:
     content = os.urandom(70_000)
     ran = post.send(
-        to=["Ada Lovelace <ada@example.org>"], cc=["bob@example.org", "ada@example.org"], text="Größe\n.\nFrom here\n",
-        html="<p>Größe</p>", attachments=[post.attach(content)], message_id="<b.1@example.org>",
-        in_reply_to="<b.0@example.org>", date=datetime(2026, 5, 4, 3, 2, 1, tzinfo=UTC),
-    )  # fmt: skip
+        to=["Ada Lovelace <ada@example.org>"],
+        cc=["bob@example.org", "ada@example.org"],
+        text="Größe\n.\nFrom here\n",
+        html="<p>Größe</p>",
+        attachments=[post.attach(content)],
+        message_id="<b.1@example.org>",
+        in_reply_to="<b.0@example.org>",
+        date=datetime(2026, 5, 4, 3, 2, 1, tzinfo=UTC),
+    )
 
     assert ran.outcome == "ok"
     assert ran.value == {"message_id": "<b.1@example.org>", "delivered": 2, "said": "250 queued as 4711"}
@@ -78,8 +92,10 @@ def test_a_mail_arrives_with_all_that_it_was_given(post: Post, behaviour: Behavi
     mail = got.mail
     assert (mail["To"], mail["Cc"]) == ("Ada Lovelace <ada@example.org>", "bob@example.org, ada@example.org")
     assert (mail["Message-ID"], mail["In-Reply-To"], mail["References"]) == (
-        "<b.1@example.org>", "<b.0@example.org>", "<b.0@example.org>",
-    )  # fmt: skip
+        "<b.1@example.org>",
+        "<b.0@example.org>",
+        "<b.0@example.org>",
+    )
     assert mail["Date"].datetime == datetime(2026, 5, 4, 3, 2, 1, tzinfo=UTC)
     assert mail["Auto-Submitted"] == "auto-generated"
     plain, html = mail.get_body(("plain",)), mail.get_body(("html",))
@@ -89,8 +105,10 @@ def test_a_mail_arrives_with_all_that_it_was_given(post: Post, behaviour: Behavi
     assert html.get_content().splitlines() == ["<p>Größe</p>"]
     (file,) = mail.iter_attachments()
     assert (file.get_filename(), file.get_content_type(), file.get_content()) == (
-        "list.json", "application/json", content,
-    )  # fmt: skip
+        "list.json",
+        "application/json",
+        content,
+    )
     assert got.content.isascii()
 
 
@@ -116,7 +134,9 @@ def test_names_and_addresses_outside_ascii_arrive(
 
 
 @pytest.mark.parametrize("field", ["to", "cc", "sender"])
-def test_a_name_that_would_be_read_as_addresses_is_left_out(post: Post, behaviour: Behaviour, field: str) -> None:
+def test_a_name_that_would_be_read_as_addresses_is_left_out(
+    post: Post, behaviour: Behaviour, field: str
+) -> None:
     forged = f"{'long ' * 15}, eve@example.org, {'long ' * 15} <ada@example.org>"
 
     assert post.send(**{field: forged if field == "sender" else [forged]}).outcome == "ok"
@@ -165,7 +185,9 @@ def test_a_boundary_that_somebody_guessed_stays_text(post: Post, behaviour: Beha
         {"attachments": [{"path": "x", "sha256": "0" * 64, "media_type": "message/rfc822"}]},
     ],
 )
-def test_what_would_forge_a_header_is_refused_where_it_is_submitted(post: Post, wrong: dict[str, Any]) -> None:
+def test_what_would_forge_a_header_is_refused_where_it_is_submitted(
+    post: Post, wrong: dict[str, Any]
+) -> None:
     with pytest.raises(BadParameters):
         post.outbox.mail.texts([LETTER | wrong])
 
@@ -273,7 +295,9 @@ def test_rerun_after_a_warning_it_goes_to_the_refused_alone(post: Post, behaviou
 @pytest.mark.parametrize("where", ["sender", "to", "data"])
 def test_refused_for_all_it_fails_for_good(post: Post, behaviour: Behaviour, where: str) -> None:
     setattr(
-        behaviour, where, {"sender": "550 no", "to": {"ada@example.org": "550 no"}, "data": ["550 no", "250 OK"]}[where]
+        behaviour,
+        where,
+        {"sender": "550 no", "to": {"ada@example.org": "550 no"}, "data": ["550 no", "250 OK"]}[where],
     )
 
     ran = post.send()
@@ -363,11 +387,26 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
     at = tmp_path_factory.mktemp("tls") / "pair.pem"
     subprocess.run(
         [
-            "openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-subj",
-            "/CN=localhost", "-addext", "subjectAltName=DNS:localhost", "-keyout", at, "-out", f"{at}.crt",
+            "openssl",
+            "req",
+            "-x509",
+            "-newkey",
+            "ec",
+            "-pkeyopt",
+            "ec_paramgen_curve:prime256v1",
+            "-nodes",
+            "-subj",
+            "/CN=localhost",
+            "-addext",
+            "subjectAltName=DNS:localhost",
+            "-keyout",
+            at,
+            "-out",
+            f"{at}.crt",
         ],
-        check=True, capture_output=True,
-    )  # fmt: skip
+        check=True,
+        capture_output=True,
+    )
     at.write_text(at.read_text() + Path(f"{at}.crt").read_text())
     return at
 
@@ -440,7 +479,11 @@ def test_a_server_that_cannot_encrypt_gets_nothing(
     ],
 )
 def test_settings_that_cannot_work_park_the_job(
-    post: Post, monkeypatch: pytest.MonkeyPatch, environment: dict[str, str], settings: dict[str, Any], said: str
+    post: Post,
+    monkeypatch: pytest.MonkeyPatch,
+    environment: dict[str, str],
+    settings: dict[str, Any],
+    said: str,
 ) -> None:
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
@@ -481,7 +524,9 @@ def test_what_has_changed_is_gone_or_is_no_file_is_not_attached(post: Post, beha
 
     said = [post.send(attachments=[file]).message for file in (changed, gone, pipe)]
 
-    assert ["not what it was" in said[0], "is not there" in said[1], "no regular file" in said[2]] == [True] * 3
+    assert ["not what it was" in said[0], "is not there" in said[1], "no regular file" in said[2]] == [
+        True
+    ] * 3
     assert behaviour.received == []
 
 

@@ -19,7 +19,9 @@ from spinney.reports import MailSettings, Security, WebhookSettings
         ({"SPINNEY_SMTP_PORT": "2525"}, 2525, Security.STARTTLS),
     ],
 )
-def test_the_environment_names_the_mail_server(environment: dict[str, str], port: int, security: Security) -> None:
+def test_the_environment_names_the_mail_server(
+    environment: dict[str, str], port: int, security: Security
+) -> None:
     found = MailSettings.from_environment({"SPINNEY_SMTP_HOST": "mail.example.org"} | environment)
 
     assert (found.host, found.in_force_port, found.security) == ("mail.example.org", port, security)

@@ -22,9 +22,13 @@ from .hook_server import Receiver, answer, cut, receiver
 
 ANN = Author(by="ann", call="c", reason=None)
 SAFE = TypeSpec(
-    name="safe", stages=kind("x", "open").stages,
-    schema={"type": "object", "properties": {"pin": {"type": "string", "writeOnly": True}, "n": {"type": "integer"}}},
-)  # fmt: skip
+    name="safe",
+    stages=kind("x", "open").stages,
+    schema={
+        "type": "object",
+        "properties": {"pin": {"type": "string", "writeOnly": True}, "n": {"type": "integer"}},
+    },
+)
 
 
 @pytest.fixture
@@ -46,12 +50,17 @@ def take(site: Site) -> Due:
 
 def deliver(site: Site, private: bool = True) -> Told:
     return telling.deliver(
-        site.store, take(site), clock=lambda: site.now, transport=lambda: Doors(private=private, advice="open it")
+        site.store,
+        take(site),
+        clock=lambda: site.now,
+        transport=lambda: Doors(private=private, advice="open it"),
     )
 
 
 def said(site: Site) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(json.dumps(telling.body(site.store, take(site), lambda: site.now), default=str))
+    found: dict[str, Any] = json.loads(
+        json.dumps(telling.body(site.store, take(site), lambda: site.now), default=str)
+    )
     return found
 
 
@@ -66,8 +75,12 @@ def test_it_says_what_happened_and_shows_the_job(site: Site) -> None:
     told = said(site)
 
     assert (told["event"], told["seq"], told["at_us"], told["webhook"], told["batch"]) == (
-        "completed", 1, site.now, "w", False,
-    )  # fmt: skip
+        "completed",
+        1,
+        site.now,
+        "w",
+        False,
+    )
     shown = {key: told["job"][key] for key in ("id", "type", "state", "params", "collection")}
     assert shown == {"id": job, "type": "one", "state": "completed", "params": {"n": 1}, "collection": "maps"}
     assert "counts" not in told
@@ -182,7 +195,12 @@ def test_it_is_signed_and_bears_its_id(waiting: Site, hook: Receiver) -> None:
 
 
 def test_it_is_tried_again_under_the_same_id_until_it_is_taken(waiting: Site, hook: Receiver) -> None:
-    hook.answers[:] = [answer(500, b"oh dear"), cut, answer(302, Location="http://x/"), answer(200, b"thanks")]
+    hook.answers[:] = [
+        answer(500, b"oh dear"),
+        cut,
+        answer(302, Location="http://x/"),
+        answer(200, b"thanks"),
+    ]
     answers, pauses = [], []
     while (told := deliver(waiting)).outcome is Outcome.DUE:
         answers.append((told.status, told.answer))

@@ -29,9 +29,11 @@ class Line:
         self.settings: dict[str, Any] = {"timeout_s": 5.0}
         self.bench = Bench(folder=folder)
         self.outbox = Outbox(
-            Spinney(), webhook=lambda: WebhookSettings(**self.settings), clock=lambda: self.now,
+            Spinney(),
+            webhook=lambda: WebhookSettings(**self.settings),
+            clock=lambda: self.now,
             **({"admit": self.asked.append} | outbox),
-        )  # fmt: skip
+        )
 
     def call(self, url: str, **params: Any) -> Ran:
         """One try."""
@@ -150,7 +152,9 @@ def test_retry_after_is_heeded_within_bounds(line: Line, header: str, seconds: f
     assert seconds * 0.75 <= ran.signal.seconds <= seconds
 
 
-@pytest.mark.parametrize("url", [lambda: f"http://127.0.0.1:{free_port()}/", lambda: "http://no-such-host.invalid/"])
+@pytest.mark.parametrize(
+    "url", [lambda: f"http://127.0.0.1:{free_port()}/", lambda: "http://no-such-host.invalid/"]
+)
 def test_nobody_there_is_tried_again(line: Line, url: Any) -> None:
     ran = line.call(url())
 
@@ -252,7 +256,9 @@ def test_what_the_check_refuses_is_not_called(
     assert there.calls == []
 
 
-def test_a_transport_of_the_applications_own_carries_it_and_may_refuse(tmp_path: Path, there: Receiver) -> None:
+def test_a_transport_of_the_applications_own_carries_it_and_may_refuse(
+    tmp_path: Path, there: Receiver
+) -> None:
     def refuses() -> httpx.BaseTransport:
         raise ValueError("the host is in a private network")
 

@@ -13,7 +13,9 @@ __all__ = ["house"]
 
 
 def start(house: House, port: int) -> Node:
-    return house.node(app="outbox_app:app", env={"MAIL_PORT": str(port), "PYTHONPATH": str(Path(__file__).parent)})
+    return house.node(
+        app="outbox_app:app", env={"MAIL_PORT": str(port), "PYTHONPATH": str(Path(__file__).parent)}
+    )
 
 
 def mails(house: House) -> list[Job]:
@@ -38,7 +40,9 @@ def test_while_the_server_is_away_one_mail_probes_and_then_all_arrive_once(house
     with mail_server(behaviour, port=port):
         ended = house.settled([mail.id for mail in mails(house)])
     assert {mail.state for mail in ended} == {State.COMPLETED}
-    assert sorted(got.mail["Subject"] for got in behaviour.received) == sorted(f"Report {n}" for n in range(20))
+    assert sorted(got.mail["Subject"] for got in behaviour.received) == sorted(
+        f"Report {n}" for n in range(20)
+    )
 
 
 def test_killed_while_the_server_has_it_the_same_message_is_sent_again(house: House) -> None:

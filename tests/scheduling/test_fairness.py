@@ -8,9 +8,7 @@ from hypothesis import strategies as st
 from spinney.scheduling.fairness import deal
 
 SHARES = ["a", "b", "c", "d", "e"]
-ROTATIONS = st.permutations(SHARES).flatmap(
-    lambda order: st.integers(1, len(order)).map(lambda k: order[:k])
-)
+ROTATIONS = st.permutations(SHARES).flatmap(lambda order: st.integers(1, len(order)).map(lambda k: order[:k]))
 COUNTS = st.dictionaries(st.sampled_from(SHARES), st.integers(0, 12))
 N = st.integers(0, 40)
 QUOTAS = st.none() | st.integers(1, 10)
@@ -41,9 +39,7 @@ def test_with_a_quota_a_slot_idles_only_when_nobody_may_use_it(
     held: dict[str, int], rotation: list[str], supply: dict[str, int], n: int, at_most: int, run: int
 ) -> None:
     picks = deal(held, rotation, supply, n, at_most, run)
-    room = sum(
-        min(supply.get(share, 0), max(0, at_most - held.get(share, 0))) for share in rotation
-    )
+    room = sum(min(supply.get(share, 0), max(0, at_most - held.get(share, 0))) for share in rotation)
 
     assert len(picks) == min(n, room)
 

@@ -13,18 +13,18 @@ SHARES = st.integers(0, 100_000)
 @pytest.mark.parametrize(
     ("slots", "shares", "most"),
     [
-        (10, 1, 9),   # int(0.9 * 11) = 9
-        (10, 2, 5),   # int(0.9 * 6) = 5
-        (10, 3, 3),   # int(0.9 * 4) = 3
-        (10, 5, 2),   # int(0.9 * 3) = 2
+        (10, 1, 9),  # int(0.9 * 11) = 9
+        (10, 2, 5),  # int(0.9 * 6) = 5
+        (10, 3, 3),  # int(0.9 * 4) = 3
+        (10, 5, 2),  # int(0.9 * 3) = 2
         (10, 10, 1),  # int(0.9 * 2) = 1
         (10, 100, 1),  # shares count up to the slots
         (20, 1, 18),
         (20, 2, 9),
         (20, 7, 2),
-        (2, 1, 1),    # one slot stays for a newcomer
+        (2, 1, 1),  # one slot stays for a newcomer
         (2, 2, 1),
-        (1, 1, 1),    # never 0
+        (1, 1, 1),  # never 0
         (1, 7, 1),
         (100, 3, 30),
     ],

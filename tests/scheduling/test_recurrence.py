@@ -28,7 +28,9 @@ def hourly(**more: object) -> Schedule:
 
 
 @given(INTERVALS, MOMENTS, st.integers(0, 10**6))
-def test_an_interval_is_counted_from_its_beginning_and_never_drifts(every_s: float, anchor_us: int, n: int) -> None:
+def test_an_interval_is_counted_from_its_beginning_and_never_drifts(
+    every_s: float, anchor_us: int, n: int
+) -> None:
     schedule = interval(every_s, anchor_us)
     every_us = round(every_s * 1e6)
     nth = anchor_us + n * every_us
@@ -38,7 +40,9 @@ def test_an_interval_is_counted_from_its_beginning_and_never_drifts(every_s: flo
 
 
 @given(INTERVALS, MOMENTS, MOMENTS)
-def test_its_first_time_is_one_interval_after_its_beginning(every_s: float, anchor_us: int, after_us: int) -> None:
+def test_its_first_time_is_one_interval_after_its_beginning(
+    every_s: float, anchor_us: int, after_us: int
+) -> None:
     found = recurrence.next_us(interval(every_s, anchor_us), after_us)
 
     assert found is not None
@@ -169,6 +173,12 @@ def test_cron_and_zone_are_looked_at_before_anything_is_stored() -> None:
 @given(st.sampled_from([{"cron": "0 6 * * *", "zone": "Europe/Berlin"}, {"every_s": 90.0}]))
 def test_a_schedule_travels_as_json(timing: dict[str, object]) -> None:
     made = Schedule(
-        name="s", type="t", params={"n": [1]}, options={"queue": "q"}, overlap="queue", catch_up="all", **timing,  # type: ignore[arg-type]
-    )  # fmt: skip
+        name="s",
+        type="t",
+        params={"n": [1]},
+        options={"queue": "q"},
+        overlap="queue",
+        catch_up="all",
+        **timing,  # type: ignore[arg-type]
+    )
     assert Schedule.from_json("s", made.to_json() | {"of a newer version": 1, "name": "x"}) == made

@@ -16,16 +16,25 @@ ORPHAN = TypeSpec(name="o", stages=(STAGE,), poison_after=3, on_lost="orphan")
 
 def judge(outcome: Outcome, spec: TypeSpec = SPEC, **facts: object) -> Verdict:
     usual = {
-        "attempt": 1, "interruptions": 0, "started": True, "retryable": True,
-        "defer_s": None, "draw": 0.5,
+        "attempt": 1,
+        "interruptions": 0,
+        "started": True,
+        "retryable": True,
+        "defer_s": None,
+        "draw": 0.5,
     }
     return verdict(spec, spec.stages[0], outcome, **usual | facts)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("outcome", [Outcome.ERROR, Outcome.TIMEOUT])
-@pytest.mark.parametrize(("attempt", "state", "rest_s"), [
-    (1, State.SCHEDULED, 2.0), (2, State.SCHEDULED, 4.0), (3, State.FAILED, 0.0),
-])
+@pytest.mark.parametrize(
+    ("attempt", "state", "rest_s"),
+    [
+        (1, State.SCHEDULED, 2.0),
+        (2, State.SCHEDULED, 4.0),
+        (3, State.FAILED, 0.0),
+    ],
+)
 def test_an_error_rests_and_is_tried_again_until_its_attempts_are_used_up(
     outcome: Outcome, attempt: int, state: State, rest_s: float
 ) -> None:
@@ -45,21 +54,32 @@ def test_what_is_no_failure_uses_no_attempt(outcome: Outcome) -> None:
     assert not judge(outcome).attempt_used
 
 
-@pytest.mark.parametrize(("asked_s", "waits_s"), [
-    (5.0, 5.0), (0.0, 0.1), (-3.0, 0.1), (float("nan"), 0.1), (None, 60.0), (1e300, 100 * 366 * 86_400.0),
-])
+@pytest.mark.parametrize(
+    ("asked_s", "waits_s"),
+    [
+        (5.0, 5.0),
+        (0.0, 0.1),
+        (-3.0, 0.1),
+        (float("nan"), 0.1),
+        (None, 60.0),
+        (1e300, 100 * 366 * 86_400.0),
+    ],
+)
 def test_a_deferred_job_comes_again_after_the_seconds_it_named(asked_s: float | None, waits_s: float) -> None:
     told = judge(Outcome.DEFER, defer_s=asked_s)
 
     assert (told.state, told.delay_s) == (State.SCHEDULED, waits_s)
 
 
-@pytest.mark.parametrize(("outcome", "state"), [
-    (Outcome.HOLD, State.HELD),
-    (Outcome.LOCKED, State.WAITING),
-    (Outcome.RETURNED, State.PENDING),
-    (Outcome.CANCELLED, State.CANCELLED),
-])
+@pytest.mark.parametrize(
+    ("outcome", "state"),
+    [
+        (Outcome.HOLD, State.HELD),
+        (Outcome.LOCKED, State.WAITING),
+        (Outcome.RETURNED, State.PENDING),
+        (Outcome.CANCELLED, State.CANCELLED),
+    ],
+)
 def test_the_other_words_have_one_place_each(outcome: Outcome, state: State) -> None:
     assert judge(outcome).state is state
 

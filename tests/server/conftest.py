@@ -28,7 +28,9 @@ from spinney.server.stores import Stores
 from spinney.stores.contract import Store
 from spinney.stores.sql import open_store
 
-LIMITED = Rights(role=Role.OPERATOR, within=Within(collections=("lab",)), shares=("lab:*",), priorities=(40, 60))
+LIMITED = Rights(
+    role=Role.OPERATOR, within=Within(collections=("lab",)), shares=("lab:*",), priorities=(40, 60)
+)
 """An operator of the collection ``lab`` alone."""
 RIGHTS: Mapping[str, Rights] = {
     **{str(role): Rights(role=role) for role in Role},
@@ -100,7 +102,11 @@ class World:
         if name not in self.clients:
             headers = {} if name is None else {"X-Asker": name}
             self.clients[name] = TestClient(
-                self.app, "http://localhost", raise_server_exceptions=False, headers=headers, follow_redirects=False
+                self.app,
+                "http://localhost",
+                raise_server_exceptions=False,
+                headers=headers,
+                follow_redirects=False,
             )
             self.clients[name].portal = self.portal
         return self.clients[name]
@@ -108,7 +114,11 @@ class World:
     def control(self, name: str = "operator") -> Control:
         """What the server has in hand for him."""
         return Control(
-            store=self.store, clock=now_us, nudge=lambda: None, by=name, rights=self.rights.get(name, ALL_RIGHTS)
+            store=self.store,
+            clock=now_us,
+            nudge=lambda: None,
+            by=name,
+            rights=self.rights.get(name, ALL_RIGHTS),
         )
 
     def submit(self, type_: str = "one", params: Mapping[str, Any] | None = None, **options: Any) -> int:
@@ -135,7 +145,7 @@ def settings() -> ServerSettings:
 
 
 @contextmanager
-def unserved(place: Path, settings: ServerSettings = ServerSettings()) -> Iterator[World]:  # noqa: B008 - frozen
+def unserved(place: Path, settings: ServerSettings = ServerSettings()) -> Iterator[World]:
     """A world of its own in this folder, whose server somebody has yet to start."""
     url = store_at(place / "spinney.db")
     store = open_store(url)
@@ -146,15 +156,21 @@ def unserved(place: Path, settings: ServerSettings = ServerSettings()) -> Iterat
     def identity(stores: Stores, settings: ServerSettings) -> Askers:
         return Askers(rights)
 
-    app = make(Parts(
-        settings=settings, open_store=lambda: open_store(url), folders=root, run_dir=None, identity=identity,
-    ))  # fmt: skip
+    app = make(
+        Parts(
+            settings=settings,
+            open_store=lambda: open_store(url),
+            folders=root,
+            run_dir=None,
+            identity=identity,
+        )
+    )
     yield World(app=app, store=store, site=Site(store, RealClock()), folders=root, rights=rights)  # type: ignore[arg-type]
     store.close()
 
 
 @contextmanager
-def world_at(place: Path, settings: ServerSettings = ServerSettings()) -> Iterator[World]:  # noqa: B008 - frozen
+def world_at(place: Path, settings: ServerSettings = ServerSettings()) -> Iterator[World]:
     """A world of its own in this folder."""
     with unserved(place, settings) as made, TestClient(made.app, "http://localhost") as running:
         made.portal = running.portal

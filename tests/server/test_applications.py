@@ -93,10 +93,13 @@ def test_a_route_of_a_package_answers_within_the_rights_of_who_asks(
 @pytest.mark.parametrize(
     ("make", "says"),
     [
-        (open_to_all, "does not ask who is there"), (plain, "is not of a router"), (elsewhere, "does not lie below"),
-        (lambda: "a text", "no fastapi.APIRouter"), (lambda: None, "has no attribute 'router'"),
+        (open_to_all, "does not ask who is there"),
+        (plain, "is not of a router"),
+        (elsewhere, "does not lie below"),
+        (lambda: "a text", "no fastapi.APIRouter"),
+        (lambda: None, "has no attribute 'router'"),
     ],
-)  # fmt: skip
+)
 def test_a_package_that_keeps_to_less_is_left_out(
     installed: Callable[[Any], None], caplog: pytest.LogCaptureFixture, make: Callable[[], Any], says: str
 ) -> None:

@@ -19,7 +19,9 @@ class Board:
     """A table, and its connections by their names: ``a1`` is one from the address ``a``, ``p1`` from a proxy."""
 
     def __init__(self, most: int = 100, per_address: int = 100, idle_per_address: int = 100) -> None:
-        self.table = ConnectionTable[Line](most=most, per_address=per_address, idle_per_address=idle_per_address)
+        self.table = ConnectionTable[Line](
+            most=most, per_address=per_address, idle_per_address=idle_per_address
+        )
         self.lines: dict[str, Line] = {}
 
     def opened(self, *names: str) -> None:
@@ -94,7 +96,9 @@ def test_given_an_address_whose_connections_are_all_busy_then_others_have_a_plac
     assert board.closed == set()
 
 
-def test_given_an_address_with_as_many_idle_as_it_may_have_then_one_that_becomes_idle_closes_another() -> None:
+def test_given_an_address_with_as_many_idle_as_it_may_have_then_one_that_becomes_idle_closes_another() -> (
+    None
+):
     board = Board(idle_per_address=1)
     board.opened("a1")
     board.busy("a1")

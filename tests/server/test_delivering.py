@@ -191,7 +191,9 @@ async def test_one_that_does_not_take_what_it_is_sent_is_sent_one_at_a_time(site
     assert most == [1]
 
 
-async def test_at_the_end_what_is_on_its_way_is_called_off_and_due_for_others(site: Site, start: Start) -> None:
+async def test_at_the_end_what_is_on_its_way_is_called_off_and_due_for_others(
+    site: Site, start: Start
+) -> None:
     with standing() as (hook, go):
         watch(site, "w", hook.url)
         site.submit_one()

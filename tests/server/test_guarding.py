@@ -43,12 +43,21 @@ class Answer:
         return str(orjson.loads(content)["detail"])
 
 
-def _scope(path: bytes = b"/", query: bytes = b"", host: str | None = "localhost", **more: Any) -> dict[str, Any]:
+def _scope(
+    path: bytes = b"/", query: bytes = b"", host: str | None = "localhost", **more: Any
+) -> dict[str, Any]:
     headers = [] if host is None else [(b"host", host.encode("latin-1"))]
     return {
-        "type": "http", "method": "POST", "path": path.decode("latin-1"), "raw_path": path, "query_string": query,
-        "headers": headers + more.pop("headers", []), "client": ("10.0.0.1", 1), "server": ("192.0.2.7", 8620), **more,
-    }  # fmt: skip
+        "type": "http",
+        "method": "POST",
+        "path": path.decode("latin-1"),
+        "raw_path": path,
+        "query_string": query,
+        "headers": headers + more.pop("headers", []),
+        "client": ("10.0.0.1", 1),
+        "server": ("192.0.2.7", 8620),
+        **more,
+    }
 
 
 async def _ask(
@@ -91,12 +100,21 @@ async def _ask(
 @pytest.mark.parametrize(
     "host",
     [
-        "localhost", "localhost:8620", "LOCALHOST.", "127.0.0.1:8620", "[::1]:8620", "127.9.9.9", "192.0.2.7:8620",
-        "spinney.example.org", "other.example.org",
+        "localhost",
+        "localhost:8620",
+        "LOCALHOST.",
+        "127.0.0.1:8620",
+        "[::1]:8620",
+        "127.9.9.9",
+        "192.0.2.7:8620",
+        "spinney.example.org",
+        "other.example.org",
     ],
-)  # fmt: skip
+)
 async def test_given_a_host_of_ours_then_it_is_answered(host: str) -> None:
-    settings = SETTINGS.model_copy(update={"url": "https://spinney.example.org", "hosts": ("other.example.org",)})
+    settings = SETTINGS.model_copy(
+        update={"url": "https://spinney.example.org", "hosts": ("other.example.org",)}
+    )
 
     assert (await _ask(_scope(host=host), settings=settings)).status == 200
 
@@ -104,10 +122,19 @@ async def test_given_a_host_of_ours_then_it_is_answered(host: str) -> None:
 @pytest.mark.parametrize(
     "host",
     [
-        "evil.example", "localhost.evil.example", "192.0.2.8", "", None, "evil@localhost", "localhost/x", "[::1", "a b",
-        "127.0.0.1.evil.example", "xn--localhost",
+        "evil.example",
+        "localhost.evil.example",
+        "192.0.2.8",
+        "",
+        None,
+        "evil@localhost",
+        "localhost/x",
+        "[::1",
+        "a b",
+        "127.0.0.1.evil.example",
+        "xn--localhost",
     ],
-)  # fmt: skip
+)
 async def test_given_a_foreign_host_then_it_is_refused_also_on_loopback(host: str | None) -> None:
     answer = await _ask(_scope(host=host))
 
@@ -129,11 +156,23 @@ async def test_given_the_unix_socket_then_any_host_will_do() -> None:
 @pytest.mark.parametrize(
     ("path", "query"),
     [
-        (b"/files/..%2f..%2fetc/passwd", b""), (b"/files/../x", b""), (b"/%2e%2e/x", b""), (b"/./x", b""),
-        (b"/a%00b", b""), (b"/a%0d%0ab", b""), (b"/%ff", b""), (b"/%c0%ae%c0%ae/", b""), (b"/%ed%a0%80", b""),
-        (b"/%zz", b""), (b"/caf\xe9", b""), (b"/", b"q=%ff"), (b"/", b"q=%00"), (b"/", b"q=\xff"), (b"/", b"q=%"),
+        (b"/files/..%2f..%2fetc/passwd", b""),
+        (b"/files/../x", b""),
+        (b"/%2e%2e/x", b""),
+        (b"/./x", b""),
+        (b"/a%00b", b""),
+        (b"/a%0d%0ab", b""),
+        (b"/%ff", b""),
+        (b"/%c0%ae%c0%ae/", b""),
+        (b"/%ed%a0%80", b""),
+        (b"/%zz", b""),
+        (b"/caf\xe9", b""),
+        (b"/", b"q=%ff"),
+        (b"/", b"q=%00"),
+        (b"/", b"q=\xff"),
+        (b"/", b"q=%"),
     ],
-)  # fmt: skip
+)
 async def test_given_an_address_with_two_meanings_then_it_is_refused(path: bytes, query: bytes) -> None:
     answer = await _ask(_scope(path, query))
 
@@ -144,10 +183,13 @@ async def test_given_an_address_with_two_meanings_then_it_is_refused(path: bytes
 @pytest.mark.parametrize(
     ("path", "query"),
     [
-        (b"/files/a..b/...", b""), (b"/caf%C3%A9", b"q=%E2%82%AC&a=b+c"), (b"/a%2Fb", b""), (b"/", b"q=a%0Ab"),
+        (b"/files/a..b/...", b""),
+        (b"/caf%C3%A9", b"q=%E2%82%AC&a=b+c"),
+        (b"/a%2Fb", b""),
+        (b"/", b"q=a%0Ab"),
         (b"/a%20b", b""),
     ],
-)  # fmt: skip
+)
 def test_given_an_address_with_one_meaning_then_nothing_is_wrong_with_it(path: bytes, query: bytes) -> None:
     assert targets.fault(path, query) is None
 
@@ -204,9 +246,13 @@ async def test_given_a_byte_now_and_then_then_it_is_cut_off_although_each_comes_
     assert sent < 50
 
 
-@pytest.mark.parametrize(("coding", "status"), [("gzip", 415), ("gzip, br", 415), ("identity", 200), ("", 415)])
+@pytest.mark.parametrize(
+    ("coding", "status"), [("gzip", 415), ("gzip, br", 415), ("identity", 200), ("", 415)]
+)
 @pytest.mark.parametrize("path", [b"/", b"/upload"])
-async def test_given_a_body_that_is_packed_then_nothing_of_it_is_read(path: bytes, coding: str, status: int) -> None:
+async def test_given_a_body_that_is_packed_then_nothing_of_it_is_read(
+    path: bytes, coding: str, status: int
+) -> None:
     answer = await _ask(_scope(path, headers=[(b"content-encoding", coding.encode())]), [b"x"])
 
     assert answer.status == status
@@ -233,7 +279,9 @@ async def test_given_https_then_browsers_are_to_come_by_it_alone() -> None:
     assert "strict-transport-security" in (await _ask(_scope(), settings=settings)).headers
 
 
-async def test_given_a_fault_then_it_is_logged_once_and_nothing_of_it_is_told(caplog: pytest.LogCaptureFixture) -> None:
+async def test_given_a_fault_then_it_is_logged_once_and_nothing_of_it_is_told(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     answer = await _ask(_scope(b"/fault"))
 
     assert answer.status == 500
@@ -265,13 +313,19 @@ def test_given_nobody_who_is_known_then_his_body_is_not_read(world: World) -> No
         raise AssertionError("it was read")
         yield b""
 
-    answer = world.client(None).post("/api/v1/jobs", content=body(), headers={"Content-Type": "application/json"})
+    answer = world.client(None).post(
+        "/api/v1/jobs", content=body(), headers={"Content-Type": "application/json"}
+    )
 
     assert answer.status_code == 401
 
 
 def test_given_any_route_of_the_api_with_a_json_body_then_it_is_parsed_strictly(world: World) -> None:
-    routes = [route for route in world.app.routes if isinstance(route, APIRoute) and route.path.startswith("/api/")]
+    routes = [
+        route for route in world.app.routes if isinstance(route, APIRoute) and route.path.startswith("/api/")
+    ]
 
     assert len(routes) > 10
-    assert [route.path for route in routes if route.body_field is not None and not isinstance(route, ApiRoute)] == []
+    assert [
+        route.path for route in routes if route.body_field is not None and not isinstance(route, ApiRoute)
+    ] == []

@@ -113,14 +113,24 @@ def hall(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hall]:
     url, root = store_at(place / "spinney.db"), place / "folders"
     store = open_store(url)
     folders.write_token(root, store.facts()["folder_token"])
-    app = make(Parts(
-        settings=SETTINGS, open_store=lambda: open_store(url), folders=root, run_dir=None,
-        identity=lambda stores, settings: Identify(stores, settings, kept_s=QUICK_S), renew_s=QUICK_S,
-    ))  # fmt: skip
+    app = make(
+        Parts(
+            settings=SETTINGS,
+            open_store=lambda: open_store(url),
+            folders=root,
+            run_dir=None,
+            identity=lambda stores, settings: Identify(stores, settings, kept_s=QUICK_S),
+            renew_s=QUICK_S,
+        )
+    )
     unix = place / "server.sock"
     listening = Listening(app, SETTINGS, beside=[listen_unix(unix)])
     yield Hall(
-        store=store, site=Site(store, RealClock()), folders=root, socket=unix, listening=listening  # type: ignore[arg-type]
+        store=store,
+        site=Site(store, RealClock()),
+        folders=root,
+        socket=unix,
+        listening=listening,  # type: ignore[arg-type]
     )
     listening.end()
     store.close()
@@ -310,10 +320,18 @@ def test_given_a_download_whose_rest_may_not_be_had_then_it_breaks_off(hall: Hal
 class Sending:
     """A request whose body comes as the test says."""
 
-    def __init__(self, hall: Hall, method: str, path: str, headers: Mapping[str, str], content_type: str) -> None:
+    def __init__(
+        self, hall: Hall, method: str, path: str, headers: Mapping[str, str], content_type: str
+    ) -> None:
         self._sock = socket.create_connection(("127.0.0.1", hall.listening.port), timeout=PATIENCE_S)
-        lines = [f"{method} {path} HTTP/1.1", "Host: localhost", "Transfer-Encoding: chunked", "Expect: 100-continue",
-                 f"Content-Type: {content_type}", *(f"{name}: {value}" for name, value in headers.items())]  # fmt: skip
+        lines = [
+            f"{method} {path} HTTP/1.1",
+            "Host: localhost",
+            "Transfer-Encoding: chunked",
+            "Expect: 100-continue",
+            f"Content-Type: {content_type}",
+            *(f"{name}: {value}" for name, value in headers.items()),
+        ]
         self._sock.sendall("\r\n".join([*lines, "", ""]).encode())
         # The route has begun to read the body: whoever asks is known, and may.
         assert self._sock.recv(1000).startswith(b"HTTP/1.1 100 ")
@@ -338,7 +356,12 @@ FORM_BEGINS = (
 ).encode()
 BODIES = {
     "file": ("PUT", "/api/v1/jobs/{job}/files/new", "application/octet-stream", b"half"),
-    "lines": ("POST", "/api/v1/jobs/batch", "application/x-ndjson", b'{"type": "one", "collection": "lab"}\n'),
+    "lines": (
+        "POST",
+        "/api/v1/jobs/batch",
+        "application/x-ndjson",
+        b'{"type": "one", "collection": "lab"}\n',
+    ),
     "json": ("POST", "/api/v1/jobs", "application/json", b'{"type": "one", '),
     "verb": ("POST", "/api/v1/jobs/{job}/cancel", "application/json", b'{"reason": '),
     "form": ("POST", "/submit", FORM, FORM_BEGINS),
@@ -348,7 +371,12 @@ BODIES = {
 @pytest.mark.parametrize("body", BODIES)
 @pytest.mark.parametrize(
     ("way", "change", "status"),
-    [("token", "revoked", 401), ("token", "expired", 401), ("session", "ended", 401), ("session", "disabled", 401)],
+    [
+        ("token", "revoked", 401),
+        ("token", "expired", 401),
+        ("session", "ended", 401),
+        ("session", "disabled", 401),
+    ],
 )
 def test_given_a_body_whose_sender_may_no_more_then_it_is_refused_before_its_end_and_nothing_is_done(
     hall: Hall, monkeypatch: pytest.MonkeyPatch, body: str, way: str, change: str, status: int
@@ -368,7 +396,9 @@ def test_given_a_body_whose_sender_may_no_more_then_it_is_refused_before_its_end
     assert not (folders.make(hall.folders, job) / "new").exists()
 
 
-def test_given_jobs_in_lines_and_limits_that_were_narrowed_then_those_in_force_at_the_end_count(hall: Hall) -> None:
+def test_given_jobs_in_lines_and_limits_that_were_narrowed_then_those_in_force_at_the_end_count(
+    hall: Hall,
+) -> None:
     name = hall.user()
     method, path, content_type, line = BODIES["lines"]
     before = hall.store.counts(Filter())
@@ -397,9 +427,10 @@ def test_given_a_verb_over_many_jobs_and_rights_that_change_then_it_stops_betwee
     _, lease = hall.printing(b"")
     hall.site.fail(lease)
     asked = {
-        "verb": "retry", "ids": [lease.job_id, hall.job()],
+        "verb": "retry",
+        "ids": [lease.job_id, hall.job()],
         "canary": {"first": 1, "stop_at": 0.5, "patience_s": 3600},
-    }  # fmt: skip
+    }
     headers = hall.token(name) | {"Accept": "application/x-ndjson"}
 
     with httpx.stream(

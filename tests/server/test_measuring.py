@@ -49,12 +49,19 @@ def url(tmp_path: Path) -> str:
 
 
 @asynccontextmanager
-async def served(url: str, rights: Rights | None = ALL_RIGHTS, **settings: Any) -> AsyncIterator[httpx.AsyncClient]:
+async def served(
+    url: str, rights: Rights | None = ALL_RIGHTS, **settings: Any
+) -> AsyncIterator[httpx.AsyncClient]:
     asker = None if rights is None else Asker(name="wanda", rights=rights, how=How.TOKEN)
-    app: FastAPI = make(Parts(
-        settings=ServerSettings(**settings), open_store=lambda: open_store(url), folders=Path("/nonexistent"),
-        run_dir=None, identity=lambda stores, settings: Known(asker),
-    ))  # fmt: skip
+    app: FastAPI = make(
+        Parts(
+            settings=ServerSettings(**settings),
+            open_store=lambda: open_store(url),
+            folders=Path("/nonexistent"),
+            run_dir=None,
+            identity=lambda stores, settings: Known(asker),
+        )
+    )
     async with app.router.lifespan_context(app):
         transport = httpx.ASGITransport(app, raise_app_exceptions=False)
         async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:

@@ -37,7 +37,9 @@ class Look:
         return answer
 
     def renewal(self, every_s: float = 1.0) -> Renewal[Person]:
-        return Renewal(Person("ann"), self, every_s=every_s, looked_s=self.now_s, monotonic=lambda: self.now_s)
+        return Renewal(
+            Person("ann"), self, every_s=every_s, looked_s=self.now_s, monotonic=lambda: self.now_s
+        )
 
 
 def test_a_change_is_obeyed_within_what_is_promised() -> None:
@@ -60,7 +62,12 @@ async def test_given_a_look_that_is_not_old_then_there_is_none() -> None:
 
 @pytest.mark.parametrize(
     ("answer", "error"),
-    [(None, Unidentified), (Person("bob"), Unidentified), (Forbidden("no"), Forbidden), (StoreAway("away"), StoreAway)],
+    [
+        (None, Unidentified),
+        (Person("bob"), Unidentified),
+        (Forbidden("no"), Forbidden),
+        (StoreAway("away"), StoreAway),
+    ],
     ids=["nobody", "somebody else", "refused", "away"],
 )
 async def test_given_nobody_any_more_then_it_is_said_and_looked_again_each_time(

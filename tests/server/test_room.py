@@ -32,12 +32,22 @@ from .conftest import Askers, RealClock, store_at
 PATIENCE_S = 20.0
 SETTINGS = ServerSettings(
     trusted_proxies=("127.0.0.1/32",),
-    connections_max=24, connections_per_address=12, idle_per_address=8,
-    streams_max=5, streams_per_user=2, streams_per_address=3,
-    followers_max=5, followers_per_user=2, followers_per_address=3,
-    downloads_max=5, downloads_per_user=2, downloads_per_address=3,
-    uploads_max=5, uploads_per_user=2, uploads_per_address=3,
-)  # fmt: skip
+    connections_max=24,
+    connections_per_address=12,
+    idle_per_address=8,
+    streams_max=5,
+    streams_per_user=2,
+    streams_per_address=3,
+    followers_max=5,
+    followers_per_user=2,
+    followers_per_address=3,
+    downloads_max=5,
+    downloads_per_user=2,
+    downloads_per_address=3,
+    uploads_max=5,
+    uploads_per_user=2,
+    uploads_per_address=3,
+)
 USERS = {name: Rights(role=Role.OPERATOR) for name in ("ann", "bob", "cyd", "dot", "eve")}
 HERE, THERE, ELSEWHERE = "127.0.0.2", "127.0.0.3", "127.0.0.4"
 """Addresses of clients. Only 127.0.0.1 is a proxy's."""
@@ -120,16 +130,26 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
     url, root = store_at(place / "spinney.db"), place / "folders"
     store = open_store(url)
     folders.write_token(root, store.facts()["folder_token"])
-    app = make(Parts(
-        settings=SETTINGS, open_store=lambda: open_store(url), folders=root, run_dir=None,
-        identity=lambda stores, settings: Askers(USERS), renew_s=0.05,
-    ))  # fmt: skip
+    app = make(
+        Parts(
+            settings=SETTINGS,
+            open_store=lambda: open_store(url),
+            folders=root,
+            run_dir=None,
+            identity=lambda stores, settings: Askers(USERS),
+            renew_s=0.05,
+        )
+    )
     app.add_api_route("/endless", endless)
     listening = Listening(app, SETTINGS)
     yield Place(
-        store=store, site=Site(store, RealClock()), folders=root, listening=listening,  # type: ignore[arg-type]
-        quotas=app.state.quotas, sockets=ExitStack(),
-    )  # fmt: skip
+        store=store,
+        site=Site(store, RealClock()),
+        folders=root,
+        listening=listening,  # type: ignore[arg-type]
+        quotas=app.state.quotas,
+        sockets=ExitStack(),
+    )
     listening.end()
     store.close()
 
@@ -185,7 +205,9 @@ def test_given_an_address_with_as_many_busy_connections_as_it_may_have_then_it_i
     assert status(served) == 200
 
 
-def test_given_no_room_and_nobody_idle_then_one_is_told_to_come_again_and_health_is_answered(place: Place) -> None:
+def test_given_no_room_and_nobody_idle_then_one_is_told_to_come_again_and_health_is_answered(
+    place: Place,
+) -> None:
     for _ in range(SETTINGS.connections):
         place.keep_busy(PROXY)
     assert place.answers()
@@ -217,12 +239,16 @@ class Kind:
             os.truncate(folder / "large", 64 * LONG_BYTES)
             self._path = f"/api/v1/jobs/{job}/files/large"
         else:
-            self._path = {"streams": "/api/v1/events?topic=holds", "uploads": f"/api/v1/jobs/{job}/files/x"}[name]
+            self._path = {"streams": "/api/v1/events?topic=holds", "uploads": f"/api/v1/jobs/{job}/files/x"}[
+                name
+            ]
 
     def begun(self, user: str, address: str = HERE, more: str = "") -> socket.socket:
         """One more, of which nothing was read yet."""
         if self._name == "uploads":
-            return self._place.ask("PUT", self._path, user, address=address, more=f"Content-Length: 10\r\n{more}")
+            return self._place.ask(
+                "PUT", self._path, user, address=address, more=f"Content-Length: 10\r\n{more}"
+            )
         return self._place.ask("GET", self._path, user, address=address, more=more)
 
     def wait_until_open(self, number: int) -> None:
@@ -293,7 +319,9 @@ def test_given_an_address_of_ipv6_then_its_network_counts_and_a_proxys_own_does_
 
     assert address("2001:db8:0:1::7") == address("2001:db8:0:1:ffff::1") == "2001:db8:0:1::/64"
     assert address("2001:db8:0:2::7") == "2001:db8:0:2::/64"
-    assert address("::ffff:192.0.2.1") == address("192.0.2.1") == address("10.0.0.1", "192.0.2.1") == "192.0.2.1"
+    assert (
+        address("::ffff:192.0.2.1") == address("192.0.2.1") == address("10.0.0.1", "192.0.2.1") == "192.0.2.1"
+    )
     assert address("10.0.0.1") is None
     assert address("uid:1000") is None
     assert address("192.0.2.1", "203.0.113.9") == "192.0.2.1"  # anybody may say so

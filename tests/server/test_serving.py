@@ -39,10 +39,15 @@ class Served:
         store.create()
         store.close()
         settings = ServerSettings(body_patience_s=2, connections_max=MOST)
-        app = make(Parts(
-            settings=settings, open_store=lambda: open_store(url), folders=root / "folders", run_dir=None,
-            identity=Identify,
-        ))  # fmt: skip
+        app = make(
+            Parts(
+                settings=settings,
+                open_store=lambda: open_store(url),
+                folders=root / "folders",
+                run_dir=None,
+                identity=Identify,
+            )
+        )
 
         async def probe(hands: Asked) -> dict[str, str]:
             return {"name": hands.asker.name}
@@ -51,7 +56,10 @@ class Served:
         app.add_api_route("/probe", probe, methods=["POST"])
         app.add_api_route("/large", lambda: PlainTextResponse(b"x" * 1_000_000))
         self._listening = Listening(
-            app, settings, beside=[listen_unix(self.path)], connection=with_limits(head_s=HEAD_S, rest_s=REST_S)
+            app,
+            settings,
+            beside=[listen_unix(self.path)],
+            connection=with_limits(head_s=HEAD_S, rest_s=REST_S),
         )
         self.port = self._listening.port
         self.end = self._listening.end
@@ -193,10 +201,19 @@ def test_given_a_head_that_is_too_large_then_it_is_refused(served: Served, head:
         b"hello\r\n\r\n",
     ],
     ids=[
-        "length and chunks", "two lengths", "signed length", "negative length", "chunked not last", "blank in name",
-        "folded", "NUL in address", "NUL in header", "TLS", "no HTTP",
+        "length and chunks",
+        "two lengths",
+        "signed length",
+        "negative length",
+        "chunked not last",
+        "blank in name",
+        "folded",
+        "NUL in address",
+        "NUL in header",
+        "TLS",
+        "no HTTP",
     ],
-)  # fmt: skip
+)
 def test_given_what_could_be_two_requests_or_is_none_then_it_is_refused_once_and_closed(
     served: Served, request_: bytes
 ) -> None:

@@ -26,10 +26,16 @@ def damaged(world: World) -> tuple[int, int]:
 @pytest.mark.parametrize(
     "path",
     [
-        "/jobs", "/jobs/{0}", "/jobs/{0}/attempts", "/jobs/{0}/tree", "/jobs/{0}/explain", "/jobs/{0}/data",
-        "/jobs/{0}/results", "/failures",
+        "/jobs",
+        "/jobs/{0}",
+        "/jobs/{0}/attempts",
+        "/jobs/{0}/tree",
+        "/jobs/{0}/explain",
+        "/jobs/{0}/data",
+        "/jobs/{0}/results",
+        "/failures",
     ],
-)  # fmt: skip
+)
 def test_the_api_shows_the_job_as_unreadable_and_all_others(
     world: World, damaged: tuple[int, int], path: str
 ) -> None:

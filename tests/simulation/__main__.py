@@ -1,7 +1,7 @@
 """``make sim``: many lives on all cores, or one again, told from its beginning.
 
-    python -m simulation --seeds 100000 [--first 1]
-    python -m simulation --seed 12345 [--variant "no fence"]
+python -m simulation --seeds 100000 [--first 1]
+python -m simulation --seed 12345 [--variant "no fence"]
 """
 
 import argparse
@@ -28,7 +28,9 @@ def main(args: Sequence[str]) -> int:
     parser.add_argument("--seeds", type=int, default=1000, help="how many lives")
     parser.add_argument("--first", type=int, default=1, help="the first seed")
     parser.add_argument("--seed", type=int, help="this one alone, told")
-    parser.add_argument("--variant", choices=sorted(VARIANTS), help="with an engine that is broken on purpose")
+    parser.add_argument(
+        "--variant", choices=sorted(VARIANTS), help="with an engine that is broken on purpose"
+    )
     parser.add_argument("--part", action="store_true", help=argparse.SUPPRESS)
     given = parser.parse_args(args)
     if given.seed is not None:
@@ -90,7 +92,16 @@ def _lines(parts: Iterator[tuple[int, int]]) -> Iterator[str]:
         part = next(parts, None)
         if part is None:
             return
-        command = [sys.executable, "-m", "simulation", "--part", "--first", str(part[0]), "--seeds", str(part[1])]
+        command = [
+            sys.executable,
+            "-m",
+            "simulation",
+            "--part",
+            "--first",
+            str(part[0]),
+            "--seeds",
+            str(part[1]),
+        ]
         process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         assert process.stdout is not None
         running.register(process.stdout, selectors.EVENT_READ, process)

@@ -37,9 +37,12 @@ from .threads import SimHeartbeat, SimStoreThread
 from .workers import SimPump
 
 _INJECTED: dict[Any, str] = {
-    time.monotonic: "monotonic", time.perf_counter: "monotonic", time.time: "time", boot_ns: "boot_ns",
+    time.monotonic: "monotonic",
+    time.perf_counter: "monotonic",
+    time.time: "time",
+    boot_ns: "boot_ns",
     random.random: "random",
-}  # fmt: skip
+}
 """Defaults of parameters through which clocks and chance are handed in."""
 
 
@@ -78,9 +81,13 @@ def in_place(world: Any, rng: random.Random) -> Iterator[None]:
     simulated = SimTime("time")
     boot = lambda: simulated.clock_gettime_ns(0)  # noqa: E731
     instead = {
-        "monotonic": simulated.monotonic, "time": simulated.time, "boot_ns": boot, "random": lambda: rng.random(),
-    }  # fmt: skip
+        "monotonic": simulated.monotonic,
+        "time": simulated.time,
+        "boot_ns": boot,
+        "random": lambda: rng.random(),
+    }
     with contextlib.ExitStack() as stack:
+
         def put(target: Any, name: str, value: Any) -> None:
             stack.enter_context(mock.patch.object(target, name, value))
 
@@ -89,7 +96,9 @@ def in_place(world: Any, rng: random.Random) -> Iterator[None]:
                 put(module, "time", simulated)
             for function, name in defaults:
                 value = function.__kwdefaults__[name]
-                stack.enter_context(mock.patch.dict(function.__kwdefaults__, {name: instead[_INJECTED[value]]}))
+                stack.enter_context(
+                    mock.patch.dict(function.__kwdefaults__, {name: instead[_INJECTED[value]]})
+                )
         for function in _positional():
             before = function.__defaults__
             stack.callback(setattr, function, "__defaults__", before)
@@ -104,8 +113,14 @@ def in_place(world: Any, rng: random.Random) -> Iterator[None]:
         instance = sys.modules["spinney.node.instance"]
         put(instance, "boot_id", lambda: PROCESS.get().machine.host.name)
         # Numbers of simulated processes are those of real ones, too, perhaps of this very process.
-        put(instance, "guarded", lambda run_dir, instance: world.guarded(PROCESS.get().machine.host, instance))
-        put(instance, "kill_marked", lambda instance, **_: world.kill_marked(PROCESS.get().machine.host, instance))
+        put(
+            instance, "guarded", lambda run_dir, instance: world.guarded(PROCESS.get().machine.host, instance)
+        )
+        put(
+            instance,
+            "kill_marked",
+            lambda instance, **_: world.kill_marked(PROCESS.get().machine.host, instance),
+        )
         nudge = sys.modules["spinney.nudge"]
         put(nudge, "nudged", _nudged)
         waking = sys.modules["spinney.waking"]

@@ -7,9 +7,18 @@ from typing import Any
 from .loop import Process
 
 _KINDS = (
-    "crash", "crash_at_gate", "freeze_at_gate", "pause", "freeze", "partition", "clock", "supervisor_dies", "drain",
-    "same_name", "operator_crash",
-)  # fmt: skip
+    "crash",
+    "crash_at_gate",
+    "freeze_at_gate",
+    "pause",
+    "freeze",
+    "partition",
+    "clock",
+    "supervisor_dies",
+    "drain",
+    "same_name",
+    "operator_crash",
+)
 _RATES: Mapping[str, float] = {
     "unusable": 0.01,
     "answer_lost": 0.01,
@@ -46,7 +55,8 @@ FOCI: Mapping[str, Focus] = {
     "clocks": Focus(kinds=("clock",)),
     # Operators who change their minds.
     "meddling": Focus(
-        kinds=("operator_crash", "drain"), verbs=("cancel", "cancel", "retry", "rerun", "cancel_tree"),
+        kinds=("operator_crash", "drain"),
+        verbs=("cancel", "cancel", "retry", "rerun", "cancel_tree"),
         types=("three", "three", "parent", "batch", "line"),
     ),
 }

@@ -51,7 +51,9 @@ class Process:
         self.loop.lanes.append(made)
         return made
 
-    def post(self, callback: Callable[..., object], *args: Any, delay_s: float = 0.0, lane: Lane | None = None) -> None:
+    def post(
+        self, callback: Callable[..., object], *args: Any, delay_s: float = 0.0, lane: Lane | None = None
+    ) -> None:
         """Have it run this in its own context, in a while."""
         self.loop.post(lane or self.main, callback, args, delay_s)
 
@@ -110,7 +112,9 @@ class SimLoop(asyncio.AbstractEventLoop):
             handle._run()
         return True
 
-    def post(self, lane: Lane, callback: Callable[..., object], args: tuple[Any, ...], delay_s: float) -> None:
+    def post(
+        self, lane: Lane, callback: Callable[..., object], args: tuple[Any, ...], delay_s: float
+    ) -> None:
         if self._closed or lane.process.dead:
             return
         handle = asyncio.Handle(callback, args, self, lane.process.context.copy())
@@ -141,7 +145,9 @@ class SimLoop(asyncio.AbstractEventLoop):
     ) -> asyncio.TimerHandle:
         return self.call_at(self.now + delay, callback, *args, context=context)
 
-    def call_at(self, when: float, callback: Any, *args: Any, context: Context | None = None) -> asyncio.TimerHandle:
+    def call_at(
+        self, when: float, callback: Any, *args: Any, context: Context | None = None
+    ) -> asyncio.TimerHandle:
         context = copy_context() if context is None else context
         handle = asyncio.TimerHandle(when, callback, args, self, context)
         process = context.get(PROCESS)
@@ -157,7 +163,9 @@ class SimLoop(asyncio.AbstractEventLoop):
     def create_future(self) -> asyncio.Future[Any]:
         return asyncio.Future(loop=self)
 
-    def create_task(self, coro: Any, *, name: str | None = None, context: Context | None = None) -> asyncio.Task[Any]:
+    def create_task(
+        self, coro: Any, *, name: str | None = None, context: Context | None = None
+    ) -> asyncio.Task[Any]:
         task = asyncio.Task(coro, loop=self, name=name, context=context)
         task._log_destroy_pending = False  # type: ignore[attr-defined]
         self._tasks.append(task)

@@ -74,10 +74,23 @@ class SimNode:
         self.supervisor = Process(world.loop, str(self), self)
         self.supervisor.on_death.append(self._supervisor_died)
         self._settings = NodeSettings(
-            store="sqlite:////sim.db", app="sim:app", name=name, slots=slots, folders=str(world.root),
-            run_dir=str(host.run_dir), replace=replace, lease_period_s=self.lease_s, beat_s=0.6,
-            poll_s=0.8, tick_s=0.3, drain_limit_s=2.0, lookahead_jobs=4, list_size=3, batch_records=4, idle_end_s=5.0,
-        )  # fmt: skip
+            store="sqlite:////sim.db",
+            app="sim:app",
+            name=name,
+            slots=slots,
+            folders=str(world.root),
+            run_dir=str(host.run_dir),
+            replace=replace,
+            lease_period_s=self.lease_s,
+            beat_s=0.6,
+            poll_s=0.8,
+            tick_s=0.3,
+            drain_limit_s=2.0,
+            lookahead_jobs=4,
+            list_size=3,
+            batch_records=4,
+            idle_end_s=5.0,
+        )
         self.supervisor.post(self._start)
         self.guard.post(self._look, delay_s=GUARD_LOOK_S)
 
@@ -101,10 +114,17 @@ class SimNode:
             return self.world.open_store(self.supervisor)
 
         supervisor = Supervisor(
-            self._settings, self.instance, lock_fd=self._lock_fd, deadline=self._deadline,
-            open_store=open_store, open_for_beats=open_store, on_dead=self._dead,
-            ending=lambda: self._dying, make_child=SimChild, now_us=self.host.wall_us,
-        )  # fmt: skip
+            self._settings,
+            self.instance,
+            lock_fd=self._lock_fd,
+            deadline=self._deadline,
+            open_store=open_store,
+            open_for_beats=open_store,
+            on_dead=self._dead,
+            ending=lambda: self._dying,
+            make_child=SimChild,
+            now_us=self.host.wall_us,
+        )
         task = self.world.loop.create_task(supervisor.run())
         task.add_done_callback(self._done)
 

@@ -21,9 +21,25 @@ from .loop import Process
 from .threads import SimStoreThread
 
 _VERBS = (
-    "cancel", "cancel_tree", "retry", "rerun", "retry_from", "hold", "hold", "release", "delete", "move", "priority",
-    "limit", "set_limit", "explain", "pause_schedule", "drain_node", "resume_node", "set_slots",
-)  # fmt: skip
+    "cancel",
+    "cancel_tree",
+    "retry",
+    "rerun",
+    "retry_from",
+    "hold",
+    "hold",
+    "release",
+    "delete",
+    "move",
+    "priority",
+    "limit",
+    "set_limit",
+    "explain",
+    "pause_schedule",
+    "drain_node",
+    "resume_node",
+    "set_slots",
+)
 
 
 _NODES = ("n1", "n2")
@@ -118,12 +134,18 @@ class Operator:
             case "hold":
                 scope, name = rng.choice(
                     (
-                        (Scope.JOB, str(job)), (Scope.TREE, str(job)), (Scope.QUEUE, "narrow"), (Scope.TYPE, "three"),
-                        (Scope.COLLECTION, "red"), (Scope.EVERYTHING, ""),
+                        (Scope.JOB, str(job)),
+                        (Scope.TREE, str(job)),
+                        (Scope.QUEUE, "narrow"),
+                        (Scope.TYPE, "three"),
+                        (Scope.COLLECTION, "red"),
+                        (Scope.EVERYTHING, ""),
                     )
-                )  # fmt: skip
+                )
                 until = now + int(rng.random() * 2e6) if rng.random() < 0.5 else None
-                await self._say(lambda s: s.holds.lay(scope, name, "why", self._author(), until_us=until, now_us=now))
+                await self._say(
+                    lambda s: s.holds.lay(scope, name, "why", self._author(), until_us=until, now_us=now)
+                )
                 if rng.random() < 0.7:
                     await self._sweep_holds()
             case "release":
@@ -150,12 +172,16 @@ class Operator:
                 await self._say(lambda s: s.fleet.resume(rng.choice(_NODES), self._author(), now_us=now))
             case "set_slots":
                 slots = rng.choice((1, 2, 4, None))
-                await self._say(lambda s: s.fleet.set_slots(rng.choice(_NODES), slots, self._author(), now_us=now))
+                await self._say(
+                    lambda s: s.fleet.set_slots(rng.choice(_NODES), slots, self._author(), now_us=now)
+                )
             case "explain":
                 await self._say(lambda s: s.explaining.explain(job, now_us=now))
             case "pause_schedule":
                 paused = rng.random() < 0.5
-                await self._say(lambda s: s.schedules.pause("ticking", self._author(), paused=paused, now_us=now))
+                await self._say(
+                    lambda s: s.schedules.pause("ticking", self._author(), paused=paused, now_us=now)
+                )
         self.world.nudge(self.host.run_dir)
 
     def _some(self) -> Sequence[int]:
@@ -175,7 +201,9 @@ class Operator:
             self.idle = False
             await self._say(lambda s: s.schedules.pause("ticking", paused, paused=True, now_us=self._now()))
             await self._say(lambda s: s.register(*world.application.declared))
-            await self._say(lambda s: s.queueing.change("narrow", as_declared, self._author(), now_us=self._now()))
+            await self._say(
+                lambda s: s.queueing.change("narrow", as_declared, self._author(), now_us=self._now())
+            )
             await self._lift(all_of_them=True)
             await self._sweep_holds()
             held = await self._say(lambda s: s.jobs(Filter(states=(State.HELD,)), limit=1000))

@@ -62,9 +62,12 @@ class Oracle:
     """See the module's docstring."""
 
     def __init__(
-        self, types: Iterable[TypeSpec], now: Callable[[], float], lease_s: Callable[[int], float],
+        self,
+        types: Iterable[TypeSpec],
+        now: Callable[[], float],
+        lease_s: Callable[[int], float],
         gone: Callable[[int], bool],
-    ) -> None:  # fmt: skip
+    ) -> None:
         """``lease_s``: the lease period that a node obeys, and ``gone``: whether nothing is left of it; in truth."""
         self._types = {spec.name: spec for spec in types}
         self._now, self._lease_s, self._gone = now, lease_s, gone
@@ -124,9 +127,12 @@ class Oracle:
         for lease in ended:
             running = self._running.get(lease.fence)
             if running is not None and not running[1].excused:
-                self.violated(f"the lease {lease.fence} of job {lease.job_id} ended while its attempt was running")
+                self.violated(
+                    f"the lease {lease.fence} of job {lease.job_id} ended while its attempt was running"
+                )
             for outcome, superseded in tx.all(
-                "select outcome, superseded from history where job_id = ? and fence = ?", (lease.job_id, lease.fence)
+                "select outcome, superseded from history where job_id = ? and fence = ?",
+                (lease.job_id, lease.fence),
             ):
                 if outcome in PASSED and superseded != 1:
                     self._has_passed(lease, outcome)
@@ -147,7 +153,9 @@ class Oracle:
                 self.violated(f"the fence {lease.fence} was given after {self._last_fence}")
             over = lease.job_id in self._finished or lease.stage in self._passed.get(lease.job_id, {})
             if over and not self._again(lease):
-                self.violated(f"stage {lease.stage} of job {lease.job_id} had passed and was leased again: {lease}")
+                self.violated(
+                    f"stage {lease.stage} of job {lease.job_id} had passed and was leased again: {lease}"
+                )
             self._look_at_stops(tx, lease)
         self._last_fence = max([self._last_fence, *(h.fence for h in granted)])
         jobs = Counter(h.job_id for h in self.leases.values())
@@ -177,7 +185,9 @@ class Oracle:
             said[name] = orjson.dumps(orjson.loads(said.get(name, "{}")) | orjson.loads(settings))
         for name in sorted(queues & said.keys()):
             limit = orjson.loads(said[name]).get("limit")
-            if isinstance(limit, str):  # a part of the slots of nodes that take something new; all may serve it
+            if isinstance(
+                limit, str
+            ):  # a part of the slots of nodes that take something new; all may serve it
                 there = tx.value(
                     "select sum(coalesce(s.slots, n.slots)) from nodes n left join node_settings s on s.name = n.name "
                     "where n.state = 'active' and coalesce(s.drained, 0) = 0"
@@ -296,7 +306,9 @@ class Oracle:
             if other.job_id == job_id:
                 self.violated(f"attempts {other.fence} and {fence} of job {job_id} run at once")
             if (other.node_id, other.slot) == (lease.node_id, lease.slot):
-                self.violated(f"attempts {other.fence} and {fence} run at once in slot {lease.slot} of {lease.node_id}")
+                self.violated(
+                    f"attempts {other.fence} and {fence} run at once in slot {lease.slot} of {lease.node_id}"
+                )
         self._running[fence] = (lease, place)
 
     def places(self) -> list[Any]:

@@ -16,9 +16,16 @@ if TYPE_CHECKING:
 
 _RUN_S = (0.0005, 0.0005, 0.01, 0.05, 0.2)
 _ENDS = (
-    *[Outcome.OK] * 14, Outcome.WARNING, Outcome.NOT_APPLICABLE, Outcome.FINISH, Outcome.ERROR, Outcome.ERROR,
-    Outcome.DEFER, Outcome.HOLD, Outcome.LOCKED,
-)  # fmt: skip
+    *[Outcome.OK] * 14,
+    Outcome.WARNING,
+    Outcome.NOT_APPLICABLE,
+    Outcome.FINISH,
+    Outcome.ERROR,
+    Outcome.ERROR,
+    Outcome.DEFER,
+    Outcome.HOLD,
+    Outcome.LOCKED,
+)
 
 _LOOK_S = 0.2
 """How often user code looks whether it is to end."""

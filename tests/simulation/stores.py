@@ -130,7 +130,10 @@ class SimDatabase(SqliteDatabase):
         connection = self._memory.connection
         cursor = connection.cursor()
         return Tx(
-            cursor, run=cursor.execute, many=cursor.executemany, in_transaction=lambda: connection.in_transaction
+            cursor,
+            run=cursor.execute,
+            many=cursor.executemany,
+            in_transaction=lambda: connection.in_transaction,
         )
 
     def data_version(self) -> int:
@@ -185,11 +188,20 @@ class SimStore(SqlStore):
             super().put_data(job_id, fence, name, value, target)
 
     def take_lock(
-        self, job_id: int, fence: int, name: str, until: str, *, amount: int = 1, capacity: int | None = None,
+        self,
+        job_id: int,
+        fence: int,
+        name: str,
+        until: str,
+        *,
+        amount: int = 1,
+        capacity: int | None = None,
         now_us: int,
-    ) -> bool:  # fmt: skip
+    ) -> bool:
         with self._under(fence):
-            return super().take_lock(job_id, fence, name, until, amount=amount, capacity=capacity, now_us=now_us)
+            return super().take_lock(
+                job_id, fence, name, until, amount=amount, capacity=capacity, now_us=now_us
+            )
 
     @contextmanager
     def _under(self, fence: int) -> Iterator[None]:

@@ -25,7 +25,10 @@ TESTS = Path(__file__).parent.parent
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize(
     "first",
-    [pytest.param(n, marks=pytest.mark.xdist_group(f"lives from {n} on")) for n in range(1, SEEDS + 1, AT_ONCE)],
+    [
+        pytest.param(n, marks=pytest.mark.xdist_group(f"lives from {n} on"))
+        for n in range(1, SEEDS + 1, AT_ONCE)
+    ],
 )
 def test_no_life_breaks_a_promise(first: int) -> None:
     attempts = 0

@@ -29,7 +29,9 @@ class StoreLane:
         self.process: Process = PROCESS.get()
         self._store: Any = open_store()
         self._lane = self.process.lane()
-        self._calls: deque[tuple[Callable[[Any], Any], Callable[[Any, BaseException | None], object]]] = deque()
+        self._calls: deque[tuple[Callable[[Any], Any], Callable[[Any, BaseException | None], object]]] = (
+            deque()
+        )
         self._strand: strands.Strand | None = None
         self._answer: tuple[Any, BaseException | None] = (None, None)
         self.process.on_death.append(self.kill)

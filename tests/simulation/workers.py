@@ -31,7 +31,9 @@ class AskedAndRefused(Exception):
 class SimChild:
     """In the place of ``spinney.node.executors.child.Child``: the supervisor's side, and the worker."""
 
-    def __init__(self, *, name: str, events: Any, page: Path, log_file: Path, many: bool = False, **_: Any) -> None:
+    def __init__(
+        self, *, name: str, events: Any, page: Path, log_file: Path, many: bool = False, **_: Any
+    ) -> None:
         self.name, self.many, self.log_file = name, many, log_file
         self.token, self.stdout_fd, self.stderr_fd = b"", -1, -1
         self.pid = self.rss_bytes = 0
@@ -207,7 +209,9 @@ class Worker:
                 number, value, error = what
                 asked = self._asked.pop(number, None)
                 if asked is not None and not asked.done():
-                    asked.set_result(value) if error is None else asked.set_exception(AskedAndRefused(str(error)))
+                    asked.set_result(value) if error is None else asked.set_exception(
+                        AskedAndRefused(str(error))
+                    )
             case "nudge":
                 if self._deaf and self.attempts and not self._child.many:
                     return  # as in a long call of C code
@@ -245,7 +249,9 @@ class Worker:
     def _begin(self, type_: str, stage: str, row: Sequence[Any]) -> None:
         job_id, fence, attempt = row[0], row[1], row[2]
         page, host = self._child.page, self._child._node.host
-        line = next(n for n in range(page.lines) if not page.cells[CELL_LINE + 3 * n]) if self._child.many else 0
+        line = (
+            next(n for n in range(page.lines) if not page.cells[CELL_LINE + 3 * n]) if self._child.many else 0
+        )
         started_us = host.wall_us()
         page.begin(fence, started_us, line=line)
         self.world.note(self._child.process, f"begins job={job_id} {type_}.{stage} fence={fence}")

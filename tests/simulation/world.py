@@ -194,7 +194,9 @@ class World:
         return self.faults.slow_s() * (draw - 0.8)
 
     def open_store(self, process: Process) -> SimStore:
-        return self._make_store(self.memory, self.oracle, Gate(self, process), random.Random(self.rng.random()))
+        return self._make_store(
+            self.memory, self.oracle, Gate(self, process), random.Random(self.rng.random())
+        )
 
     def note(self, process: Process | None, text: str) -> None:
         line = f"{self.loop.now:11.6f} {process or 'world'}: {text}".replace(str(self.folder), "…")
@@ -246,7 +248,9 @@ class World:
 
     def _node(self, node_id: int) -> SimNode:
         """The node that joined with this number."""
-        host, pid = self.memory.connection.execute("select host, pid from nodes where id = ?", (node_id,)).fetchone()
+        host, pid = self.memory.connection.execute(
+            "select host, pid from nodes where id = ?", (node_id,)
+        ).fetchone()
         return next(node for node in self.nodes if (node.host.name, node.instance.pid) == (host, pid))
 
     def _is_gone(self, node_id: int) -> bool:
@@ -277,10 +281,15 @@ class World:
 
     def life(self) -> Life:
         return Life(
-            seed=self.seed, digest=self._digest.hexdigest(), violation=self.oracle.violation, steps=self.loop.steps,
-            jobs=len(self.oracle.states), attempts=self.oracle.runs, seconds=self.loop.now - 1000.0,
+            seed=self.seed,
+            digest=self._digest.hexdigest(),
+            violation=self.oracle.violation,
+            steps=self.loop.steps,
+            jobs=len(self.oracle.states),
+            attempts=self.oracle.runs,
+            seconds=self.loop.now - 1000.0,
             tail=tuple(self._tail),
-        )  # fmt: skip
+        )
 
     def _trouble(self, message: str, error: BaseException | None) -> None:
         if isinstance(error, Violation):

@@ -73,11 +73,25 @@ def rewrite(path: Path, change: Callable[[list[Entry]], list[Entry]]) -> None:
 
 @pytest.mark.parametrize(
     "change",
-    ["at_us = 1", "by = 'bob'", "verb = 'retry'", "what = '{}'", "count = 7", "reason = null",
-     "reason = 'reason 3'", "call = 'x'", "link = upper(link)", f"link = '{BEGINNING}'", "by = x'ff'",
-     "count = 'many'", "by = cast(x'ff' as text)"],
-)  # fmt: skip
-def test_a_changed_field_is_found_without_a_head(store: SqlStore, tamper: Callable[..., None], change: str) -> None:
+    [
+        "at_us = 1",
+        "by = 'bob'",
+        "verb = 'retry'",
+        "what = '{}'",
+        "count = 7",
+        "reason = null",
+        "reason = 'reason 3'",
+        "call = 'x'",
+        "link = upper(link)",
+        f"link = '{BEGINNING}'",
+        "by = x'ff'",
+        "count = 'many'",
+        "by = cast(x'ff' as text)",
+    ],
+)
+def test_a_changed_field_is_found_without_a_head(
+    store: SqlStore, tamper: Callable[..., None], change: str
+) -> None:
     tamper(f"update audit set {change} where seq = 4")
 
     with pytest.raises(AuditBroken, match=r"entry 4 .* changed|behind 0 .* cannot be read"):
@@ -92,9 +106,14 @@ def test_an_entry_cut_out_is_found_without_a_head(store: SqlStore, tamper: Calla
 
 
 def test_so_is_one_whose_gap_was_closed(store: SqlStore, tamper: Callable[..., None]) -> None:
-    tamper("delete from audit where seq = 3", *(f"update audit set seq = {n} where seq = {n + 1}" for n in (3, 4, 5)))
+    tamper(
+        "delete from audit where seq = 3",
+        *(f"update audit set seq = {n} where seq = {n + 1}" for n in (3, 4, 5)),
+    )
 
-    with pytest.raises(AuditBroken, match="entry 3 of the audit has been changed, or one before it was cut out"):
+    with pytest.raises(
+        AuditBroken, match="entry 3 of the audit has been changed, or one before it was cut out"
+    ):
         store.audit.verify()
 
 
@@ -132,7 +151,9 @@ def test_a_tail_cut_off_is_found_with_a_head_alone(store: SqlStore, tamper: Call
     head = store.audit.head()
     tamper("delete from audit where seq > 4")
 
-    assert store.audit.verify() == 4, "what is left is whole: only a head that was kept tells that there was more"
+    assert store.audit.verify() == 4, (
+        "what is left is whole: only a head that was kept tells that there was more"
+    )
     with pytest.raises(AuditBroken, match="of entry 6, but the audit ends with entry 4: it was cut off"):
         store.audit.verify(head)
 
@@ -145,7 +166,9 @@ def test_an_audit_that_was_emptied_is_found_with_a_head(store: SqlStore, tamper:
         store.audit.verify(head)
 
 
-def test_a_chain_written_anew_is_found_with_a_head_alone(store: SqlStore, tamper: Callable[..., None]) -> None:
+def test_a_chain_written_anew_is_found_with_a_head_alone(
+    store: SqlStore, tamper: Callable[..., None]
+) -> None:
     head = store.audit.head()
     tamper()
     rewrite(store.database.path, lambda entries: [*entries[:-1], _forged(entries[-1])])
@@ -155,7 +178,9 @@ def test_a_chain_written_anew_is_found_with_a_head_alone(store: SqlStore, tamper
         store.audit.verify(head)
 
 
-def test_a_head_proves_the_entries_up_to_it_and_no_others(store: SqlStore, tamper: Callable[..., None]) -> None:
+def test_a_head_proves_the_entries_up_to_it_and_no_others(
+    store: SqlStore, tamper: Callable[..., None]
+) -> None:
     head = f"3:{store.audit.entries(after=2, limit=1)[0][1]}"
     tamper()
     rewrite(store.database.path, lambda entries: [*entries[:-1], _forged(entries[-1])])
@@ -163,7 +188,9 @@ def test_a_head_proves_the_entries_up_to_it_and_no_others(store: SqlStore, tampe
     assert store.audit.verify(head) == ENTRIES
 
 
-def test_a_chain_that_is_written_on_after_tampering_stays_broken(store: SqlStore, tamper: Callable[..., None]) -> None:
+def test_a_chain_that_is_written_on_after_tampering_stays_broken(
+    store: SqlStore, tamper: Callable[..., None]
+) -> None:
     tamper("update audit set reason = 'another' where seq = 2")
     (job_id,) = store.submit([Submission(type="one")], now_us=1).ids
     store.cancel(job_id, tree=False, by="ann", reason=None, now_us=50)
@@ -231,10 +258,12 @@ def test_processes_that_write_at_once_keep_the_chain_whole(store: SqlStore) -> N
     people = [
         subprocess.Popen(
             [sys.executable, "-c", _CANCEL, url, by, *map(str, ids[n::3])],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
         )
         for n, by in enumerate(("ann", "bob", "eve"))
-    ]  # fmt: skip
+    ]
     assert [p.stdout and p.stdout.readline() for p in people] == ["ready\n"] * 3
     for process in people:
         assert process.stdin is not None

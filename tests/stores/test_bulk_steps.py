@@ -113,8 +113,13 @@ def test_no_statement_of_a_step_walks_a_growing_table(site: Site, verb: Verb) ->
     writer, _ = session_of(site).database._open_writer()
     writer.set_trace_callback(seen.append)
     which = Filter(
-        states=(*POSSIBLE[verb],), message="a", node="oak", queue="default", superseded=False, tree_at_rest=True,
-    )  # fmt: skip
+        states=(*POSSIBLE[verb],),
+        message="a",
+        node="oak",
+        queue="default",
+        superseded=False,
+        tree_at_rest=True,
+    )
 
     apply(site, verb, *(made[name] for name in LAWFUL[verb]), tree=True)
     apply(site, verb, *(made[name] for name in LAWFUL[verb]), which=which)

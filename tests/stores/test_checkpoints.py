@@ -23,7 +23,9 @@ def database(tmp_path: Path) -> Iterator[SqliteDatabase]:
 
 
 @pytest.mark.parametrize("how", HASTY)
-def test_a_commit_that_somebody_waits_for_leaves_it_to_others(database: SqliteDatabase, how: dict[str, bool]) -> None:
+def test_a_commit_that_somebody_waits_for_leaves_it_to_others(
+    database: SqliteDatabase, how: dict[str, bool]
+) -> None:
     before = size(database)
     fill(database, CHECKPOINT_PAGES + 100, **how)
     assert size(database) == before

@@ -12,13 +12,23 @@ def test_of_two_that_find_the_house_unkept_one_keeps_it(tmp_path: Path) -> None:
     elm, oak = (
         store.join(
             NodeInfo(
-                id=0, name=name, boot_id="b", host="h", pid=1, slots=1, state="active", beat=0, started_us=1,
-                seen_us=1, version="1", types=(),
+                id=0,
+                name=name,
+                boot_id="b",
+                host="h",
+                pid=1,
+                slots=1,
+                state="active",
+                beat=0,
+                started_us=1,
+                seen_us=1,
+                version="1",
+                types=(),
             ),
             now_us=1,
         )
         for name in ("elm", "oak")
-    )  # fmt: skip
+    )
     with store.database.look() as tx:
         assert chores.keeper(tx) is None, "as both have seen"
     for node_id in (elm, oak):

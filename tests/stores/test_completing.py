@@ -29,15 +29,27 @@ def claimed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[SqlStore
     store: SqlStore = open_store(new_store(Path(tmp_path_factory.mktemp("store"), "s.db")))
     store.register([TypeSpec(name="t", stages=(StageSpec(name="s"),))], [])
     info = NodeInfo(
-        id=0, name="n", boot_id="", host="", pid=0, slots=9, state="active", beat=0, started_us=0, seen_us=0,
-        version="", types=(),
-    )  # fmt: skip
+        id=0,
+        name="n",
+        boot_id="",
+        host="",
+        pid=0,
+        slots=9,
+        state="active",
+        beat=0,
+        started_us=0,
+        seen_us=0,
+        version="",
+        types=(),
+    )
     node = store.join(info, now_us=NOW)
     store.submit([Submission(type="t", params=["{}"] * (JOBS - 2))], now_us=NOW)
     with store.database.write() as tx:
         tx.take("job", 5_000_000)
     store.submit([Submission(type="t", params=["{}"] * 2)], now_us=NOW)
-    want = Want(node_id=node, slots=[SlotWant(n, 1, 1e5, True) for n in range(9)], lanes={("t", "s"): LaneWant()})
+    want = Want(
+        node_id=node, slots=[SlotWant(n, 1, 1e5, True) for n in range(9)], lanes={("t", "s"): LaneWant()}
+    )
     leases = store.exchange([], want, now_us=NOW).leases
     assert len(leases) == JOBS
     yield store, leases
@@ -55,8 +67,9 @@ records = st.lists(
         st.one_of(st.integers(0, 100), st.integers(-5, 5 * SECOND)),
         st.one_of(st.none(), st.just("1")),
     ),
-    min_size=1, unique_by=lambda row: row[0],
-)  # fmt: skip
+    min_size=1,
+    unique_by=lambda row: row[0],
+)
 
 
 @settings(max_examples=60 if LONG else 20)
@@ -75,7 +88,11 @@ def test_a_list_leaves_what_each_by_itself_leaves(
     assert at_once == _left(store, ended, completing._one_by_one)
     for record in ended:
         row = next(row for row in at_once if row["id"] == record.job_id)
-        assert (row["state"], row["settled_us"], row["started_us"]) == ("completed", NOW + 7, record.started_us)
+        assert (row["state"], row["settled_us"], row["started_us"]) == (
+            "completed",
+            NOW + 7,
+            record.started_us,
+        )
         assert (row["final_began_us"], row["final_ended_us"]) == (record.started_us, record.ended_us)
         assert (row["final_fence"], row["final_result"]) == (record.fence, record.result)
 
@@ -99,7 +116,9 @@ def _held(tx: Tx, record: Record) -> tuple[Any, ...]:
 
 def test_what_is_usual_goes_as_one_list(claimed: tuple[SqlStore, list[Lease]]) -> None:
     store, leases = claimed
-    ended = [Record(x.job_id, x.fence, Outcome.OK, NOW + n, NOW + n + 8) for n, x in enumerate(sorted(leases)[:3])]
+    ended = [
+        Record(x.job_id, x.fence, Outcome.OK, NOW + n, NOW + n + 8) for n, x in enumerate(sorted(leases)[:3])
+    ]
     with suppress(Undone), store.database.write() as tx:
         lists: list[Any] = []
         run = tx.run

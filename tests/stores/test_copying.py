@@ -33,9 +33,11 @@ HUGE = 2**62 + 1
 FRACTION = 0.1 + 0.2
 HOOK = Webhook(name="hook", url="https://example.org/")
 READABLE = {
-    "queue_settings.name": "narrow", "queue_settings.settings": "{}",
-    "webhooks.name": HOOK.name, "webhooks.spec": json.dumps(HOOK.to_json()),
-}  # fmt: skip
+    "queue_settings.name": "narrow",
+    "queue_settings.settings": "{}",
+    "webhooks.name": HOOK.name,
+    "webhooks.spec": json.dumps(HOOK.to_json()),
+}
 """What everybody reads who opens a store."""
 STOPS = (
     "import sys, time\nfrom pathlib import Path\nfrom spinney.stores.sql import open_store\n"
@@ -221,7 +223,9 @@ def test_an_empty_store_takes_a_copy(small: Place, server: Place) -> None:
 def test_nodes_that_have_not_left_are_named(small: Place, place: Place) -> None:
     Site(small, Clock()).node("oak")
 
-    with pytest.raises(Refused, match=r"nodes work on .*small.db: oak on host \(active\); end them with SIGTERM"):
+    with pytest.raises(
+        Refused, match=r"nodes work on .*small.db: oak on host \(active\); end them with SIGTERM"
+    ):
         copy(small.database, place.database)
     assert place.database.standing() is None
 
@@ -327,9 +331,7 @@ def test_a_store_that_changes_meanwhile_is_not_copied(small: Place, server: Plac
     assert len(server.jobs(Filter())) == 4
 
 
-def test_a_server_that_changes_meanwhile_is_not_copied(
-    small: Place, server: Place, place: Place
-) -> None:
+def test_a_server_that_changes_meanwhile_is_not_copied(small: Place, server: Place, place: Place) -> None:
     copy(small.database, server.database)
     submitted: list[int] = []
 
@@ -383,12 +385,24 @@ def test_what_does_not_read_back_as_it_was_written_is_not_kept(small: Place, pla
 @pytest.mark.parametrize(
     ("harm", "says"),
     [
-        ("update jobs set key = char(0) where id = 2", r"the character U\+0000 in the column key of the row id 2"),
-        ("update jobs set params = x'00ff' where id = 2", "what is no text in the column params of the row id 2"),
-        ("update jobs set code = 'x' where id = 2", "what is no whole number in the column code of the row id 2"),
+        (
+            "update jobs set key = char(0) where id = 2",
+            r"the character U\+0000 in the column key of the row id 2",
+        ),
+        (
+            "update jobs set params = x'00ff' where id = 2",
+            "what is no text in the column params of the row id 2",
+        ),
+        (
+            "update jobs set code = 'x' where id = 2",
+            "what is no whole number in the column code of the row id 2",
+        ),
         ("update jobs set code = 2147483648 where id = 2", "2147483648 in the column code of the row id 2"),
         ("update jobs set superseded = 2 where id = 2", "2 in the column superseded of the row id 2"),
-        ("update jobs set key = cast(x'ff' as text) where id = 2", "a row of jobs in .* holds what is no text"),
+        (
+            "update jobs set key = cast(x'ff' as text) where id = 2",
+            "a row of jobs in .* holds what is no text",
+        ),
         ("insert into audit values (2, 0, '', '', '{}', 0, null, '', '')", "has entry 2 where 1 is due"),
     ],
 )

@@ -8,7 +8,9 @@ from spinney.stores.sql import open_store
 from spinney.stores.sql.doctoring import soundness
 
 
-def test_who_keeps_a_transaction_open_is_named_with_the_way_to_end_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_who_keeps_a_transaction_open_is_named_with_the_way_to_end_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(soundness, "OPEN_MOST_S", 0)
     with postgres_schema() as url, psycopg.connect(postgres_url(), application_name="a dump") as other:
         store = open_store(url)
@@ -24,7 +26,9 @@ def test_who_keeps_a_transaction_open_is_named_with_the_way_to_end_it(monkeypatc
         assert len(said) == 1
         assert "a dump, idle in transaction" in said[0]
         assert f"select pg_terminate_backend({pid})" in said[0]
-        assert not [v for v in store.doctor.examine({"transaction-open"}, now_us=1) if f"process {pid} " in v.sentence]
+        assert not [
+            v for v in store.doctor.examine({"transaction-open"}, now_us=1) if f"process {pid} " in v.sentence
+        ]
         store.close()
 
 

@@ -34,8 +34,10 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Site, Ever
         site.claim(slots=1, lanes={("one", "work")})
         with store.database.write() as tx:
             hidden = tx.take("job", 3)
-            tx.run("insert into staging (first_id, last_id, next_id, published, beat_us) values (?, ?, ?, 0, ?)",
-                   (hidden, hidden + 2, hidden, site.now))  # fmt: skip
+            tx.run(
+                "insert into staging (first_id, last_id, next_id, published, beat_us) values (?, ?, ?, 0, ?)",
+                (hidden, hidden + 2, hidden, site.now),
+            )
             tx.run(
                 "insert into jobs (id, type, state, stage, queue, priority, share, lineage, root_id, params, "
                 "created_us, collection, submitter) select ? + n.id - 1, 'one', 'pending', 'work', 'default', 50, 1, "
@@ -52,19 +54,39 @@ FILTERS: list[dict[str, Any]] = [
     {"states": ()},
     {"states": (State.PENDING, State.PENDING, State.WAITING)},
     {"states": (State.COMPLETED, State.FAILED, State.CLAIMED)},
-    {"type": "one"}, {"type": "nobody's"}, {"queue": "default"}, {"queue": "narrow"},
-    {"type": "one", "queue": "narrow"}, {"stage": "work"}, {"stage": "first", "type": "three"},
+    {"type": "one"},
+    {"type": "nobody's"},
+    {"queue": "default"},
+    {"queue": "narrow"},
+    {"type": "one", "queue": "narrow"},
+    {"stage": "work"},
+    {"stage": "first", "type": "three"},
     {"stage": "merge", "states": (State.HELD, State.COMPLETED)},
-    {"collection": "alpha"}, {"collection": "nobody's"}, {"submitter": "ann"}, {"submitter": "ann", "type": "one"},
-    {"collection": "alpha", "states": (State.PENDING,)}, {"submitter": "ben", "states": (State.WAITING,)},
+    {"collection": "alpha"},
+    {"collection": "nobody's"},
+    {"submitter": "ann"},
+    {"submitter": "ann", "type": "one"},
+    {"collection": "alpha", "states": (State.PENDING,)},
+    {"submitter": "ben", "states": (State.WAITING,)},
     {"collection": "alpha", "states": (State.RUNNING, State.COMPLETED)},
-    {"queue": "default", "states": (State.PENDING, State.CLAIMED)}, {"roots_only": True},
-    {"roots_only": True, "type": "one"}, {"roots_only": True, "states": (State.COMPLETED, State.PENDING)},
-    *[{where: name} for where in ("root_id", "parent_id", "below") for name in ("bad batch", "waiting batch")],
-    {"parent_id": "bad batch", "states": (State.FAILED,)}, {"below": "deep root"}, {"root_id": "deep branch"},
-    {"root_id": "deep root", "type": "three"}, {"parent_id": "rerun parent", "superseded": False},
-    {"superseded": False}, {"superseded": True}, {"ids": ("failed", "running", "pending", "completed")},
-]  # fmt: skip
+    {"queue": "default", "states": (State.PENDING, State.CLAIMED)},
+    {"roots_only": True},
+    {"roots_only": True, "type": "one"},
+    {"roots_only": True, "states": (State.COMPLETED, State.PENDING)},
+    *[
+        {where: name}
+        for where in ("root_id", "parent_id", "below")
+        for name in ("bad batch", "waiting batch")
+    ],
+    {"parent_id": "bad batch", "states": (State.FAILED,)},
+    {"below": "deep root"},
+    {"root_id": "deep branch"},
+    {"root_id": "deep root", "type": "three"},
+    {"parent_id": "rerun parent", "superseded": False},
+    {"superseded": False},
+    {"superseded": True},
+    {"ids": ("failed", "running", "pending", "completed")},
+]
 
 
 @pytest.mark.parametrize("enough", [1, 3, leading.ENOUGH], ids=lambda n: f"long is {n}")
@@ -80,7 +102,9 @@ def test_every_way_comes_to_the_same(
 
     assert [job.id for job in site.store.jobs(which, limit=1000)] == wanted
     assert [job.id for job in site.store.jobs(which, limit=1000, newest=True)] == wanted[::-1]
-    assert [job.id for job in site.store.jobs(which, after=20, limit=7)] == [job for job in wanted if job > 20][:7]
+    assert [job.id for job in site.store.jobs(which, after=20, limit=7)] == [
+        job for job in wanted if job > 20
+    ][:7]
     assert dict(site.store.counts(which)) == Counter(job.state for job in _all(site) if fits(job))
 
 
@@ -152,8 +176,9 @@ def test_figures_count_what_is_not_in_its_lane_yet(whole: tuple[Site, Everything
     assert {q.queue: q.pending for q in found.queues if q.pending} == _summed(wanted, 0)
     assert {s.type: s.pending for s in found.stages if s.stage == "work"} == {
         s.type: sum(n for kind, n in wanted.items() if kind[1:] == (s.type, "work"))
-        for s in found.stages if s.stage == "work"
-    }  # fmt: skip
+        for s in found.stages
+        if s.stage == "work"
+    }
 
 
 def _summed(counts: Counter[tuple[str, str, str | None]], column: int) -> dict[str | None, int]:

@@ -14,15 +14,22 @@ from .test_plans import House, ok
 
 ANN = Author(by="ann", call="c")
 SCOPES = {
-    Scope.EVERYTHING: "", Scope.QUEUE: "narrow", Scope.TYPE: "plain", Scope.COLLECTION: "c", Scope.SUBMITTER: "eve",
-    Scope.TREE: "1", Scope.JOB: "3",
-}  # fmt: skip
+    Scope.EVERYTHING: "",
+    Scope.QUEUE: "narrow",
+    Scope.TYPE: "plain",
+    Scope.COLLECTION: "c",
+    Scope.SUBMITTER: "eve",
+    Scope.TREE: "1",
+    Scope.JOB: "3",
+}
 
 
 @pytest.fixture
 def house(tmp_path: Path) -> House:
     made = House(tmp_path / "x.db")
-    made.store.submit([Submission(type="plain", params=["{}"] * 20, collection="c", submitter="eve")], now_us=2)
+    made.store.submit(
+        [Submission(type="plain", params=["{}"] * 20, collection="c", submitter="eve")], now_us=2
+    )
     made.store.signature()
     reader = made.store.database._reader
     assert reader is not None
@@ -128,7 +135,20 @@ def _want(house: House) -> Want:
 
 def walks(house: House) -> list[str]:
     """Steps that read a table whole which grows with the work, or with the jobs that are held one by one."""
-    grow = {"jobs", "ready", "parked", "attempts", "holds", "children_left", "needs", "audit", "keys", "h", "r", "p"}
+    grow = {
+        "jobs",
+        "ready",
+        "parked",
+        "attempts",
+        "holds",
+        "children_left",
+        "needs",
+        "audit",
+        "keys",
+        "h",
+        "r",
+        "p",
+    }
     connection = sqlite3.connect(house.store.database.path)
     found = []
     for sql in dict.fromkeys(re.sub(r"(?<![\w'])\d+(?![\w'])", "1", sql) for sql in house.seen):
@@ -139,7 +159,9 @@ def walks(house: House) -> list[str]:
                 walked = scan is not None and scan.group(1) in grow and "CONSTANT" not in step
                 # That asks whether a lane has anything: one row of it is looked at.
                 first_of_a_lane = "exists (select 1 from ready where ready.lane = j.value)" in sql
-                whole_lane = "json_each" in sql and re.search(r"PRIMARY KEY \(lane=\?\)", step) and not first_of_a_lane
+                whole_lane = (
+                    "json_each" in sql and re.search(r"PRIMARY KEY \(lane=\?\)", step) and not first_of_a_lane
+                )
                 list_is_inside = "VIRTUAL TABLE" in step and above in begun
                 if re.match(r"(SCAN|SEARCH) (?!.*VIRTUAL)", step):
                     begun.add(above)

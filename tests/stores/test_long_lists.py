@@ -29,11 +29,23 @@ def test_jobs_are_claimed_whose_parameters_are_too_long_together(store: SqlStore
     params = [f'{{"n": {n}, "text": "{"x" * 20_000}"}}' for n in range(SLOTS)]
     ids = list(store.submit([Submission(type="t", params=params)], now_us=1).ids)
     info = NodeInfo(
-        id=0, name="n", boot_id="", host="", pid=0, slots=SLOTS, state="active", beat=0, started_us=0, seen_us=0,
-        version="", types=(),
-    )  # fmt: skip
+        id=0,
+        name="n",
+        boot_id="",
+        host="",
+        pid=0,
+        slots=SLOTS,
+        state="active",
+        beat=0,
+        started_us=0,
+        seen_us=0,
+        version="",
+        types=(),
+    )
     node = store.join(info, now_us=1)
-    want = Want(node_id=node, slots=[SlotWant(n, 1, 1e5, True) for n in range(SLOTS)], lanes={("t", "s"): LaneWant()})
+    want = Want(
+        node_id=node, slots=[SlotWant(n, 1, 1e5, True) for n in range(SLOTS)], lanes={("t", "s"): LaneWant()}
+    )
 
     leases = store.exchange([], want, now_us=2).leases
 

@@ -35,14 +35,26 @@ def network(server: PrivateServer) -> Iterator[Network]:
 def store(server: PrivateServer, network: Network) -> Iterator[Store]:
     """On the far side of the network, with two jobs and a node that has claimed them."""
     with server_with_store_schema(server) as schema:
-        with closing(open_store(server.url(schema=schema))) as patient:  # to make a store takes as long as it takes
+        with closing(
+            open_store(server.url(schema=schema))
+        ) as patient:  # to make a store takes as long as it takes
             patient.create()
         made = open_store(server.url(schema=schema, port=network.port), 1.5)
         made.register([TypeSpec(name="t", stages=(StageSpec(name="s"),))], [])
         node = NodeInfo(
-            id=0, name="oak", boot_id="b", host="h", pid=1, slots=2, state="active", beat=0, started_us=1,
-            seen_us=1, version="0", types=("t",),
-        )  # fmt: skip
+            id=0,
+            name="oak",
+            boot_id="b",
+            host="h",
+            pid=1,
+            slots=2,
+            state="active",
+            beat=0,
+            started_us=1,
+            seen_us=1,
+            version="0",
+            types=("t",),
+        )
         assert made.join(node, now_us=1) == 1
         made.submit([Submission(type="t", params=["{}"] * 4)], now_us=1)
         yield made
@@ -121,7 +133,9 @@ def test_one_who_stands_still_with_the_turn_is_ended_by_the_server(
 
 
 @pytest.mark.timeout(20)
-def test_one_who_stands_still_within_a_pipeline_is_ended_by_the_server(store: Store, server: PrivateServer) -> None:
+def test_one_who_stands_still_within_a_pipeline_is_ended_by_the_server(
+    store: Store, server: PrivateServer
+) -> None:
     with server.connect() as connection:
         if connection.info.server_version < 170000:
             pytest.skip("needs a server that times transactions: PostgreSQL 17")
@@ -150,5 +164,3 @@ def test_a_claim_outlasts_a_crash_of_the_server(server: PrivateServer, store: St
     assert sorted(again.account(1, []).leased) == sorted((lease.job_id, lease.fence) for lease in leases)
     again.close()
     store.close()
-
-

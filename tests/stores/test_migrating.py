@@ -103,7 +103,9 @@ def share(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.parametrize("place", ["x.db", "deeper/x.db", "disk/../x.db"])
-def test_a_store_on_a_mocked_network_mount_is_refused_by_its_kind_and_nothing_is_made(share: Path, place: str) -> None:
+def test_a_store_on_a_mocked_network_mount_is_refused_by_its_kind_and_nothing_is_made(
+    share: Path, place: str
+) -> None:
     _refused(share / place, share)
 
 

@@ -39,9 +39,19 @@ def worked(store: Store, type_: str = "t") -> int:
     """A job has gone the whole way: registered, submitted, claimed, recorded, with what operators do meanwhile."""
     store.register([TypeSpec(name=type_, stages=(StageSpec(name="s"),))], [])
     node = NodeInfo(
-        id=0, name="oak", boot_id="b", host="h", pid=1, slots=1, state="active", beat=0, started_us=1, seen_us=1,
-        version="0", types=(type_,),
-    )  # fmt: skip
+        id=0,
+        name="oak",
+        boot_id="b",
+        host="h",
+        pid=1,
+        slots=1,
+        state="active",
+        beat=0,
+        started_us=1,
+        seen_us=1,
+        version="0",
+        types=(type_,),
+    )
     node_id = store.join(node, now_us=1)
     (job_id,) = store.submit([Submission(type=type_)], now_us=1).ids
     want = Want(node_id=node_id, slots=[SlotWant(0, 1, 0.0, True)], lanes={(type_, "s"): LaneWant()})
@@ -71,9 +81,16 @@ def test_a_role_that_may_only_work_with_the_store_does_all_that_nodes_and_operat
 
     # ... and alters nothing: neither the tables, nor what the store is, nor what was done
     with psycopg.connect(server.url(user="digger"), autocommit=True) as connection:
-        for forbidden in ("drop table {}.jobs", "alter table {}.jobs add column x int", "create table {}.x (y int)",
-                          "update {}.meta set value = ''", "delete from {}.alembic_version",
-                          "delete from {}.audit", "update {}.audit set by = ''", "truncate {}.jobs"):  # fmt: skip
+        for forbidden in (
+            "drop table {}.jobs",
+            "alter table {}.jobs add column x int",
+            "create table {}.x (y int)",
+            "update {}.meta set value = ''",
+            "delete from {}.alembic_version",
+            "delete from {}.audit",
+            "update {}.audit set by = ''",
+            "truncate {}.jobs",
+        ):
             with pytest.raises(psycopg.errors.InsufficientPrivilege):
                 connection.execute(sql.SQL(forbidden).format(sql.Identifier(schema)))
     digger.close()
@@ -91,7 +108,9 @@ def test_tables_that_the_owner_makes_later_are_granted_with_it(server: PrivateSe
         connection.execute(sql.SQL("insert into {}.later values (1)").format(sql.Identifier(schema)))
 
 
-def test_one_who_does_not_own_the_store_may_not_make_it_or_grant_it(server: PrivateServer, schema: str) -> None:
+def test_one_who_does_not_own_the_store_may_not_make_it_or_grant_it(
+    server: PrivateServer, schema: str
+) -> None:
     digger = open_store(server.url(user="digger", schema=schema))
     with pytest.raises(StoreUnusable, match=r"digger may not make a store .* have a DBA run 'create schema"):
         digger.create()
@@ -99,7 +118,9 @@ def test_one_who_does_not_own_the_store_may_not_make_it_or_grant_it(server: Priv
     owner.create()
     owner.grant(["digger"])
     for verb in (digger.create, lambda: digger.grant(["owner"])):
-        with pytest.raises(StoreUnusable, match=r"belongs to the role gardener.*run 'spinney init' as gardener"):
+        with pytest.raises(
+            StoreUnusable, match=r"belongs to the role gardener.*run 'spinney init' as gardener"
+        ):
             verb()
     with pytest.raises(UsageError, match=r"there is no role 'nobody' .* 'create role nobody login'"):
         owner.grant(["nobody"])
@@ -200,7 +221,9 @@ def _catalog(server: PrivateServer, schema: str) -> list[tuple[object, ...]]:
             found += sorted([tuple(str(v).replace(schema, "S") for v in row) for row in rows])
         for table, column in (("meta", "name"), ("alembic_version", "version_num"), ("counters", "name")):
             rows = connection.execute(
-                sql.SQL("select {} from {} order by 1").format(sql.Identifier(column), sql.Identifier(schema, table))
+                sql.SQL("select {} from {} order by 1").format(
+                    sql.Identifier(column), sql.Identifier(schema, table)
+                )
             ).fetchall()
             found += [(table, *row) for row in rows]
     assert len(found) > 200
@@ -254,4 +277,6 @@ def test_names_of_schemas(server: PrivateServer, name: str) -> None:
 @pytest.mark.parametrize("name", ["", "Spinney", "9a", "a-b", "a b", 'a"b', "pg_x", "x" * 64, "ä", "a;b"])
 def test_names_that_no_store_may_have(server: PrivateServer, name: str) -> None:
     with pytest.raises(UsageError, match="use small letters, digits and underscores"):
-        open_store(server.url() + "?schema=" + re.sub(r"[^A-Za-z0-9_]", lambda m: f"%{ord(m.group()):02x}", name))
+        open_store(
+            server.url() + "?schema=" + re.sub(r"[^A-Za-z0-9_]", lambda m: f"%{ord(m.group()):02x}", name)
+        )

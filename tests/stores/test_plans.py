@@ -17,12 +17,37 @@ from spinney.model.types import LockSpec, QueueSpec, StageSpec, TypeSpec
 from spinney.stores.sql import SqlStore, open_store
 
 SMALL = {
-    "leases", "lanes", "nodes", "wishes", "staging", "met_needs", "holds", "schedules", "queues", "types", "counters",
-    "webhooks", "invites",
-    "streaks", "locks", "retention", "removals", "queue_settings", "node_settings", "chores", "low_marks", "homes",
+    "leases",
+    "lanes",
+    "nodes",
+    "wishes",
+    "staging",
+    "met_needs",
+    "holds",
+    "schedules",
+    "queues",
+    "types",
+    "counters",
+    "webhooks",
+    "invites",
+    "streaks",
+    "locks",
+    "retention",
+    "removals",
+    "queue_settings",
+    "node_settings",
+    "chores",
+    "low_marks",
+    "homes",
     "lock_capacities",
-    "j", "l", "s", "json_each", "history", "found", "v",
-}  # fmt: skip
+    "j",
+    "l",
+    "s",
+    "json_each",
+    "history",
+    "found",
+    "v",
+}
 """What holds what runs now or what was declared may be read whole; of the view ``history`` that is
 what its two searches by job have found. Of ``invites`` a user has one at most, for a day. ``found`` is bounded, and
 ``v`` one value of an index after the other."""
@@ -43,9 +68,19 @@ class House:
         self.store: SqlStore = open_store(new_store(path))
         self.store.register(TYPES, [QueueSpec(name="narrow", limit=1)])
         info = NodeInfo(
-            id=0, name="n", boot_id="", host="", pid=0, slots=8, state="active", beat=0, started_us=0, seen_us=0,
-            version="", types=(),
-        )  # fmt: skip
+            id=0,
+            name="n",
+            boot_id="",
+            host="",
+            pid=0,
+            slots=8,
+            state="active",
+            beat=0,
+            started_us=0,
+            seen_us=0,
+            version="",
+            types=(),
+        )
         self.node = self.store.join(info, now_us=1)
         for kind in TYPES:
             self.store.submit([Submission(type=kind.name, params=['{"n": 1}'] * 20)], now_us=1)
@@ -56,11 +91,13 @@ class House:
 
     def exchange(self, records: list[Record], slots: int = 8, *, keep: bool = False) -> list[Lease]:
         wanted = {
-            (t.name, s.name): LaneWant(run_us=5.0 if t.name == "plain" else None, locks=tuple(
-                (lock.template, lock.until) for lock in s.locks
-            ))
-            for t in TYPES for s in t.stages
-        }  # fmt: skip
+            (t.name, s.name): LaneWant(
+                run_us=5.0 if t.name == "plain" else None,
+                locks=tuple((lock.template, lock.until) for lock in s.locks),
+            )
+            for t in TYPES
+            for s in t.stages
+        }
         want = Want(node_id=self.node, slots=[SlotWant(n, 50, 1e5, True) for n in range(slots)], lanes=wanted)
         return self.store.exchange(records, want, now_us=10).leases
 
@@ -92,7 +129,9 @@ def deferred(lease: Lease) -> Record:
 
 
 @pytest.mark.parametrize("outcome", [ok, failed, deferred], ids=lambda f: f.__name__)
-def test_no_statement_of_an_exchange_walks_a_growing_table(house: House, outcome: Callable[[Lease], Record]) -> None:
+def test_no_statement_of_an_exchange_walks_a_growing_table(
+    house: House, outcome: Callable[[Lease], Record]
+) -> None:
     house.drain(outcome)
 
     assert walks(house) == []
@@ -181,7 +220,12 @@ def test_nor_does_looking_at_a_job(house: House) -> None:
     store = house.store
     for look in (store.job, store.attempts, store.results, store.get_data, store.tree, store.children):
         look(3)
-    for which in (Filter(type="plain"), Filter(collection="c"), Filter(states=(State.FAILED,)), Filter(parent_id=1)):
+    for which in (
+        Filter(type="plain"),
+        Filter(collection="c"),
+        Filter(states=(State.FAILED,)),
+        Filter(parent_id=1),
+    ):
         store.jobs(which)
 
     assert len(house.seen) > 10

@@ -24,7 +24,9 @@ def store() -> Iterator[SqlStore]:
         made.submit([submission(n=FAILED + CANCELLED)], now_us=1)
         with made.database.write() as tx:
             tx.run("delete from ready")
-            tx.run("update jobs set state = case when id <= ? then 'cancelled' else 'failed' end", (CANCELLED,))
+            tx.run(
+                "update jobs set state = case when id <= ? then 'cancelled' else 'failed' end", (CANCELLED,)
+            )
             tx.run("insert into parked (job_id, state, since_us, priority) select id, state, 1, 50 from jobs")
             tx.run("analyze jobs, parked")
         yield made

@@ -20,8 +20,10 @@ def test_a_store_on_a_mounted_share_is_refused_and_nothing_is_made_there(tmp_pat
 
     done = subprocess.run(
         [sys.executable, mounted_share.__file__, str(share), kind, f"sqlite:///{share}/x.db"],
-        capture_output=True, text=True, timeout=60,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
     if done.returncode == mounted_share.CANNOT_MOUNT:
         pytest.skip(f"nothing can be mounted here: {done.stderr.strip()}")
 

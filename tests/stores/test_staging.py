@@ -161,16 +161,28 @@ def test_an_exchange_whose_staging_step_fails_takes_no_record_and_grants_nothing
     ran, leases = [], answer.leases
     while leases:
         ran += [lease.job_id for lease in leases]
-        leases = _claim(store, node, [Record(lease.job_id, lease.fence, Outcome.OK, 8, 9) for lease in leases])
+        leases = _claim(
+            store, node, [Record(lease.job_id, lease.fence, Outcome.OK, 8, 9) for lease in leases]
+        )
     assert sorted(ran) == list(born)
     assert store.counts(Filter()) == {State.COMPLETED: 1002}
 
 
 def _node(store: SqlStore, slots: int = 1) -> int:
     info = NodeInfo(
-        id=0, name="n", boot_id="", host="", pid=0, slots=slots, state="active", beat=0, started_us=0, seen_us=0,
-        version="", types=(),
-    )  # fmt: skip
+        id=0,
+        name="n",
+        boot_id="",
+        host="",
+        pid=0,
+        slots=slots,
+        state="active",
+        beat=0,
+        started_us=0,
+        seen_us=0,
+        version="",
+        types=(),
+    )
     return store.join(info, now_us=1)
 
 

@@ -103,7 +103,11 @@ def _shared_count(path: Path) -> memoryview:
 def test_a_writer_that_is_killed_holds_nobody_up(url: str, tmp_path: Path) -> None:
     holder = _start(HOLDER, str(tmp_path / "x.db.run"))
     waiting = subprocess.Popen(
-        [sys.executable, "-c", f"from spinney.stores.sql import open_store; open_store({url!r}).started([1], now_us=1)"]
+        [
+            sys.executable,
+            "-c",
+            f"from spinney.stores.sql import open_store; open_store({url!r}).started([1], now_us=1)",
+        ]
     )
     assert _stays(waiting)
 
@@ -144,14 +148,26 @@ def foreign(url: str, tmp_path: Path) -> Iterator[sqlite3.Connection]:
 
 
 def impatient(tmp_path: Path, *heard: Callable[[str], None], patience_s: float = 0.1) -> SqlStore:
-    return SqlStore(SqliteDatabase(tmp_path / "x.db", patience_s=patience_s, on_wait=heard[0] if heard else print))
+    return SqlStore(
+        SqliteDatabase(tmp_path / "x.db", patience_s=patience_s, on_wait=heard[0] if heard else print)
+    )
 
 
 def node(name: str) -> NodeInfo:
     return NodeInfo(
-        id=0, name=name, boot_id="b", host="h", pid=1, slots=1, state="active", beat=0, started_us=1, seen_us=1,
-        version="0", types=(),
-    )  # fmt: skip
+        id=0,
+        name=name,
+        boot_id="b",
+        host="h",
+        pid=1,
+        slots=1,
+        state="active",
+        beat=0,
+        started_us=1,
+        seen_us=1,
+        version="0",
+        types=(),
+    )
 
 
 def test_a_foreign_writer_is_named_in_the_refusal(foreign: sqlite3.Connection, tmp_path: Path) -> None:
@@ -215,7 +231,9 @@ def test_who_cannot_beat_keeps_all_but_other_beats_out_until_it_has_beaten(
     # When that lets go, then nobody writes, and so finds them dead, before both have beaten
     foreign.execute("rollback")
     keeper = impatient(tmp_path)
-    with pytest.raises(StoreLocked, match=rf"by the node of process {os.getpid()} \(.*\), which is to beat first"):
+    with pytest.raises(
+        StoreLocked, match=rf"by the node of process {os.getpid()} \(.*\), which is to beat first"
+    ):
         keeper.recover(ids[1], None, now_us=3)
     assert oak.beat(ids[0], now_us=3)
     with pytest.raises(StoreLocked):

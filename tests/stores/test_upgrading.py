@@ -26,7 +26,7 @@ from spinney.stores.sql.migrating import OWN, finish, unfinished, upgrade
 from spinney.stores.sql.standing import require_workable
 
 NEXT = f"{int(SCHEMA_VERSION) + 1:04}"
-REVISION = '''
+REVISION = """
 import os
 import time
 from pathlib import Path
@@ -50,7 +50,7 @@ def upgrade():
 
 def finish():
     op.drop_column("progress", "message")
-'''.replace("NEXT", NEXT).replace("HEAD", SCHEMA_VERSION)
+""".replace("NEXT", NEXT).replace("HEAD", SCHEMA_VERSION)
 UPGRADE = (
     "import sys\nfrom pathlib import Path\nfrom spinney.stores.sql import open_store\n"
     "from spinney.stores.sql.migrating import upgrade\n"
@@ -97,9 +97,19 @@ def coming(tmp_path: Path) -> Path:
 
 def node(version: str = "0.1") -> NodeInfo:
     return NodeInfo(
-        id=0, name="oak", boot_id="b", host="thor", pid=1, slots=1, state="active", beat=0, started_us=1, seen_us=1,
-        version=version, types=(),
-    )  # fmt: skip
+        id=0,
+        name="oak",
+        boot_id="b",
+        host="thor",
+        pid=1,
+        slots=1,
+        state="active",
+        beat=0,
+        started_us=1,
+        seen_us=1,
+        version=version,
+        types=(),
+    )
 
 
 def schema(store: SqlStore) -> str:
@@ -111,7 +121,9 @@ def schema(store: SqlStore) -> str:
 # --- before -----------------------------------------------------------------------------------
 
 
-def test_after_the_first_part_this_version_works_on_and_the_next_works_already(store: SqlStore, coming: Path) -> None:
+def test_after_the_first_part_this_version_works_on_and_the_next_works_already(
+    store: SqlStore, coming: Path
+) -> None:
     upgrade(store.database, folder=coming)
 
     standing = store.database.standing()
@@ -145,13 +157,17 @@ def test_a_new_store_needs_no_finish(url: str, coming: Path) -> None:
             store.nodes()
 
 
-def test_a_store_of_before_stores_said_with_what_they_work_is_upgraded(url: str, tmp_path: Path, coming: Path) -> None:
+def test_a_store_of_before_stores_said_with_what_they_work_is_upgraded(
+    url: str, tmp_path: Path, coming: Path
+) -> None:
     old = tmp_path / "old"
     shutil.copytree(OWN, old, ignore=shutil.ignore_patterns("__pycache__", "000[3-9]*"))
     with closing(open_store(url)) as store:
         upgrade(store.database, folder=old)
         store.database.upgrade(_as_of_then)
-        with pytest.raises(StoreUnusable, match=f"has schema 0002, this Spinney needs {SCHEMA_VERSION}; run 'spinney"):
+        with pytest.raises(
+            StoreUnusable, match=f"has schema 0002, this Spinney needs {SCHEMA_VERSION}; run 'spinney"
+        ):
             store.nodes()
 
         upgrade(store.database)
@@ -186,7 +202,8 @@ def test_an_upgrade_that_is_killed_leaves_the_schema_as_it_was(
 ) -> None:
     half = tmp_path / "half"
     process = subprocess.Popen(
-        [sys.executable, "-c", UPGRADE, _url(store), str(coming)], env=os.environ | {"SPINNEY_TEST_HALF": str(half)}
+        [sys.executable, "-c", UPGRADE, _url(store), str(coming)],
+        env=os.environ | {"SPINNEY_TEST_HALF": str(half)},
     )
     give_up = time.monotonic() + 30
     while not half.exists():
@@ -220,7 +237,10 @@ def test_what_disturbs_waits_until_the_last_older_node_has_left(store: SqlStore,
     store.update_node(node_id, state="left", now_us=2)
     assert finish(store.database, folder=coming) == [NEXT]
 
-    with closing(open_store(_url(store))) as late, pytest.raises(StoreUnusable, match="upgrade Spinney on this host"):
+    with (
+        closing(open_store(_url(store))) as late,
+        pytest.raises(StoreUnusable, match="upgrade Spinney on this host"),
+    ):
         late.nodes()
     with pytest.raises(NodeRefused, match=f"{NEXT} or later only"):
         store.join(node(), now_us=3)  # on a connection from before
@@ -323,7 +343,9 @@ def _url(store: SqlStore) -> str:
     return f"{url}{'&' if '?' in url else '?'}schema={store.facts()['schema']}"
 
 
-def test_locks_of_before_amounts_are_each_taken_once_and_code_of_before_works_on(url: str, tmp_path: Path) -> None:
+def test_locks_of_before_amounts_are_each_taken_once_and_code_of_before_works_on(
+    url: str, tmp_path: Path
+) -> None:
     old = tmp_path / "old"
     shutil.copytree(OWN, old, ignore=shutil.ignore_patterns("__pycache__", "000[4-9]*"))
     with closing(open_store(url)) as store:
@@ -347,7 +369,11 @@ def test_code_of_before_amounts_that_is_at_work_reads_capacities_on(tmp_path: Pa
     """It has prepared its statement, and the server refuses one whose columns have become of another type."""
     old = tmp_path / "old"
     shutil.copytree(OWN, old, ignore=shutil.ignore_patterns("__pycache__", "000[4-9]*"))
-    with postgres_schema() as url, closing(open_store(url)) as store, psycopg.connect(postgres_url()) as before:
+    with (
+        postgres_schema() as url,
+        closing(open_store(url)) as store,
+        psycopg.connect(postgres_url()) as before,
+    ):
         upgrade(store.database, folder=old)
         before.execute(f"set search_path to {url.rpartition('schema=')[2]}")
         before.execute("insert into lock_capacities values ('wide', 3)")

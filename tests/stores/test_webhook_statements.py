@@ -27,7 +27,9 @@ def site(tmp_path: Path) -> Iterator[Site]:
 
 
 def watch(site: Site, **more: Any) -> None:
-    site.store.webhooks.add(Webhook(name="w", url="http://example.org/", **more), "secret", ANN, now_us=site.now)
+    site.store.webhooks.add(
+        Webhook(name="w", url="http://example.org/", **more), "secret", ANN, now_us=site.now
+    )
 
 
 def statements(site: Site, n: int, failing: int = 0) -> list[str]:
@@ -47,10 +49,13 @@ def statements(site: Site, n: int, failing: int = 0) -> list[str]:
 @pytest.mark.parametrize(
     "asked",
     [
-        {"type": "three"}, {"queue": "other"}, {"events": ("cancelled",)},
-        {"within": Within(queues=("other",))}, {"within": Within(queues=())},
+        {"type": "three"},
+        {"queue": "other"},
+        {"events": ("cancelled",)},
+        {"within": Within(queues=("other",))},
+        {"within": Within(queues=())},
     ],
-)  # fmt: skip
+)
 def test_one_that_cannot_fit_costs_no_statement(site: Site, asked: dict[str, Any]) -> None:
     statements(site, 20, 2)
     before = statements(site, 20, 2)
@@ -72,4 +77,8 @@ def test_plain_jobs_are_written_down_together(site: Site) -> None:
     more = list(after)
     for sql in before:
         more.remove(sql)
-    assert more == ["update counters set value", "select value from counters", "insert into webhook_events (seq,"]
+    assert more == [
+        "update counters set value",
+        "select value from counters",
+        "insert into webhook_events (seq,",
+    ]

@@ -29,36 +29,59 @@ if TYPE_CHECKING:
 WELCOME = "/welcome?link="
 """Where the server's pages take a one-time secret."""
 NewNameArgument = Annotated[
-    str, typer.Argument(metavar="NAME", help="The user's name, as ann or ann@example.org.", show_default=False)
+    str,
+    typer.Argument(metavar="NAME", help="The user's name, as ann or ann@example.org.", show_default=False),
 ]
 UserArgument = Annotated[
-    str, typer.Argument(metavar="NAME", help="The user's name.", show_default=False, autocompletion=completing.users)
+    str,
+    typer.Argument(
+        metavar="NAME", help="The user's name.", show_default=False, autocompletion=completing.users
+    ),
 ]
 TokenArgument = Annotated[str, typer.Argument(metavar="NAME", help="The token's name.", show_default=False)]
 OwnerOption = Annotated[
     str | None,
-    typer.Option("--user", metavar="NAME", show_default=False, autocompletion=completing.users,
-                 help="The user in whose name it acts, within that one's rights; else it is a machine's."),
-]  # fmt: skip
-ReasonOption = Annotated[str | None, typer.Option("--reason", help="Why; kept in the audit.", show_default=False)]
+    typer.Option(
+        "--user",
+        metavar="NAME",
+        show_default=False,
+        autocompletion=completing.users,
+        help="The user in whose name it acts, within that one's rights; else it is a machine's.",
+    ),
+]
+ReasonOption = Annotated[
+    str | None, typer.Option("--reason", help="Why; kept in the audit.", show_default=False)
+]
 NoPasswordOption = Annotated[
-    bool, typer.Option("--no-password", help="None: a proxy, an identity provider or a link (user link) lets in.")
+    bool,
+    typer.Option("--no-password", help="None: a proxy, an identity provider or a link (user link) lets in."),
 ]
 StdinOption = Annotated[bool, typer.Option("--password-stdin", help="Read the password from standard input.")]
 YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 
 _HELP = {"help_option_names": ["-h", "--help"]}
 user_group = typer.Typer(
-    help="People who may ask a server: names, roles, limits, passwords.", no_args_is_help=True, context_settings=_HELP
+    help="People who may ask a server: names, roles, limits, passwords.",
+    no_args_is_help=True,
+    context_settings=_HELP,
 )
-token_group = typer.Typer(help="What programs ask a server with.", no_args_is_help=True, context_settings=_HELP)
+token_group = typer.Typer(
+    help="What programs ask a server with.", no_args_is_help=True, context_settings=_HELP
+)
 
 
 def add_to(app: typer.Typer) -> None:
     for name, of_users in (
-        ("add", add), ("list", list_users), ("show", show), ("set", change), ("disable", disable), ("enable", enable),
-        ("delete", delete), ("password", password), ("link", link),
-    ):  # fmt: skip
+        ("add", add),
+        ("list", list_users),
+        ("show", show),
+        ("set", change),
+        ("disable", disable),
+        ("enable", enable),
+        ("delete", delete),
+        ("password", password),
+        ("link", link),
+    ):
         user_group.command(name)(of_users)
     for name, of_tokens in (("make", make), ("list", list_tokens), ("revoke", revoke)):
         token_group.command(name)(of_tokens)
@@ -86,9 +109,15 @@ def add(
 ) -> None:
     """Make a user. Without limits it is for all jobs."""
     asked = rights.asked(
-        None, role=role or "", collections=collections, queues=queues, shares=shares, priority=priority, locks=locks,
+        None,
+        role=role or "",
+        collections=collections,
+        queues=queues,
+        shares=shares,
+        priority=priority,
+        locks=locks,
         external=external,
-    )  # fmt: skip
+    )
     assert asked is not None
     secret = _new_password(no_password=no_password, from_stdin=password_stdin)
     with hand(store, by) as control:
@@ -103,7 +132,10 @@ def list_users(json: JsonOption = False, store: StoreOption = None) -> None:
     if json:
         showing.lines(found)
         return
-    rows = [(u.name, u.rights.role, rights.shown(u.rights), _enters(u), showing.moment(u.created_us)) for u in found]
+    rows = [
+        (u.name, u.rights.role, rights.shown(u.rights), _enters(u), showing.moment(u.created_us))
+        for u in found
+    ]
     showing.table(("USER", "ROLE", "LIMITS", "ENTERS", "SINCE"), rows)
 
 
@@ -118,9 +150,12 @@ def show(name: UserArgument, json: JsonOption = False, store: StoreOption = None
         return
     out = showing.console()
     for what, told in (
-        ("user", found.name), ("role", found.rights.role), ("limits", rights.shown(found.rights) or "none"),
-        ("enters", _enters(found)), ("made", f"{showing.moment(found.created_us)} by {found.by}"),
-    ):  # fmt: skip
+        ("user", found.name),
+        ("role", found.rights.role),
+        ("limits", rights.shown(found.rights) or "none"),
+        ("enters", _enters(found)),
+        ("made", f"{showing.moment(found.created_us)} by {found.by}"),
+    ):
         out.print(f"{what:<9} {showing.safe(told)}")
     for token in tokens:
         out.print(f"{'token':<9} {showing.safe(token.name)} ({_standing(token, now_us)})")
@@ -145,24 +180,37 @@ def change(
     """Give a user another role or other limits, from the next request on; what is not named stays."""
     with hand(store, by) as control:
         before = control.accounts.user(name).rights
-        asked = rights.asked(
-            before, role=role, collections=collections, queues=queues, shares=shares, priority=priority, locks=locks,
-            external=external,
-        ) or before  # fmt: skip
+        asked = (
+            rights.asked(
+                before,
+                role=role,
+                collections=collections,
+                queues=queues,
+                shares=shares,
+                priority=priority,
+                locks=locks,
+                external=external,
+            )
+            or before
+        )
         if asked == before:
             raise UsageError("nothing would change; say what, as --role operator or --collection alpha")
         made = control.accounts.change(name, asked, reason=reason)
     typer.echo(f"user {made.name}: {_told(made.rights)}")
 
 
-def disable(name: UserArgument, reason: ReasonOption = None, by: ByOption = None, store: StoreOption = None) -> None:
+def disable(
+    name: UserArgument, reason: ReasonOption = None, by: ByOption = None, store: StoreOption = None
+) -> None:
     """Let nobody in by this name: sessions end, tokens open nothing."""
     with hand(store, by) as control:
         control.accounts.disable(name, reason=reason)
     typer.echo(f"user {name} is disabled")
 
 
-def enable(name: UserArgument, reason: ReasonOption = None, by: ByOption = None, store: StoreOption = None) -> None:
+def enable(
+    name: UserArgument, reason: ReasonOption = None, by: ByOption = None, store: StoreOption = None
+) -> None:
     """Let a disabled user in again."""
     with hand(store, by) as control:
         control.accounts.disable(name, disabled=False, reason=reason)
@@ -170,9 +218,12 @@ def enable(name: UserArgument, reason: ReasonOption = None, by: ByOption = None,
 
 
 def delete(
-    name: UserArgument, yes: YesOption = False, reason: ReasonOption = None, by: ByOption = None,
+    name: UserArgument,
+    yes: YesOption = False,
+    reason: ReasonOption = None,
+    by: ByOption = None,
     store: StoreOption = None,
-) -> None:  # fmt: skip
+) -> None:
     """Delete a user and revoke that one's tokens; jobs and the audit keep the name."""
     with hand(store, by) as control:
         control.accounts.user(name)
@@ -219,7 +270,8 @@ def make(
     locks: LocksOption = None,
     external: ExternalOption = None,
     expires: Annotated[
-        str | None, typer.Option(metavar="TIME", help="How long it is good, as 30d; else for ever.", show_default=False)
+        str | None,
+        typer.Option(metavar="TIME", help="How long it is good, as 30d; else for ever.", show_default=False),
     ] = None,
     reason: ReasonOption = None,
     by: ByOption = None,
@@ -230,21 +282,36 @@ def make(
     with hand(store, by) as control:
         before = None if user is None else control.accounts.user(user).rights
         asked = rights.asked(
-            before, role=role, collections=collections, queues=queues, shares=shares, priority=priority, locks=locks,
+            before,
+            role=role,
+            collections=collections,
+            queues=queues,
+            shares=shares,
+            priority=priority,
+            locks=locks,
             external=external,
-        )  # fmt: skip
+        )
         expires_us = None if expires is None else control.clock() + round(durations.seconds(expires) * 1e6)
-        made = control.accounts.make_token(name, owner=user, rights=asked, expires_us=expires_us, reason=reason)
+        made = control.accounts.make_token(
+            name, owner=user, rights=asked, expires_us=expires_us, reason=reason
+        )
     typer.echo(made.secret)
     end = "" if expires_us is None else f", good until {showing.moment(expires_us)}"
-    typer.echo(f"token {name} of {made.token.acts_as}: {_told(made.token.rights)}{end}; shown this once", err=True)
+    typer.echo(
+        f"token {name} of {made.token.acts_as}: {_told(made.token.rights)}{end}; shown this once", err=True
+    )
 
 
 def list_tokens(
     user: Annotated[
         str | None,
-        typer.Option("--user", metavar="NAME", help="Only this user's.", show_default=False,
-                     autocompletion=completing.users),
+        typer.Option(
+            "--user",
+            metavar="NAME",
+            help="Only this user's.",
+            show_default=False,
+            autocompletion=completing.users,
+        ),
     ] = None,
     json: JsonOption = False,
     store: StoreOption = None,
@@ -258,11 +325,15 @@ def list_tokens(
         return
     rows = [
         (
-            t.name, t.owner or "(a machine)", t.rights.role, rights.shown(t.rights), _standing(t, now_us),
+            t.name,
+            t.owner or "(a machine)",
+            t.rights.role,
+            rights.shown(t.rights),
+            _standing(t, now_us),
             showing.moment(t.used_us) or "never",
         )
         for t in found
-    ]  # fmt: skip
+    ]
     showing.table(("TOKEN", "USER", "ROLE", "LIMITS", "STATE", "LAST USED"), rows)
 
 
@@ -270,8 +341,13 @@ def revoke(
     name: TokenArgument,
     user: Annotated[
         str | None,
-        typer.Option("--user", metavar="NAME", help="The user whose it is; else it is a machine's.", show_default=False,
-                     autocompletion=completing.users),
+        typer.Option(
+            "--user",
+            metavar="NAME",
+            help="The user whose it is; else it is a machine's.",
+            show_default=False,
+            autocompletion=completing.users,
+        ),
     ] = None,
     reason: ReasonOption = None,
     by: ByOption = None,

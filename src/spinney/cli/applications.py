@@ -87,7 +87,9 @@ def found() -> Found:
     """Look through the packages; once a process."""
     try:
         # By name and package: which of two comes first must not hang on the order of a directory.
-        entries = sorted(map(Application, entry_points(group=GROUP)), key=lambda app: (app.entry.name, app.package))
+        entries = sorted(
+            map(Application, entry_points(group=GROUP)), key=lambda app: (app.entry.name, app.package)
+        )
     except Exception as error:  # noqa: BLE001 - what packages say of themselves may be damaged in any way
         return Found({}, [f"what installed packages bring cannot be read ({type(error).__name__}: {error})"])
     applications: dict[str, Application] = {}

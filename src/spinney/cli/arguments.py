@@ -48,7 +48,8 @@ SEQ_MAX = 2**62
 """No list is numbered further; a database holds no number beyond 2**63 - 1."""
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 RawOption = Annotated[
-    bool, typer.Option("--raw", help="Print control characters (colours, and anything else) to a terminal, too.")
+    bool,
+    typer.Option("--raw", help="Print control characters (colours, and anything else) to a terminal, too."),
 ]
 JobArgument = Annotated[int, typer.Argument(metavar="JOB", help="The job's number.", min=1, max=JOB_ID_MAX)]
 JobsArgument = Annotated[
@@ -60,12 +61,20 @@ SomeJobsArgument = Annotated[
 ]
 SlotsOption = Annotated[
     int | None,
-    typer.Option("--slots", metavar="N", help="How many attempts run at once; else one a CPU.", min=1, max=SLOTS_MAX,
-                 show_default=False),
+    typer.Option(
+        "--slots",
+        metavar="N",
+        help="How many attempts run at once; else one a CPU.",
+        min=1,
+        max=SLOTS_MAX,
+        show_default=False,
+    ),
 ]
 InternalOption = Annotated[
     bool,
-    typer.Option("--internal", help="Although only stages and schedules make jobs of this type; for a store at hand."),
+    typer.Option(
+        "--internal", help="Although only stages and schedules make jobs of this type; for a store at hand."
+    ),
 ]
 ByOption = Annotated[
     str | None,

@@ -23,14 +23,18 @@ _PAGE = 5_000
 
 AfterOption = Annotated[
     int | None,
-    typer.Option(metavar="N", min=0, max=SEQ_MAX, help="From behind entry N on, not the latest.", show_default=False),
+    typer.Option(
+        metavar="N", min=0, max=SEQ_MAX, help="From behind entry N on, not the latest.", show_default=False
+    ),
 ]
 LimitOption = Annotated[int, typer.Option(min=1, max=100_000, help="How many.")]
 VerbOption = Annotated[str | None, typer.Option(help="Only this verb, such as retry.", show_default=False)]
 AuthorOption = Annotated[
     str | None, typer.Option("--by", metavar="NAME", help="Only what this person did.", show_default=False)
 ]
-StepsOption = Annotated[bool, typer.Option("--steps", help="Each step of a call by itself, as they are chained.")]
+StepsOption = Annotated[
+    bool, typer.Option("--steps", help="Each step of a call by itself, as they are chained.")
+]
 
 group = typer.Typer(
     help="Show what operators did, the latest last, and the audit's head.",
@@ -63,9 +67,11 @@ def audit(
         list_entries(after, limit, verb, by, steps, json, store)
         return
     given = [
-        name for name in context.params if context.get_parameter_source(name) is not None
+        name
+        for name in context.params
+        if context.get_parameter_source(name) is not None
         and context.get_parameter_source(name).name == "COMMANDLINE"  # type: ignore[union-attr]
-    ]  # fmt: skip
+    ]
     if given:
         option = f"--{given[0]}"
         raise UsageError(
@@ -121,14 +127,15 @@ def verify(
     head: Annotated[
         str | None,
         typer.Argument(
-            metavar="[HEAD]", show_default=False,
+            metavar="[HEAD]",
+            show_default=False,
             help="A head that was printed or exported earlier: proves also that nothing up to it was cut off "
             "or written anew.",
         ),
     ] = None,
     json: JsonOption = False,
     store: StoreOption = None,
-) -> None:  # fmt: skip
+) -> None:
     """Prove that no entry was changed or cut out; exit code 1 when one was."""
     with looking(store) as look:
         s = look.store
@@ -143,7 +150,9 @@ def verify(
 
 
 def export(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="Where to; it must not be there.", show_default=False)],
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="Where to; it must not be there.", show_default=False)
+    ],
     json: JsonOption = False,
     store: StoreOption = None,
 ) -> None:
@@ -156,7 +165,9 @@ def export(
         s = look.store
         head = s.audit.head()
         until = int(head.partition(":")[0])
-        lines = (orjson.dumps(_exported(*each), option=orjson.OPT_APPEND_NEWLINE) for each in _up_to(s, until))
+        lines = (
+            orjson.dumps(_exported(*each), option=orjson.OPT_APPEND_NEWLINE) for each in _up_to(s, until)
+        )
         _write_new(file, lines)
     if json:
         showing.as_json({"entries": until, "head": head})
@@ -170,14 +181,27 @@ def export(
 
 def _call_row(call: "Call") -> tuple[Any, ...]:
     entries = str(call.first) if call.steps == 1 else f"{call.first}–{call.last}"
-    return entries, showing.moment(call.at_us), call.by, call.verb, f"{call.count:,}", _what(call.what), call.reason
+    return (
+        entries,
+        showing.moment(call.at_us),
+        call.by,
+        call.verb,
+        f"{call.count:,}",
+        _what(call.what),
+        call.reason,
+    )
 
 
 def _entry_row(entry: "Entry", link: str) -> tuple[Any, ...]:
     return (
-        entry.seq, showing.moment(entry.at_us), entry.by, entry.verb, f"{entry.count:,}", _what(entry.what),
+        entry.seq,
+        showing.moment(entry.at_us),
+        entry.by,
+        entry.verb,
+        f"{entry.count:,}",
+        _what(entry.what),
         entry.reason,
-    )  # fmt: skip
+    )
 
 
 def _what(text: str) -> str:

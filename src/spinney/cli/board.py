@@ -50,9 +50,17 @@ class Look:
     def queues(self) -> list[QueueStats]:
         """Those in which something stands or moves, or that are limited."""
         return [
-            q for q in self.stats.queues
-            if q.running or q.pending or q.scheduled or q.waiting or q.held or q.failed or q.rate or q.limit is not None
-        ]  # fmt: skip
+            q
+            for q in self.stats.queues
+            if q.running
+            or q.pending
+            or q.scheduled
+            or q.waiting
+            or q.held
+            or q.failed
+            or q.rate
+            or q.limit is not None
+        ]
 
     @property
     def items(self) -> list[Item]:

@@ -43,7 +43,9 @@ class How:
     yes: Annotated[
         bool, typer.Option("--yes", "-y", help=f"Do not ask, however many (else above {ASKED_ABOVE:,}).")
     ] = False
-    reason: Annotated[str | None, typer.Option("--reason", help="Why; kept in the audit.", show_default=False)] = None
+    reason: Annotated[
+        str | None, typer.Option("--reason", help="Why; kept in the audit.", show_default=False)
+    ] = None
     json: JsonOption = False
     by: ByOption = None
     store: StoreOption = None
@@ -75,9 +77,18 @@ class Singly(Asked, How):
         return found
 
     def carry_out(
-        self, order: Order, jobs: Sequence[int] | None, *, queue: str | None, type_: str | None,
-        collection: str | None, submitter: str | None, by: str | None, store: str | None, tell: "Tell",
-    ) -> None:  # fmt: skip
+        self,
+        order: Order,
+        jobs: Sequence[int] | None,
+        *,
+        queue: str | None,
+        type_: str | None,
+        collection: str | None,
+        submitter: str | None,
+        by: str | None,
+        store: str | None,
+        tell: "Tell",
+    ) -> None:
         """Do it to all that fit, and end the command."""
         own = {f.name: getattr(self, f.name) for f in fields(Asked)}
         named = {"queue": queue, "type_": type_, "collection": collection, "submitter": submitter}
@@ -113,16 +124,25 @@ Tell = Callable[["Control", "Plan", Step], None]
 
 
 def carry_out(
-    order: Order, jobs: Sequence[int] | None, which: Asked, how: How, *, canary: "Canary | None" = None,
+    order: Order,
+    jobs: Sequence[int] | None,
+    which: Asked,
+    how: How,
+    *,
+    canary: "Canary | None" = None,
     tell: Tell | None = None,
-) -> None:  # fmt: skip
+) -> None:
     """The whole of a command: what it says and the code it ends with. Exit code 1 when anything was refused
     or a canary ended it."""
     if not jobs and not which.given:
         raise UsageError(
             f"name the jobs to {_WORDS[order.verb].do} by their numbers, or say which with a filter such as --state, "
             f"--type or --batch; 'spinney {order.verb} --help' shows them all"
-            + ("; --queue says where they go, --in-queue finds them" if order.verb in _OPENING and order.queue else "")
+            + (
+                "; --queue says where they go, --in-queue finds them"
+                if order.verb in _OPENING and order.queue
+                else ""
+            )
         )
     with hand(how.store, how.by) as control:
         bulk = control.bulk
@@ -203,7 +223,13 @@ def _stage_lines(stages: Sequence[Any]) -> Iterator[str]:
 
 
 def _run(
-    control: "Control", plan: "Plan", canary: "Canary | None", tell: Tell, *, one_by_one: bool, folders: str | None
+    control: "Control",
+    plan: "Plan",
+    canary: "Canary | None",
+    tell: Tell,
+    *,
+    one_by_one: bool,
+    folders: str | None,
 ) -> "Report":
     from spinney.control.stepping import STEP
     from spinney.node import folders as job_folders
@@ -303,14 +329,20 @@ def _told(plan: "Plan", report: "Report") -> str:
         parts.append(f"{report.passed_over:,} left as {'it is' if report.passed_over == 1 else 'they are'}")
     if report.refused:
         parts.append(f"{len(report.refused):,} refused")
-    return "; ".join(parts) if plan.jobs or report.touched or report.refused else "no job fits; nothing was done"
+    return (
+        "; ".join(parts) if plan.jobs or report.touched or report.refused else "no job fits; nothing was done"
+    )
 
 
 def _summary(plan: "Plan", report: "Report") -> dict[str, Any]:
     return {
-        "verb": plan.order.verb, "touched": report.touched, "reopened": report.reopened,
-        "passed_over": report.passed_over, "refused": report.refused, "stopped": report.stopped,
-    }  # fmt: skip
+        "verb": plan.order.verb,
+        "touched": report.touched,
+        "reopened": report.reopened,
+        "passed_over": report.passed_over,
+        "refused": report.refused,
+        "stopped": report.stopped,
+    }
 
 
 def _tell_refused(report: "Report", *, one_by_one: bool) -> None:

@@ -60,5 +60,7 @@ HEADINGS: Mapping[str, Mapping[str, str]] = {
 }
 """Heading, command, module of ``spinney.cli``."""
 
-HOMES: Mapping[str, str] = {name: module for commands in HEADINGS.values() for name, module in commands.items()}
+HOMES: Mapping[str, str] = {
+    name: module for commands in HEADINGS.values() for name, module in commands.items()
+}
 """The module of each command, in the order in which they are shown."""

@@ -78,7 +78,9 @@ def whole(
     server: Annotated[
         str | None,
         typer.Option(
-            "--server", metavar="URL", show_default=False,
+            "--server",
+            metavar="URL",
+            show_default=False,
             help="Work through this server: https://spinney.example.org, or unix:/path/server.sock; else "
             f"{place.URL_VARIABLE}; else on a store at hand.",
         ),
@@ -86,13 +88,15 @@ def whole(
     token_file: Annotated[
         str | None,
         typer.Option(
-            "--token-file", metavar="FILE", show_default=False,
+            "--token-file",
+            metavar="FILE",
+            show_default=False,
             help=f"Where the token for the server is; else {place.FILE_VARIABLE}, or the token in "
             f"{place.TOKEN_VARIABLE}.",
         ),
     ] = None,
     version: VersionOption = False,
-) -> None:  # fmt: skip
+) -> None:
     """Durable batch processing for long pipelines on machines of your own."""
     place.choose(server, token_file, context.invoked_subcommand)
 

@@ -30,16 +30,22 @@ def add_to(app: typer.Typer) -> None:
 
 def stats(
     queue: Annotated[
-        str | None, typer.Option(help="Only this queue.", show_default=False, autocompletion=completing.queues)
+        str | None,
+        typer.Option(help="Only this queue.", show_default=False, autocompletion=completing.queues),
     ] = None,
     type_: Annotated[
         str | None,
-        typer.Option("--type", help="Only this job type.", show_default=False, autocompletion=completing.types),
+        typer.Option(
+            "--type", help="Only this job type.", show_default=False, autocompletion=completing.types
+        ),
     ] = None,
     window: Annotated[
         float,
-        typer.Option(metavar="TIME", parser=length("--window", 10, WINDOW_MAX_S),
-                     help="Rates are of so long back, as 60 or 5m."),
+        typer.Option(
+            metavar="TIME",
+            parser=length("--window", 10, WINDOW_MAX_S),
+            help="Rates are of so long back, as 60 or 5m.",
+        ),
     ] = WINDOW_S,
     watch: Annotated[bool, typer.Option("--watch", help="Again and again, until Ctrl-C.")] = False,
     json: JsonOption = False,

@@ -29,7 +29,9 @@ def add_to(app: typer.Typer) -> None:
 
 
 def doctor(
-    repair: Annotated[bool, typer.Option("--repair", help="Repair what can be repaired safely; asks first.")] = False,
+    repair: Annotated[
+        bool, typer.Option("--repair", help="Repair what can be repaired safely; asks first.")
+    ] = False,
     dead: Annotated[
         str | None,
         typer.Option(
@@ -42,7 +44,9 @@ def doctor(
     only: Annotated[
         list[str] | None, typer.Option("--only", metavar="RULE", help="Only by this rule; may be repeated.")
     ] = None,
-    deep: Annotated[bool, typer.Option("--deep", help="Also what takes long: every index against its table.")] = False,
+    deep: Annotated[
+        bool, typer.Option("--deep", help="Also what takes long: every index against its table.")
+    ] = False,
     rules: Annotated[bool, typer.Option("--rules", help="List the rules, and leave.")] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Repair without asking.")] = False,
     json: JsonOption = False,
@@ -195,9 +199,12 @@ def _tell_treated(treated: "Iterable[Treated]", *, json: bool) -> None:
 
 def _as_told(treated: "Treated") -> dict[str, Any]:
     return {
-        "rule": treated.violation.rule, "subject": treated.violation.subject, "did": treated.violation.repair,
-        "repaired": treated.repaired, "error": treated.error,
-    }  # fmt: skip
+        "rule": treated.violation.rule,
+        "subject": treated.violation.subject,
+        "did": treated.violation.repair,
+        "repaired": treated.repaired,
+        "error": treated.error,
+    }
 
 
 def _bury(control: "Control", name: str, store: str | None, *, yes: bool, json: bool) -> None:
@@ -224,5 +231,3 @@ def _bury(control: "Control", name: str, store: str | None, *, yes: bool, json: 
 
 def _number(count: int, what: str) -> str:
     return f"{count:,} {what}{'' if count == 1 else 's'}"
-
-

@@ -21,7 +21,9 @@ def add_to(app: typer.Typer) -> None:
 def failures(
     type_: Annotated[
         str | None,
-        typer.Option("--type", help="Only of this job type.", show_default=False, autocompletion=completing.types),
+        typer.Option(
+            "--type", help="Only of this job type.", show_default=False, autocompletion=completing.types
+        ),
     ] = None,
     limit: Annotated[int, typer.Option(min=1, max=100_000, help="How many causes.")] = 100,
     json: JsonOption = False,
@@ -42,11 +44,19 @@ def failures(
         showing.table(
             ("FAILURE", "JOBS", "TYPE", "STAGE", "EXCEPTION", "MESSAGE", "FIRST", "LAST"),
             (
-                (f.fingerprint[:digits], f"{f.jobs:,}", f.type, f.stage, f.exception, f.message,
-                 showing.moment(f.first_us), showing.moment(f.last_us))
+                (
+                    f.fingerprint[:digits],
+                    f"{f.jobs:,}",
+                    f.type,
+                    f.stage,
+                    f.exception,
+                    f.message,
+                    showing.moment(f.first_us),
+                    showing.moment(f.last_us),
+                )
                 for f in found.groups
             ),
-        )  # fmt: skip
+        )
         first = found.groups[0].fingerprint[:digits]
         typer.echo(f"'spinney retry --failure {first}' opens those of a cause again, when it is mended")
 
@@ -69,4 +79,6 @@ def _counted(n: int, what: str) -> str:
 
 def enough_digits(marks: Sequence[str]) -> int:
     """So many that no two of those shown begin alike."""
-    return next(n for n in range(SHOWN_DIGITS, len(marks[0]) + 1) if len({m[:n] for m in marks}) == len(marks))
+    return next(
+        n for n in range(SHOWN_DIGITS, len(marks[0]) + 1) if len({m[:n] for m in marks}) == len(marks)
+    )

@@ -38,26 +38,40 @@ def queues(found: Sequence[QueueStats]) -> "Table":
     return _table(
         ("QUEUE", "LIMIT", "RUNNING", "PENDING", "SCHEDULED", "WAITING", "HELD", "FAILED", "RATE"),
         (
-            (q.queue, _limit(q), *map(_number, (q.running, q.pending, q.scheduled, q.waiting, q.held, q.failed)),
-             rate(q.rate))
+            (
+                q.queue,
+                _limit(q),
+                *map(_number, (q.running, q.pending, q.scheduled, q.waiting, q.held, q.failed)),
+                rate(q.rate),
+            )
             for q in found
         ),
-    )  # fmt: skip
+    )
 
 
 def stages(found: Sequence[StageStats]) -> "Table":
     return _table(
         ("TYPE", "STAGE", "RUNNING", "PENDING", "RATE", "FAILED", "WAIT 50/90/99 %", "RUN 50/90/99 %"),
         (
-            (s.type, s.stage, _number(s.running), _number(s.pending), rate(s.rate),
-             f"{s.failures / s.ended:.2%}" if s.failures and s.ended else "", times(s.wait_s), times(s.run_s))
+            (
+                s.type,
+                s.stage,
+                _number(s.running),
+                _number(s.pending),
+                rate(s.rate),
+                f"{s.failures / s.ended:.2%}" if s.failures and s.ended else "",
+                times(s.wait_s),
+                times(s.run_s),
+            )
             for s in found
         ),
-    )  # fmt: skip
+    )
 
 
 def shares(found: Sequence[ShareStats]) -> "Table":
-    return _table(("SHARE", "QUEUE", "SLOTS"), ((s.share or "(all)", s.queue, _number(s.running)) for s in found))
+    return _table(
+        ("SHARE", "QUEUE", "SLOTS"), ((s.share or "(all)", s.queue, _number(s.running)) for s in found)
+    )
 
 
 def nodes(found: Sequence[NodeStats]) -> "Table":
@@ -87,6 +101,16 @@ def _table(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> "Table":
 
 
 _FIGURES = {
-    "LIMIT", "RUNNING", "PENDING", "SCHEDULED", "WAITING", "HELD", "FAILED", "RATE", "SLOTS", "LEASES",
-    "WAIT 50/90/99 %", "RUN 50/90/99 %",
-}  # fmt: skip
+    "LIMIT",
+    "RUNNING",
+    "PENDING",
+    "SCHEDULED",
+    "WAITING",
+    "HELD",
+    "FAILED",
+    "RATE",
+    "SLOTS",
+    "LEASES",
+    "WAIT 50/90/99 %",
+    "RUN 50/90/99 %",
+}

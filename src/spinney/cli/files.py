@@ -19,7 +19,8 @@ def add_to(app: typer.Typer) -> None:
 def files(
     job: JobArgument,
     path: Annotated[
-        str | None, typer.Argument(metavar="[FILE]", help="Print this file, as the list names it.", show_default=False)
+        str | None,
+        typer.Argument(metavar="[FILE]", help="Print this file, as the list names it.", show_default=False),
     ] = None,
     raw: RawOption = False,
     json: JsonOption = False,

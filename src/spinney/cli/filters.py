@@ -25,67 +25,124 @@ class Asked:
     """What was asked for; every option that is given must fit."""
 
     state: Annotated[
-        list[str] | None, typer.Option("--state", help="Only of this state; may be repeated.", show_default=False,
-                                        autocompletion=completing.states),
+        list[str] | None,
+        typer.Option(
+            "--state",
+            help="Only of this state; may be repeated.",
+            show_default=False,
+            autocompletion=completing.states,
+        ),
     ] = None
     type_: Annotated[
         str | None,
-        typer.Option("--type", help="Only of this job type.", show_default=False, autocompletion=completing.types),
+        typer.Option(
+            "--type", help="Only of this job type.", show_default=False, autocompletion=completing.types
+        ),
     ] = None
     queue: Annotated[
         str | None,
-        typer.Option("--queue", "--in-queue", help="Only in this queue.", show_default=False,
-                     autocompletion=completing.queues),
+        typer.Option(
+            "--queue",
+            "--in-queue",
+            help="Only in this queue.",
+            show_default=False,
+            autocompletion=completing.queues,
+        ),
     ] = None
     stage: Annotated[
         str | None,
-        typer.Option("--stage", help="Only those that run this stage, or would next.", show_default=False,
-                     autocompletion=completing.stages),
+        typer.Option(
+            "--stage",
+            help="Only those that run this stage, or would next.",
+            show_default=False,
+            autocompletion=completing.stages,
+        ),
     ] = None
     collection: Annotated[
         str | None,
-        typer.Option("--collection", help="Only of this collection.", show_default=False,
-                     autocompletion=completing.collections),
+        typer.Option(
+            "--collection",
+            help="Only of this collection.",
+            show_default=False,
+            autocompletion=completing.collections,
+        ),
     ] = None
     submitter: Annotated[
         str | None,
-        typer.Option("--submitter", help="Only of this submitter.", show_default=False,
-                     autocompletion=completing.submitters),
+        typer.Option(
+            "--submitter",
+            help="Only of this submitter.",
+            show_default=False,
+            autocompletion=completing.submitters,
+        ),
     ] = None
     node: Annotated[
         str | None,
-        typer.Option("--node", help="Only those that this node runs or ran last.", show_default=False,
-                     autocompletion=completing.nodes),
+        typer.Option(
+            "--node",
+            help="Only those that this node runs or ran last.",
+            show_default=False,
+            autocompletion=completing.nodes,
+        ),
     ] = None
     root: Annotated[
         int | None,
-        typer.Option("--root", "--batch", metavar="JOB", min=1, max=JOB_ID_MAX, show_default=False,
-                     help="Only in the tree of this job, itself included."),
+        typer.Option(
+            "--root",
+            "--batch",
+            metavar="JOB",
+            min=1,
+            max=JOB_ID_MAX,
+            show_default=False,
+            help="Only in the tree of this job, itself included.",
+        ),
     ] = None
     parent: Annotated[
         int | None,
-        typer.Option("--parent", metavar="JOB", min=1, max=JOB_ID_MAX, show_default=False,
-                     help="Only direct subjobs of this job."),
+        typer.Option(
+            "--parent",
+            metavar="JOB",
+            min=1,
+            max=JOB_ID_MAX,
+            show_default=False,
+            help="Only direct subjobs of this job.",
+        ),
     ] = None
     roots: Annotated[bool, typer.Option("--roots", help="Only jobs at the top of a tree.")] = False
     older_than: Annotated[
         str | None,
-        typer.Option("--older-than", metavar="AGE", show_default=False,
-                     help="Only those submitted before: 3d ago, or 2030-01-31T08:00."),
+        typer.Option(
+            "--older-than",
+            metavar="AGE",
+            show_default=False,
+            help="Only those submitted before: 3d ago, or 2030-01-31T08:00.",
+        ),
     ] = None
     newer_than: Annotated[
         str | None,
-        typer.Option("--newer-than", "--since", metavar="AGE", show_default=False,
-                     help="Only those submitted since: 2h ago, or 2030-01-31T08:00."),
+        typer.Option(
+            "--newer-than",
+            "--since",
+            metavar="AGE",
+            show_default=False,
+            help="Only those submitted since: 2h ago, or 2030-01-31T08:00.",
+        ),
     ] = None
     message: Annotated[
         str | None,
-        typer.Option("--message", metavar="TEXT", help="Only those whose message holds this text.", show_default=False),
+        typer.Option(
+            "--message", metavar="TEXT", help="Only those whose message holds this text.", show_default=False
+        ),
     ] = None
     failure: Annotated[
         str | None,
-        typer.Option("--failure", metavar="FINGERPRINT", show_default=False, autocompletion=completing.failures,
-                     help="Only those that stand failed for this cause ('spinney failures' lists them)."),
+        typer.Option(
+            "--failure",
+            metavar="FINGERPRINT",
+            show_default=False,
+            autocompletion=completing.failures,
+            help="Only those that stand failed for this cause ('spinney failures' lists them).",
+        ),
     ] = None
 
     @property
@@ -98,14 +155,21 @@ class Asked:
         Refused when no failure begins so."""
         now = now_us()
         return Filter(
-            states=_states(self.state), type=self.type_, queue=self.queue, stage=self.stage,
-            collection=self.collection, submitter=self.submitter, node=self.node, root_id=self.root,
-            parent_id=self.parent, roots_only=self.roots,
+            states=_states(self.state),
+            type=self.type_,
+            queue=self.queue,
+            stage=self.stage,
+            collection=self.collection,
+            submitter=self.submitter,
+            node=self.node,
+            root_id=self.root,
+            parent_id=self.parent,
+            roots_only=self.roots,
             created_before_us=_ago("--older-than", self.older_than, now),
             created_after_us=_ago("--newer-than", self.newer_than, now),
             message=_text(self.message),
             fingerprint=None if self.failure is None else store.failures.find(self.failure),
-        )  # fmt: skip
+        )
 
 
 def _states(names: list[str] | None) -> tuple[State, ...] | None:
@@ -116,7 +180,9 @@ def _states(names: list[str] | None) -> tuple[State, ...] | None:
     known = [str(state) for state in State]
     for name in names:
         if name not in known:
-            raise UsageError(f"there is no state {name!r}{did_you_mean(name, known)}; use one of: {', '.join(known)}")
+            raise UsageError(
+                f"there is no state {name!r}{did_you_mean(name, known)}; use one of: {', '.join(known)}"
+            )
     return tuple(State(n) for n in names)
 
 

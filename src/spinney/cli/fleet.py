@@ -21,7 +21,9 @@ _NAMED = 4
 
 NodeArgument = Annotated[
     str,
-    typer.Argument(metavar="NODE", help="The node's name.", show_default=False, autocompletion=completing.nodes),
+    typer.Argument(
+        metavar="NODE", help="The node's name.", show_default=False, autocompletion=completing.nodes
+    ),
 ]
 ReasonOption = Annotated[str | None, typer.Option(help="Why; kept in the audit.", show_default=False)]
 
@@ -43,11 +45,20 @@ def nodes(json: JsonOption = False, store: StoreOption = None) -> None:
         showing.table(
             ("NODE", "HOST", "STATE", "SLOTS", "LOAD", "VERSION", "TYPES", "QUEUES", ""),
             [
-                (n.node, n.host, _state(n), f"{n.used}/{n.slots}", _load(n), n.version, _some(n.types), _queues(n),
-                 _notes(n))
+                (
+                    n.node,
+                    n.host,
+                    _state(n),
+                    f"{n.used}/{n.slots}",
+                    _load(n),
+                    n.version,
+                    _some(n.types),
+                    _queues(n),
+                    _notes(n),
+                )
                 for n in found
             ],
-        )  # fmt: skip
+        )
 
 
 def drain(
@@ -68,7 +79,9 @@ def drain(
         typer.echo(f"node {node} is not there; when it comes it takes nothing before 'spinney resume {node}'")
         return
     used = sum(n.used for n in there)
-    at_work = f"{used} of its slots {'is' if used == 1 else 'are'} still at work" if used else "nothing runs on it"
+    at_work = (
+        f"{used} of its slots {'is' if used == 1 else 'are'} still at work" if used else "nothing runs on it"
+    )
     typer.echo(f"node {node} takes nothing new; {at_work}; 'spinney resume {node}' lets it go on")
 
 
@@ -86,7 +99,9 @@ def resume(
     if json:
         showing.lines(there)
     else:
-        typer.echo(f"node {node} goes on" if there else f"node {node} is not there; when it comes it takes work")
+        typer.echo(
+            f"node {node} goes on" if there else f"node {node} is not there; when it comes it takes work"
+        )
 
 
 def slots(
@@ -94,7 +109,8 @@ def slots(
     number: Annotated[
         str,
         typer.Argument(
-            metavar="N", help=f"How many attempts run there at once, or '{DEFAULT}': as it was started.",
+            metavar="N",
+            help=f"How many attempts run there at once, or '{DEFAULT}': as it was started.",
             show_default=False,
         ),
     ],
@@ -160,7 +176,9 @@ def _queues(node: "NodeStatus") -> str:
 def _notes(node: "NodeStatus") -> str:
     notes = ["keeps house"] if node.keeps_house else []
     if node.drained_by is not None:
-        notes.append(f"drained by {node.drained_by}" + (f": {node.drained_reason}" if node.drained_reason else ""))
+        notes.append(
+            f"drained by {node.drained_by}" + (f": {node.drained_reason}" if node.drained_reason else "")
+        )
     if node.slots != node.slots_started:
         notes.append(f"started with {node.slots_started} slots")
     if node.trouble is not None:

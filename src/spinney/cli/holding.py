@@ -34,26 +34,38 @@ TypeOption = Annotated[
 ]
 CollectionOption = Annotated[
     str | None,
-    typer.Option("--collection", help="All of this collection.", show_default=False,
-                 autocompletion=completing.collections),
+    typer.Option(
+        "--collection",
+        help="All of this collection.",
+        show_default=False,
+        autocompletion=completing.collections,
+    ),
 ]
 SubmitterOption = Annotated[
     str | None,
-    typer.Option("--submitter", help="All that this submitter handed in.", show_default=False,
-                 autocompletion=completing.submitters),
+    typer.Option(
+        "--submitter",
+        help="All that this submitter handed in.",
+        show_default=False,
+        autocompletion=completing.submitters,
+    ),
 ]
 TreeOption = Annotated[
     int | None,
-    typer.Option("--tree", metavar="JOB", min=1, max=JOB_ID_MAX, help="A job and all below it.", show_default=False),
+    typer.Option(
+        "--tree", metavar="JOB", min=1, max=JOB_ID_MAX, help="A job and all below it.", show_default=False
+    ),
 ]
 AllOption = Annotated[bool, typer.Option("--all", help="Everything.")]
 UntilOption = Annotated[
     str | None,
     typer.Option(
-        "--until", metavar="TIME", help="It ends by itself: after 2h or 1d12h, or at 2030-01-31T08:00.",
+        "--until",
+        metavar="TIME",
+        help="It ends by itself: after 2h or 1d12h, or at 2030-01-31T08:00.",
         show_default=False,
     ),
-]  # fmt: skip
+]
 
 
 def add_to(app: typer.Typer) -> None:
@@ -71,7 +83,9 @@ def hold(
     submitter: SubmitterOption = None,
     tree: TreeOption = None,
     all_: AllOption = False,
-    reason: Annotated[str, typer.Option("--reason", help="Why; shown with every job.", show_default=False)] = "",
+    reason: Annotated[
+        str, typer.Option("--reason", help="Why; shown with every job.", show_default=False)
+    ] = "",
     until: UntilOption = None,
     by: ByOption = None,
     store: StoreOption = None,
@@ -85,9 +99,16 @@ def hold(
     until_us = None if until is None else moment(until, now_us())
     if fits or jobs:
         singly.carry_out(
-            Order(verb=Verb.HOLD, reason=reason, until_us=until_us), jobs, queue=queue, type_=type_,
-            collection=collection, submitter=submitter, by=by, store=store, tell=_tell_held,
-        )  # fmt: skip
+            Order(verb=Verb.HOLD, reason=reason, until_us=until_us),
+            jobs,
+            queue=queue,
+            type_=type_,
+            collection=collection,
+            submitter=submitter,
+            by=by,
+            store=store,
+            tell=_tell_held,
+        )
         return
     with hand(store, by) as control:
         for scope, name in scopes:
@@ -107,10 +128,13 @@ def holds(json: JsonOption = False, store: StoreOption = None) -> None:
     if json:
         showing.lines(found)
     elif not found:
-        typer.echo("nothing is held by a hold; 'spinney list --state held' shows jobs that their own stages hold")
+        typer.echo(
+            "nothing is held by a hold; 'spinney list --state held' shows jobs that their own stages hold"
+        )
     else:
         rows = [
-            (h.id, _on(h), h.by, showing.moment(h.since_us), showing.moment(h.until_us), h.reason) for h in found
+            (h.id, _on(h), h.by, showing.moment(h.since_us), showing.moment(h.until_us), h.reason)
+            for h in found
         ]
         showing.table(("HOLD", "ON", "BY", "SINCE", "UNTIL", "REASON"), rows)
 
@@ -121,16 +145,24 @@ def release(
     *,
     hold: Annotated[
         list[int] | None,
-        typer.Option("--hold", metavar="ID", min=1, max=JOB_ID_MAX, show_default=False,
-                     autocompletion=completing.holds,
-                     help="The hold of this number ('spinney holds' lists them); may be repeated."),
+        typer.Option(
+            "--hold",
+            metavar="ID",
+            min=1,
+            max=JOB_ID_MAX,
+            show_default=False,
+            autocompletion=completing.holds,
+            help="The hold of this number ('spinney holds' lists them); may be repeated.",
+        ),
     ] = None,
     queue: QueueOption = None,
     type_: TypeOption = None,
     collection: CollectionOption = None,
     submitter: SubmitterOption = None,
     tree: TreeOption = None,
-    all_: Annotated[bool, typer.Option("--all", help="The hold on everything; others stay in force.")] = False,
+    all_: Annotated[
+        bool, typer.Option("--all", help="The hold on everything; others stay in force.")
+    ] = False,
     reason: Annotated[str | None, typer.Option(help="Why; kept in the audit.", show_default=False)] = None,
     by: ByOption = None,
     store: StoreOption = None,
@@ -140,12 +172,21 @@ def release(
     fits = singly.meant(jobs, wide=bool(hold) or all_ or tree is not None)
     wide = all_ or any(w is not None for w in (queue, type_, collection, submitter, tree))
     if not fits and bool(jobs) + bool(hold) + wide > 1:
-        raise UsageError("name jobs, or holds by --hold ID, or what they lie on: one of the three in one command")
+        raise UsageError(
+            "name jobs, or holds by --hold ID, or what they lie on: one of the three in one command"
+        )
     if fits or jobs:
         singly.carry_out(
-            Order(verb=Verb.RELEASE, reason=reason), jobs, queue=queue, type_=type_, collection=collection,
-            submitter=submitter, by=by, store=store, tell=_tell_released,
-        )  # fmt: skip
+            Order(verb=Verb.RELEASE, reason=reason),
+            jobs,
+            queue=queue,
+            type_=type_,
+            collection=collection,
+            submitter=submitter,
+            by=by,
+            store=store,
+            tell=_tell_released,
+        )
         return
     if not (hold or wide):
         raise UsageError(
@@ -153,8 +194,12 @@ def release(
         )
     with hand(store, by) as control:
         if singly.dry_run:
-            ids = hold or [h.id for h in control.holds.on(*_scopes(None, queue, type_, collection, submitter, tree,
-                                                                   all_=all_)[0])]  # fmt: skip
+            ids = hold or [
+                h.id
+                for h in control.holds.on(
+                    *_scopes(None, queue, type_, collection, submitter, tree, all_=all_)[0]
+                )
+            ]
             what = f"the release of hold{'s' * (len(ids) > 1)} {', '.join(map(str, ids))}"
             _tell_preview(control.holds.would_lift(ids), what, "go on", json=singly.json)
             return
@@ -180,14 +225,24 @@ def moment(text: str, at_us: int) -> int:
 
 
 def _scopes(
-    jobs: Sequence[int] | None, queue: str | None, type_: str | None, collection: str | None,
-    submitter: str | None, tree: int | None, *, all_: bool,
-) -> list[tuple[Scope, str]]:  # fmt: skip
+    jobs: Sequence[int] | None,
+    queue: str | None,
+    type_: str | None,
+    collection: str | None,
+    submitter: str | None,
+    tree: int | None,
+    *,
+    all_: bool,
+) -> list[tuple[Scope, str]]:
     """What is meant: one wide scope, or nothing but some jobs."""
     named: list[tuple[Scope, str | int | None]] = [
-        (Scope.QUEUE, queue), (Scope.TYPE, type_), (Scope.COLLECTION, collection), (Scope.SUBMITTER, submitter),
-        (Scope.TREE, tree), (Scope.EVERYTHING, "" if all_ else None),
-    ]  # fmt: skip
+        (Scope.QUEUE, queue),
+        (Scope.TYPE, type_),
+        (Scope.COLLECTION, collection),
+        (Scope.SUBMITTER, submitter),
+        (Scope.TREE, tree),
+        (Scope.EVERYTHING, "" if all_ else None),
+    ]
     wide = [(scope, str(name)) for scope, name in named if name is not None]
     if len(wide) + bool(jobs) != 1:
         raise UsageError(

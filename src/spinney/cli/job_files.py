@@ -19,7 +19,9 @@ def job_files(store: "Store", job_id: int, url: str | None) -> "JobFiles":
     from spinney.waking import wake_all
 
     here = where(url)
-    return found.job_files(store, job_id, here.folders, clock=now_us, nudge=lambda: wake_all(store, here.run_dir))
+    return found.job_files(
+        store, job_id, here.folders, clock=now_us, nudge=lambda: wake_all(store, here.run_dir)
+    )
 
 
 OWN = ".spinney"

@@ -4,12 +4,27 @@ import codecs
 import re
 
 _NAMED = {
-    "\x1b[A": "up", "\x1b[B": "down", "\x1bOA": "up", "\x1bOB": "down",
-    "\x1b[5~": "page up", "\x1b[6~": "page down",
-    "\x1b[H": "home", "\x1b[F": "end", "\x1bOH": "home", "\x1bOF": "end", "\x1b[1~": "home", "\x1b[4~": "end",
-    "\x1b": "escape", "\r": "enter", "\n": "enter", "\t": "tab", "\x1b[Z": "back tab",
-    "\x7f": "backspace", "\x08": "backspace", "\x15": "clear",
-}  # fmt: skip
+    "\x1b[A": "up",
+    "\x1b[B": "down",
+    "\x1bOA": "up",
+    "\x1bOB": "down",
+    "\x1b[5~": "page up",
+    "\x1b[6~": "page down",
+    "\x1b[H": "home",
+    "\x1b[F": "end",
+    "\x1bOH": "home",
+    "\x1bOF": "end",
+    "\x1b[1~": "home",
+    "\x1b[4~": "end",
+    "\x1b": "escape",
+    "\r": "enter",
+    "\n": "enter",
+    "\t": "tab",
+    "\x1b[Z": "back tab",
+    "\x7f": "backspace",
+    "\x08": "backspace",
+    "\x15": "clear",
+}
 _NAMES = frozenset(_NAMED.values())
 _SEQUENCE = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1bO.|.", re.DOTALL)
 

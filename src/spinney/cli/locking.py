@@ -50,24 +50,39 @@ def locks(
     else:
         rows = [
             (
-                i.name, _owner(i), f"{i.amount:,}", f"{i.used:,}", f"{i.capacity:,}", i.node,
-                showing.moment(i.since_us), f"{i.waiting:,}" if i.waiting else "",
+                i.name,
+                _owner(i),
+                f"{i.amount:,}",
+                f"{i.used:,}",
+                f"{i.capacity:,}",
+                i.node,
+                showing.moment(i.since_us),
+                f"{i.waiting:,}" if i.waiting else "",
             )
             for i in found
-        ]  # fmt: skip
+        ]
         showing.table(("LOCK", "JOB", "AMOUNT", "USED", "CAPACITY", "NODE", "SINCE", "WAITING"), rows)
 
 
 def lock(
     name: Annotated[
         str,
-        typer.Argument(metavar="LOCK", show_default=False, autocompletion=completing.locks,
-                       help="The lock's name, or how those of a family begin and a '*', as in 'download:*'."),
+        typer.Argument(
+            metavar="LOCK",
+            show_default=False,
+            autocompletion=completing.locks,
+            help="The lock's name, or how those of a family begin and a '*', as in 'download:*'.",
+        ),
     ],
     capacity: Annotated[
         int | None,
-        typer.Option(metavar="N", min=1, max=AMOUNT_MAX, show_default=False,
-                     help="How much of it jobs may have together; wins over what applications say."),
+        typer.Option(
+            metavar="N",
+            min=1,
+            max=AMOUNT_MAX,
+            show_default=False,
+            help="How much of it jobs may have together; wins over what applications say.",
+        ),
     ] = None,
     default: Annotated[bool, typer.Option("--default", help="Take back what was set.")] = False,
     reason: Annotated[str | None, typer.Option(help="Why; kept in the audit.", show_default=False)] = None,
@@ -97,15 +112,27 @@ def lock(
 def unlock(
     name: Annotated[
         str,
-        typer.Argument(metavar="LOCK", help="The lock's name.", show_default=False, autocompletion=completing.locks),
+        typer.Argument(
+            metavar="LOCK", help="The lock's name.", show_default=False, autocompletion=completing.locks
+        ),
     ],
     reason: Annotated[
-        str, typer.Option("--reason", help="Why its owner is taken to be gone; kept in the audit.", show_default=False)
+        str,
+        typer.Option(
+            "--reason", help="Why its owner is taken to be gone; kept in the audit.", show_default=False
+        ),
     ],
     job: Annotated[
         int | None,
-        typer.Option("--job", metavar="JOB", min=1, max=JOB_ID_MAX, show_default=False,
-                     help="From this job alone, where several have it.", autocompletion=completing.lock_owners),
+        typer.Option(
+            "--job",
+            metavar="JOB",
+            min=1,
+            max=JOB_ID_MAX,
+            show_default=False,
+            help="From this job alone, where several have it.",
+            autocompletion=completing.lock_owners,
+        ),
     ] = None,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
     json: JsonOption = False,
@@ -149,9 +176,13 @@ class _Told:
         found = [] if name.endswith("*") else look.lock(name)
         owners = [info for info in found if info.owner_id is not None]
         return cls(
-            lock=name, capacity=look.store.locks.capacity(name.removesuffix("*")), set=said,
-            used=sum(info.amount for info in owners), owners=owners, waiting=found[0].waiting if found else 0,
-        )  # fmt: skip
+            lock=name,
+            capacity=look.store.locks.capacity(name.removesuffix("*")),
+            set=said,
+            used=sum(info.amount for info in owners),
+            owners=owners,
+            waiting=found[0].waiting if found else 0,
+        )
 
 
 def _show(told: _Told) -> None:
@@ -169,7 +200,11 @@ def _whose(told: _Told) -> str:
     if said is None:
         return ""
     if said.by is None:
-        return " (declared)" if said.capacity == told.capacity else f" (set for a family; declared: {said.capacity:,})"
+        return (
+            " (declared)"
+            if said.capacity == told.capacity
+            else f" (set for a family; declared: {said.capacity:,})"
+        )
     declared = "nothing is declared" if said.declared is None else f"declared: {said.declared:,}"
     return f" (set by {said.by or 'hand'}, {showing.moment(said.at_us)}; {declared})"
 
@@ -178,10 +213,18 @@ def _list_capacities(found: "Sequence[CapacityInfo]", *, json: bool) -> None:
     if json:
         showing.lines(found)
     elif not found:
-        typer.echo("nothing is set or declared: every lock has a capacity of 1, unless who takes it says otherwise")
+        typer.echo(
+            "nothing is set or declared: every lock has a capacity of 1, unless who takes it says otherwise"
+        )
     else:
         rows = [
-            (i.name, f"{i.capacity:,}", "" if i.declared is None else f"{i.declared:,}", i.by, showing.moment(i.at_us))
+            (
+                i.name,
+                f"{i.capacity:,}",
+                "" if i.declared is None else f"{i.declared:,}",
+                i.by,
+                showing.moment(i.at_us),
+            )
             for i in found
         ]
         showing.table(("LOCK", "CAPACITY", "DECLARED", "SET BY", "SINCE"), rows)
@@ -218,4 +261,6 @@ def _next(left: "Sequence[LockInfo]", losers: Sequence[int]) -> str:
     following = [i.owner_id for i in left if i.owner_id is not None and i.owner_id not in losers]
     if following:
         return f"it is with job {', '.join(map(str, following[:_NAMED]))} now"
-    return "nobody waits for it" if not left or not left[0].waiting else "who waits for it goes on in a moment"
+    return (
+        "nobody waits for it" if not left or not left[0].waiting else "who waits for it goes on in a moment"
+    )

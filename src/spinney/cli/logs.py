@@ -32,7 +32,8 @@ def logs(
     stderr: Annotated[bool, typer.Option("--stderr", help="Only stderr.")] = False,
     stdout: Annotated[bool, typer.Option("--stdout", help="Only stdout.")] = False,
     attempt: Annotated[
-        int | None, typer.Option(help="Only this attempt, by its number in 'spinney show'.", show_default=False)
+        int | None,
+        typer.Option(help="Only this attempt, by its number in 'spinney show'.", show_default=False),
     ] = None,
     raw: RawOption = False,
     store: StoreOption = None,

@@ -29,8 +29,12 @@ def list_jobs(
     which: Asked,
     after: Annotated[
         int | None,
-        typer.Option(metavar="JOB", min=1, max=JOB_ID_MAX,
-                     help="From behind this job on (the last line of the page before)."),
+        typer.Option(
+            metavar="JOB",
+            min=1,
+            max=JOB_ID_MAX,
+            help="From behind this job on (the last line of the page before).",
+        ),
     ] = None,
     limit: Annotated[int, typer.Option(min=1, max=10_000, help="How many.")] = 50,
     oldest: Annotated[bool, typer.Option("--oldest", help="The oldest first, not the newest.")] = False,
@@ -71,8 +75,18 @@ def show(job: JobArgument, json: JsonOption = False, store: StoreOption = None) 
         holds = [] if found.state in SETTLED else look.holds_on(job)
         allowed = look.allowed(found)
     if json:
-        showing.as_json({"job": found, "note": note, "holds": holds, "allowed": allowed, "results": results,
-                         "data": data, "children": children, "attempts": history})  # fmt: skip
+        showing.as_json(
+            {
+                "job": found,
+                "note": note,
+                "holds": holds,
+                "allowed": allowed,
+                "results": results,
+                "data": data,
+                "children": children,
+                "attempts": history,
+            }
+        )
         return
     out = showing.console()
     for name, value in _facts(found, note, children, allowed):
@@ -139,8 +153,15 @@ def _print_counts(counts: dict[str, int], json: bool) -> None:
 
 
 def _facts(job: Job, note: str, children: dict[str, int], allowed: list[str]) -> list[tuple[str, str]]:
-    places = (("queue", job.queue), ("priority", job.priority), ("share", job.share), ("collection", job.collection),
-              ("submitter", job.submitter), ("key", job.key), ("parent", job.parent_id))  # fmt: skip
+    places = (
+        ("queue", job.queue),
+        ("priority", job.priority),
+        ("share", job.share),
+        ("collection", job.collection),
+        ("submitter", job.submitter),
+        ("key", job.key),
+        ("parent", job.parent_id),
+    )
     told: list[tuple[str, Any]] = [
         ("job", f"{job.id} {job.type}"),
         ("state", showing.standing(job)),

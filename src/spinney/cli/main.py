@@ -110,7 +110,9 @@ def _require_text(words: "list[str]") -> None:
         try:
             word.encode()
         except UnicodeEncodeError:
-            raise UsageError(f"{word!r} is not valid UTF-8; write it in UTF-8, or rename the file it names") from None
+            raise UsageError(
+                f"{word!r} is not valid UTF-8; write it in UTF-8, or rename the file it names"
+            ) from None
 
 
 def _usage(error: "Any") -> str:

@@ -21,7 +21,9 @@ SHOWN_DIGITS = 16
 _TELL_S = 0.5
 
 group = typer.Typer(
-    help="The store as a whole.", context_settings={"help_option_names": ["-h", "--help"]}, no_args_is_help=True
+    help="The store as a whole.",
+    context_settings={"help_option_names": ["-h", "--help"]},
+    no_args_is_help=True,
 )
 
 
@@ -33,10 +35,14 @@ def add_to(app: typer.Typer) -> None:
 
 def copy(
     source: Annotated[
-        str, typer.Argument(metavar="FROM", help="The URL of a store on which no node is left.", show_default=False)
+        str,
+        typer.Argument(
+            metavar="FROM", help="The URL of a store on which no node is left.", show_default=False
+        ),
     ],
     target: Annotated[
-        str, typer.Argument(metavar="TO", help="The URL of a place with nothing in it yet.", show_default=False)
+        str,
+        typer.Argument(metavar="TO", help="The URL of a place with nothing in it yet.", show_default=False),
     ],
     json: JsonOption = False,
 ) -> None:
@@ -56,13 +62,22 @@ def copy(
         tables = copy_store(source, target, told=progress)
     finally:
         progress.end()
-    whole = sha256("".join(f"{each.table} {each.rows} {each.digest}\n" for each in tables).encode()).hexdigest()
+    whole = sha256(
+        "".join(f"{each.table} {each.rows} {each.digest}\n" for each in tables).encode()
+    ).hexdigest()
     if json:
         showing.as_json(
-            {"from": without_password(source), "to": without_password(target), "digest": whole, "tables": list(tables)}
+            {
+                "from": without_password(source),
+                "to": without_password(target),
+                "digest": whole,
+                "tables": list(tables),
+            }
         )
         return
-    showing.table(("TABLE", "ROWS", "DIGEST"), [(t.table, f"{t.rows:,}", t.digest[:SHOWN_DIGITS]) for t in tables])
+    showing.table(
+        ("TABLE", "ROWS", "DIGEST"), [(t.table, f"{t.rows:,}", t.digest[:SHOWN_DIGITS]) for t in tables]
+    )
     typer.echo(f"the same in both places: {_rows(tables)}, {whole}")
     typer.echo(
         f"From now on use {showing.safe(without_password(target))} (store in spinney.toml, SPINNEY_STORE), with the "

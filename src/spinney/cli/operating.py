@@ -21,8 +21,13 @@ if TYPE_CHECKING:
 STOP_AT = "5%"
 FromOption = Annotated[
     str | None,
-    typer.Option("--from", metavar="STAGE", help="From this stage on.", show_default=False,
-                 autocompletion=completing.stages),
+    typer.Option(
+        "--from",
+        metavar="STAGE",
+        help="From this stage on.",
+        show_default=False,
+        autocompletion=completing.stages,
+    ),
 ]
 
 
@@ -32,7 +37,9 @@ class AskedElsewhere(Asked):
 
     queue: Annotated[
         str | None,
-        typer.Option("--in-queue", help="Only in this queue.", show_default=False, autocompletion=completing.queues),
+        typer.Option(
+            "--in-queue", help="Only in this queue.", show_default=False, autocompletion=completing.queues
+        ),
     ] = None
 
 
@@ -43,36 +50,57 @@ class Opening:
     stage_from: FromOption = None
     into: Annotated[
         str | None,
-        typer.Option("--queue", help="Into this queue, for all they run from now on.", show_default=False,
-                     autocompletion=completing.queues),
+        typer.Option(
+            "--queue",
+            help="Into this queue, for all they run from now on.",
+            show_default=False,
+            autocompletion=completing.queues,
+        ),
     ] = None
     and_after: Annotated[
         bool,
-        typer.Option("--and-after", help="Also run again all of their trees that finished after the first failure."),
+        typer.Option(
+            "--and-after", help="Also run again all of their trees that finished after the first failure."
+        ),
     ] = False
     canary: Annotated[
         int | None,
-        typer.Option("--canary", metavar="N", min=1, show_default=False,
-                     help="So many first; the others only while the failures stay below --stop-at."),
+        typer.Option(
+            "--canary",
+            metavar="N",
+            min=1,
+            show_default=False,
+            help="So many first; the others only while the failures stay below --stop-at.",
+        ),
     ] = None
     stop_at: Annotated[
         str | None,
-        typer.Option("--stop-at", metavar="SHARE", help=f"With --canary; else {STOP_AT}.", show_default=False),
+        typer.Option(
+            "--stop-at", metavar="SHARE", help=f"With --canary; else {STOP_AT}.", show_default=False
+        ),
     ] = None
     canary_wait: Annotated[
         str | None,
-        typer.Option("--canary-wait", metavar="SPAN", show_default=False,
-                     help="Give up when nothing is known after 30m, 2h …; else it waits as long as they run."),
+        typer.Option(
+            "--canary-wait",
+            metavar="SPAN",
+            show_default=False,
+            help="Give up when nothing is known after 30m, 2h …; else it waits as long as they run.",
+        ),
     ] = None
 
     def order(self, verb: Verb, how: How) -> Order:
-        return Order(verb=verb, reason=how.reason, stage=self.stage_from, queue=self.into, and_after=self.and_after)
+        return Order(
+            verb=verb, reason=how.reason, stage=self.stage_from, queue=self.into, and_after=self.and_after
+        )
 
     def trial(self) -> "Canary | None":
         """Raises UsageError for a canary that cannot be meant."""
         if self.canary is None:
             if self.stop_at is not None or self.canary_wait is not None:
-                raise UsageError("--stop-at and --canary-wait belong to --canary N, which says how many go first")
+                raise UsageError(
+                    "--stop-at and --canary-wait belong to --canary N, which says how many go first"
+                )
             return None
         from spinney.control.trial import Canary
 
@@ -115,7 +143,9 @@ def move(
     *,
     to: Annotated[
         str,
-        typer.Option("--to", metavar="QUEUE", help="Where to.", show_default=False, autocompletion=completing.queues),
+        typer.Option(
+            "--to", metavar="QUEUE", help="Where to.", show_default=False, autocompletion=completing.queues
+        ),
     ],
     which: Asked,
     how: How,
@@ -128,7 +158,9 @@ def move(
 def priority(
     jobs: SomeJobsArgument = None,
     *,
-    to: Annotated[int, typer.Option("--to", metavar="PRIORITY", help="0 (first) to 99 (last).", show_default=False)],
+    to: Annotated[
+        int, typer.Option("--to", metavar="PRIORITY", help="0 (first) to 99 (last).", show_default=False)
+    ],
     which: Asked,
     how: How,
 ) -> None:

@@ -48,7 +48,9 @@ def picture(board: Board, size: tuple[int, int], now_us: int) -> "RenderableType
     tables = [
         _part(figures.queues(_window(look.queues, Kind.QUEUE, board, rooms[0])), Kind.QUEUE, board, rooms[0]),
         _part(_jobs(_window(look.jobs, Kind.JOB, board, rooms[1]), board, now_us), Kind.JOB, board, rooms[1]),
-        _part(_failures(_window(look.failures, Kind.FAILURE, board, rooms[2])), Kind.FAILURE, board, rooms[2]),
+        _part(
+            _failures(_window(look.failures, Kind.FAILURE, board, rooms[2])), Kind.FAILURE, board, rooms[2]
+        ),
     ]
     # What is asked is seen on the smallest terminal: nobody is to answer what he cannot read.
     foot = _foot(board)[-max(1, size[1]) :]
@@ -147,12 +149,18 @@ def _jobs(found: Sequence[Job], board: Board, now_us: int) -> "Table":
         (f"{board.listed.upper()} JOB", "TYPE", "STAGE", "STATE", "QUEUE", "NODE", "SINCE START", "MESSAGE"),
         (
             (
-                job.id, job.type, job.stage, showing.standing(job), job.queue, job.node,
-                showing.span(job.started_us, job.settled_us or now_us), showing.saying(job),
+                job.id,
+                job.type,
+                job.stage,
+                showing.standing(job),
+                job.queue,
+                job.node,
+                showing.span(job.started_us, job.settled_us or now_us),
+                showing.saying(job),
             )
             for job in found
         ),
-    )  # fmt: skip
+    )
 
 
 def _failures(found: Sequence[Failure]) -> "Table":

@@ -42,8 +42,12 @@ def choose(url: str | None, token_file: str | None, command: str | None) -> None
     place = Place(
         url=found, token_file=token_file or os.environ.get(FILE_VARIABLE) or None, named=url is not None
     )
-    if command is not None and (command in AT_HAND or not (command in HOMES or applications.is_served(command))):
-        raise UsageError(f"'spinney {command}' works on a store at hand, not through a server; {_without(place)}")
+    if command is not None and (
+        command in AT_HAND or not (command in HOMES or applications.is_served(command))
+    ):
+        raise UsageError(
+            f"'spinney {command}' works on a store at hand, not through a server; {_without(place)}"
+        )
     _PLACE.set(place)
 
 

@@ -37,58 +37,96 @@ def queues(json: JsonOption = False, store: StoreOption = None) -> None:
         return
     rows = [
         (
-            i.queue, limits.as_text(i.in_force.limit, i.limit), i.in_force.type or "", _whom(i.in_force),
-            f"{i.pending:,}", f"{i.running:,}", i.by or "", note(i) or "",
+            i.queue,
+            limits.as_text(i.in_force.limit, i.limit),
+            i.in_force.type or "",
+            _whom(i.in_force),
+            f"{i.pending:,}",
+            f"{i.running:,}",
+            i.by or "",
+            note(i) or "",
         )
         for i in found
-    ]  # fmt: skip
+    ]
     showing.table(("QUEUE", "LIMIT", "TYPE", "NODES", "PENDING", "RUNNING", "SET BY", ""), rows)
 
 
 def _nodes(name: str, help_: str) -> Any:
-    return typer.Option(f"--{name}", metavar="NODE", help=help_, show_default=False, autocompletion=completing.nodes)
+    return typer.Option(
+        f"--{name}", metavar="NODE", help=help_, show_default=False, autocompletion=completing.nodes
+    )
 
 
 def queue(
     name: Annotated[
         str,
-        typer.Argument(metavar="QUEUE", help="The queue's name.", show_default=False,
-                       autocompletion=completing.queues),
+        typer.Argument(
+            metavar="QUEUE", help="The queue's name.", show_default=False, autocompletion=completing.queues
+        ),
     ],
     limit: Annotated[
         str | None,
-        typer.Option(metavar="N|N%", show_default=False, autocompletion=completing.limits,
-                     help="Slots that it may occupy over all nodes, or a part as 50%; 0: nothing starts; 'none': no "
-                     "limit; 'declared': as the application says."),
+        typer.Option(
+            metavar="N|N%",
+            show_default=False,
+            autocompletion=completing.limits,
+            help="Slots that it may occupy over all nodes, or a part as 50%; 0: nothing starts; 'none': no "
+            "limit; 'declared': as the application says.",
+        ),
     ] = None,
     type_: Annotated[
         str | None,
-        typer.Option("--type", metavar="TYPE", show_default=False, autocompletion=completing.types,
-                     help="The type of what is submitted by the queue's name alone; 'none', or 'declared'."),
+        typer.Option(
+            "--type",
+            metavar="TYPE",
+            show_default=False,
+            autocompletion=completing.types,
+            help="The type of what is submitted by the queue's name alone; 'none', or 'declared'.",
+        ),
     ] = None,
-    pin: Annotated[Nodes, _nodes("pin", "Only this node serves it, with others that are pinned; repeatable.")] = None,
+    pin: Annotated[
+        Nodes, _nodes("pin", "Only this node serves it, with others that are pinned; repeatable.")
+    ] = None,
     unpin: Annotated[Nodes, _nodes("unpin", "Take a pin back; repeatable.")] = None,
-    bar: Annotated[Nodes, _nodes("bar", "This node serves it no more, unless it is pinned; repeatable.")] = None,
+    bar: Annotated[
+        Nodes, _nodes("bar", "This node serves it no more, unless it is pinned; repeatable.")
+    ] = None,
     unbar: Annotated[Nodes, _nodes("unbar", "Take a bar back; repeatable.")] = None,
     nodes: Annotated[
         str | None,
-        typer.Option("--nodes", metavar="any|declared", show_default=False, autocompletion=completing.of_any_node,
-                     help="All pins and bars away, or as the application says; --pin and --bar come after it."),
+        typer.Option(
+            "--nodes",
+            metavar="any|declared",
+            show_default=False,
+            autocompletion=completing.of_any_node,
+            help="All pins and bars away, or as the application says; --pin and --bar come after it.",
+        ),
     ] = None,
     create: Annotated[
-        bool, typer.Option("--create", help="Make a queue that no application declares, with all that is named here.")
+        bool,
+        typer.Option(
+            "--create", help="Make a queue that no application declares, with all that is named here."
+        ),
     ] = False,
     order: Annotated[
         str | None,
-        typer.Option(metavar="default|fifo|lifo", show_default=False,
-                     help="With --create: earliest tree first (default), by time (fifo), or the latest first (lifo)."),
+        typer.Option(
+            metavar="default|fifo|lifo",
+            show_default=False,
+            help="With --create: earliest tree first (default), by time (fifo), or the latest first (lifo).",
+        ),
     ] = None,
     sharing: Annotated[
         str | None,
-        typer.Option(metavar="shares|quota|none", show_default=False, help="With --create: how slots are shared out."),
+        typer.Option(
+            metavar="shares|quota|none", show_default=False, help="With --create: how slots are shared out."
+        ),
     ] = None,
     delete: Annotated[
-        bool, typer.Option("--delete", help="Take back all that is said of a queue in which nothing is left to do.")
+        bool,
+        typer.Option(
+            "--delete", help="Take back all that is said of a queue in which nothing is left to do."
+        ),
     ] = False,
     reason: Annotated[str | None, typer.Option(help="Why; kept in the audit.", show_default=False)] = None,
     json: JsonOption = False,
@@ -98,7 +136,9 @@ def queue(
     """Show a queue, or set it otherwise: every node obeys at once, and what runs goes on to its stage's end."""
     change = _change(limit, type_, nodes, pin=pin, unpin=unpin, bar=bar, unbar=unbar)
     if not create and (order is not None or sharing is not None):
-        raise UsageError("the order and the sharing of a queue are fixed when it is made; give them with --create")
+        raise UsageError(
+            "the order and the sharing of a queue are fixed when it is made; give them with --create"
+        )
     if delete:
         if create or change != QueueChange():
             raise UsageError("--delete takes back all that is said of the queue; give it alone")
@@ -162,7 +202,9 @@ def _change(limit: str | None, type_: str | None, nodes: str | None, **lists: No
     elif nodes == ANY:
         set_ |= {"pinned": (), "barred": ()}
     elif nodes is not None:
-        raise UsageError(f"--nodes is 'any' or 'declared', not {nodes!r:.80}; name nodes with --pin and --bar")
+        raise UsageError(
+            f"--nodes is 'any' or 'declared', not {nodes!r:.80}; name nodes with --pin and --bar"
+        )
     return QueueChange(
         declared=tuple(declared), set=set_, **{name: tuple(found or ()) for name, found in lists.items()}
     )
@@ -172,7 +214,9 @@ def _made(name: str, change: QueueChange, order: str | None, sharing: str | None
     from spinney.model.types import QueueSpec
 
     if change.declared or change.unpin or change.unbar:
-        raise UsageError("of a queue that is made here nothing is declared, and it has no pins and bars to take back")
+        raise UsageError(
+            "of a queue that is made here nothing is declared, and it has no pins and bars to take back"
+        )
     said = {**change.set, "pinned": change.pin, "barred": change.bar}
     return QueueSpec(name=name, order=order or "default", sharing=sharing, **said)
 
@@ -184,7 +228,9 @@ def _slots(text: str) -> Limit | None:
         limits.check("--limit", text)
         return text
     if not (text.isascii() and text.isdigit()) or len(text) > 10:
-        raise UsageError(f"--limit {text!r:.80} is no number of slots; write --limit 4, 50%, 'none' or 'declared'")
+        raise UsageError(
+            f"--limit {text!r:.80} is no number of slots; write --limit 4, 50%, 'none' or 'declared'"
+        )
     return int(text)
 
 
@@ -192,18 +238,23 @@ def _warn(control: "Control", change: QueueChange) -> None:
     """Nodes that are to come may be named; a name that was mistyped looks the same."""
     known = control.store.bulk.names("node")
     for node in control.queues.strangers((*change.pin, *change.bar)):
-        typer.echo(f"spinney: no node {node!r} has ever joined this store{did_you_mean(node, known)}", err=True)
+        typer.echo(
+            f"spinney: no node {node!r} has ever joined this store{did_you_mean(node, known)}", err=True
+        )
 
 
 def _show(info: "QueueInfo") -> None:
     spec, out = info.in_force, showing.console()
     for what, told, fields in (
-        ("queue", info.queue, ()), ("limit", limits.as_text(spec.limit, info.limit), ("limit",)),
+        ("queue", info.queue, ()),
+        ("limit", limits.as_text(spec.limit, info.limit), ("limit",)),
         ("type", spec.type or "none", ("type",)),
-        ("nodes", _whom(spec), ("pinned", "barred")), ("order", f"{spec.order}, sharing {spec.shared}", ()),
-        ("served by", ", ".join(info.nodes) or "no active node", ()), ("pending", f"{info.pending:,}", ()),
+        ("nodes", _whom(spec), ("pinned", "barred")),
+        ("order", f"{spec.order}, sharing {spec.shared}", ()),
+        ("served by", ", ".join(info.nodes) or "no active node", ()),
+        ("pending", f"{info.pending:,}", ()),
         ("running", f"{info.running:,}", ()),
-    ):  # fmt: skip
+    ):
         out.print(f"{what:<12} {showing.safe(told)}{_over(info, fields)}")
     if info.by is not None:
         out.print(f"{'set by':<12} {showing.safe(info.by)}, {showing.moment(info.at_us)}")

@@ -22,8 +22,13 @@ def rehome(
     jobs: SomeJobsArgument = None,
     host: Annotated[
         str | None,
-        typer.Option("--host", metavar="HOST", help="All that have their folders on this host.", show_default=False,
-                     autocompletion=completing.hosts),
+        typer.Option(
+            "--host",
+            metavar="HOST",
+            help="All that have their folders on this host.",
+            show_default=False,
+            autocompletion=completing.hosts,
+        ),
     ] = None,
     reason: Annotated[str | None, typer.Option(help="Why; kept in the audit.", show_default=False)] = None,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
@@ -42,8 +47,9 @@ def rehome(
         if host is None:
             require_yes(
                 f"Let go of the {'folder of 1 job' if len(jobs or ()) == 1 else f'folders of {len(jobs or ())} jobs'}? "
-                "What is in there will not be seen where they go on.", yes=yes,
-            )  # fmt: skip
+                "What is in there will not be seen where they go on.",
+                yes=yes,
+            )
 
             def let_go(job: int) -> None:
                 home = control.homes.let_go_of_job(job, reason=reason)
@@ -61,8 +67,9 @@ def rehome(
         counts = {home.id: control.store.homes.waiting(home.id, most=_COUNTED) for home in homes}
         require_yes(
             f"Let go of all job folders on host {showing.safe(host)}? {_jobs(sum(counts.values()))} ready for it would "
-            f"go on elsewhere at once, with empty folders.", yes=yes,
-        )  # fmt: skip
+            f"go on elsewhere at once, with empty folders.",
+            yes=yes,
+        )
         for home in homes:
             control.homes.let_go(home, reason=reason)
             if json:

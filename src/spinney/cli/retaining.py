@@ -28,8 +28,12 @@ def add_to(app: typer.Typer) -> None:
 def keep(
     type_: Annotated[
         str | None,
-        typer.Argument(metavar="[TYPE", help="A job type, or '*' (in quotes) for all.", show_default=False,
-                       autocompletion=completing.types),
+        typer.Argument(
+            metavar="[TYPE",
+            help="A job type, or '*' (in quotes) for all.",
+            show_default=False,
+            autocompletion=completing.types,
+        ),
     ] = None,
     state: Annotated[
         str | None,
@@ -90,9 +94,7 @@ def _show(store: str | None, *, json: bool) -> None:
         showing.table(("TYPE", "STATE", "KEPT FOR", "BY", ""), rows)
 
 
-def _set(
-    control: "Control", type_: str, state: str, time_: str, reason: str | None, *, json: bool
-) -> None:
+def _set(control: "Control", type_: str, state: str, time_: str, reason: str | None, *, json: bool) -> None:
     whose = "all types" if type_ == ALL_TYPES else type_
     if time_ == DECLARED:
         taken_back = control.retention.as_declared(type_, state, reason=reason)

@@ -16,9 +16,12 @@ Some = list[str] | None
 
 def _limit(name: str, what: str, complete: Any = None) -> Any:
     return typer.Option(
-        f"--{name}", metavar=name.upper(), help=f"{what}; repeatable; '*' (in quotes): of all.", show_default=False,
+        f"--{name}",
+        metavar=name.upper(),
+        help=f"{what}; repeatable; '*' (in quotes): of all.",
+        show_default=False,
         autocompletion=complete,
-    )  # fmt: skip
+    )
 
 
 def _roles(incomplete: str) -> list[str]:
@@ -27,9 +30,14 @@ def _roles(incomplete: str) -> list[str]:
 
 RoleOption = Annotated[
     str | None,
-    typer.Option("--role", metavar="ROLE", show_default=False, autocompletion=_roles,
-                 help="viewer, submitter, operator or admin; each may what those before may."),
-]  # fmt: skip
+    typer.Option(
+        "--role",
+        metavar="ROLE",
+        show_default=False,
+        autocompletion=_roles,
+        help="viewer, submitter, operator or admin; each may what those before may.",
+    ),
+]
 CollectionsOption = Annotated[
     Some, _limit("collection", "Only jobs of this collection are in sight", completing.collections)
 ]
@@ -37,23 +45,40 @@ QueuesOption = Annotated[Some, _limit("queue", "Only jobs in this queue are in s
 SharesOption = Annotated[Some, _limit("share", "Only this share may be named, or all that begin so: 'lab:*'")]
 PriorityOption = Annotated[
     str | None,
-    typer.Option("--priority", metavar="A..B", show_default=False,
-                 help="Only priorities from A (first) to B (last) may be given, as 40..60; '*': any."),
-]  # fmt: skip
+    typer.Option(
+        "--priority",
+        metavar="A..B",
+        show_default=False,
+        help="Only priorities from A (first) to B (last) may be given, as 40..60; '*': any.",
+    ),
+]
 LocksOption = Annotated[
-    Some, _limit("lock", "Only this lock may be freed or given a capacity, or all that begin so", completing.locks)
+    Some,
+    _limit("lock", "Only this lock may be freed or given a capacity, or all that begin so", completing.locks),
 ]
 ExternalOption = Annotated[
     Some,
-    typer.Option("--external", metavar="TYPE", show_default=False, autocompletion=completing.types,
-                 help="External stages of this job type may be claimed; repeatable; '*': of all; 'none': of none."),
-]  # fmt: skip
+    typer.Option(
+        "--external",
+        metavar="TYPE",
+        show_default=False,
+        autocompletion=completing.types,
+        help="External stages of this job type may be claimed; repeatable; '*': of all; 'none': of none.",
+    ),
+]
 
 
 def asked(
-    before: Rights | None, *, role: str | None, collections: Some, queues: Some, shares: Some, priority: str | None,
-    locks: Some, external: Some,
-) -> Rights | None:  # fmt: skip
+    before: Rights | None,
+    *,
+    role: str | None,
+    collections: Some,
+    queues: Some,
+    shares: Some,
+    priority: str | None,
+    locks: Some,
+    external: Some,
+) -> Rights | None:
     """``before`` with what is given in its place; None: nothing is given, and there was nothing. Raises UsageError."""
     given = (role, collections, queues, shares, priority, locks, external)
     if before is None and all(value is None for value in given):
@@ -62,7 +87,9 @@ def asked(
     within = rights.within
     return replace(
         rights,
-        within=Within(collections=_kept(within.collections, collections), queues=_kept(within.queues, queues)),
+        within=Within(
+            collections=_kept(within.collections, collections), queues=_kept(within.queues, queues)
+        ),
         shares=_kept(rights.shares, shares),
         priorities=rights.priorities if priority is None else _priorities(priority),
         locks=_kept(rights.locks, locks),
@@ -75,11 +102,14 @@ def shown(rights: Rights) -> str:
     said = [
         f"{name} {' '.join(values) or 'none'}"
         for name, values in (
-            ("collections", rights.within.collections), ("queues", rights.within.queues), ("shares", rights.shares),
-            ("locks", rights.locks), ("external", rights.external or None),
+            ("collections", rights.within.collections),
+            ("queues", rights.within.queues),
+            ("shares", rights.shares),
+            ("locks", rights.locks),
+            ("external", rights.external or None),
         )
         if values is not None
-    ]  # fmt: skip
+    ]
     if rights.priorities is not None:
         said.append(f"priorities {rights.priorities[0]}..{rights.priorities[1]}")
     return ", ".join(said)
@@ -102,7 +132,11 @@ def _priorities(text: str) -> tuple[int, int] | None:
     if text == ANY:
         return None
     first, dots, last = text.partition("..")
-    numbers = [part for part in (first, last if dots else first) if part.isascii() and part.isdigit() and len(part) < 3]
+    numbers = [
+        part
+        for part in (first, last if dots else first)
+        if part.isascii() and part.isdigit() and len(part) < 3
+    ]
     if len(numbers) != 2:
         raise UsageError(f"--priority {text!r:.60} is no range of priorities; write 40..60, or '*' for any")
     return int(numbers[0]), int(numbers[1])

@@ -16,23 +16,36 @@ if TYPE_CHECKING:
 
 COMING = 5
 RUNS = 10
-NewNameArgument = Annotated[str, typer.Argument(metavar="NAME", help="The schedule's name.", show_default=False)]
+NewNameArgument = Annotated[
+    str, typer.Argument(metavar="NAME", help="The schedule's name.", show_default=False)
+]
 NameArgument = Annotated[
     str,
-    typer.Argument(metavar="NAME", help="The schedule's name.", show_default=False,
-                   autocompletion=completing.schedules),
+    typer.Argument(
+        metavar="NAME", help="The schedule's name.", show_default=False, autocompletion=completing.schedules
+    ),
 ]
 ActiveArgument = Annotated[
     str,
-    typer.Argument(metavar="NAME", help="The schedule's name.", show_default=False,
-                   autocompletion=completing.active_schedules),
+    typer.Argument(
+        metavar="NAME",
+        help="The schedule's name.",
+        show_default=False,
+        autocompletion=completing.active_schedules,
+    ),
 ]
 PausedArgument = Annotated[
     str,
-    typer.Argument(metavar="NAME", help="The schedule's name.", show_default=False,
-                   autocompletion=completing.paused_schedules),
+    typer.Argument(
+        metavar="NAME",
+        help="The schedule's name.",
+        show_default=False,
+        autocompletion=completing.paused_schedules,
+    ),
 ]
-ReasonOption = Annotated[str | None, typer.Option("--reason", help="Why; kept in the audit.", show_default=False)]
+ReasonOption = Annotated[
+    str | None, typer.Option("--reason", help="Why; kept in the audit.", show_default=False)
+]
 
 group = typer.Typer(
     help="Make jobs again and again: by cron expression or at an interval.",
@@ -51,12 +64,18 @@ def add_to(app: typer.Typer) -> None:
 def add(
     name: NewNameArgument,
     type_: Annotated[
-        str, typer.Argument(metavar="TYPE", help="The job type.", show_default=False, autocompletion=completing.types)
+        str,
+        typer.Argument(
+            metavar="TYPE", help="The job type.", show_default=False, autocompletion=completing.types
+        ),
     ],
     cron: Annotated[
         str | None,
-        typer.Option(metavar="EXPRESSION", help="When, as '0 6 * * mon': minute, hour, day, month, weekday; or @daily.",
-                     show_default=False),
+        typer.Option(
+            metavar="EXPRESSION",
+            help="When, as '0 6 * * mon': minute, hour, day, month, weekday; or @daily.",
+            show_default=False,
+        ),
     ] = None,
     zone: Annotated[
         str, typer.Option(metavar="ZONE", help="The time zone of --cron, as Europe/Berlin.")
@@ -65,10 +84,12 @@ def add(
         str | None, typer.Option(metavar="TIME", help="At an interval, as 15m or 1h30m.", show_default=False)
     ] = None,
     param: Annotated[
-        list[str] | None, typer.Option("--param", "-p", metavar="NAME=VALUE", help="A parameter; may be repeated.")
+        list[str] | None,
+        typer.Option("--param", "-p", metavar="NAME=VALUE", help="A parameter; may be repeated."),
     ] = None,
     params: Annotated[
-        str | None, typer.Option("--json", metavar="FILE", help="Parameters: a file with a JSON object; - is stdin.")
+        str | None,
+        typer.Option("--json", metavar="FILE", help="Parameters: a file with a JSON object; - is stdin."),
     ] = None,
     overlap: Annotated[
         str, typer.Option(metavar="POLICY", help="When its last job is still open: skip, queue or allow.")
@@ -86,7 +107,9 @@ def add(
     ] = None,
     submitter: Annotated[
         str | None,
-        typer.Option(help="In whose name its jobs are made, if not in yours.", autocompletion=completing.submitters),
+        typer.Option(
+            help="In whose name its jobs are made, if not in yours.", autocompletion=completing.submitters
+        ),
     ] = None,
     share: Annotated[str | None, typer.Option(help="Whom they count against when slots are shared.")] = None,
     paused: Annotated[bool, typer.Option("--paused", help="Make nothing before it is resumed.")] = False,
@@ -98,18 +121,30 @@ def add(
     """Make a schedule, or replace one (--replace)."""
     from spinney.model.schedules import CatchUp, Overlap, Schedule
 
-    options = {"queue": queue, "priority": priority, "collection": collection, "submitter": submitter, "share": share}
+    options = {
+        "queue": queue,
+        "priority": priority,
+        "collection": collection,
+        "submitter": submitter,
+        "share": share,
+    }
     with hand(store, by) as control:
         made = control.schedules.put(
             Schedule(
-                name=name, type=type_, cron=cron, zone=zone,
+                name=name,
+                type=type_,
+                cron=cron,
+                zone=zone,
                 every_s=durations.optional(every, "--every"),
                 params=given_params(control, type_, param or [], params),
                 options={k: v for k, v in options.items() if v is not None},
-                overlap=_policy(overlap, Overlap), catch_up=_policy(catch_up, CatchUp), paused=paused,
+                overlap=_policy(overlap, Overlap),
+                catch_up=_policy(catch_up, CatchUp),
+                paused=paused,
             ),
-            replace=replace, internal=internal,
-        )  # fmt: skip
+            replace=replace,
+            internal=internal,
+        )
     typer.echo(f"schedule {name} {_next(made)}")
 
 
@@ -122,7 +157,15 @@ def list_schedules(json: JsonOption = False, store: StoreOption = None) -> None:
         return
     columns = ["name", "type", "when", "next", "state", "last job", "by"]
     rows = [
-        (s.name, s.type, _when(s), _shown(s, s.next_us) if s.next_us else "never", _state(s), s.last_job_id, _by(s))
+        (
+            s.name,
+            s.type,
+            _when(s),
+            _shown(s, s.next_us) if s.next_us else "never",
+            _state(s),
+            s.last_job_id,
+            _by(s),
+        )
         for s in found
     ]
     showing.table(columns, rows)
@@ -143,11 +186,16 @@ def show(
         showing.as_json({"schedule": found, "coming_us": coming, "runs": runs})
         return
     facts: list[tuple[str, Any]] = [
-        ("type", found.type), ("when", _when(found)), ("state", _state(found)), ("overlap", found.overlap),
-        ("catch-up", found.catch_up), ("by", _by(found)), ("last job", found.last_job_id),
+        ("type", found.type),
+        ("when", _when(found)),
+        ("state", _state(found)),
+        ("overlap", found.overlap),
+        ("catch-up", found.catch_up),
+        ("by", _by(found)),
+        ("last job", found.last_job_id),
         *(("parameter", f"{k} = {showing.short(v)}") for k, v in found.params.items()),
         *found.options.items(),
-    ]  # fmt: skip
+    ]
     out = showing.console()
     with showing.reader_may_leave():
         out.print(f"schedule {showing.safe(name)}")
@@ -232,7 +280,9 @@ def _policy(word: str, kind: Any) -> Any:
     from spinney.params.hints import did_you_mean
 
     if word not in set(kind):
-        raise UsageError(f"there is no policy {word!r}{did_you_mean(word, map(str, kind))}; use {', '.join(kind)}")
+        raise UsageError(
+            f"there is no policy {word!r}{did_you_mean(word, map(str, kind))}; use {', '.join(kind)}"
+        )
     return kind(word)
 
 
@@ -245,7 +295,9 @@ def _when(schedule: "Schedule") -> str:
 def _next(schedule: "Schedule") -> str:
     if schedule.paused:
         return f"is paused; 'spinney schedule resume {schedule.name}' lets it go on"
-    return "comes no more" if schedule.next_us is None else f"comes next at {_shown(schedule, schedule.next_us)}"
+    return (
+        "comes no more" if schedule.next_us is None else f"comes next at {_shown(schedule, schedule.next_us)}"
+    )
 
 
 def _state(schedule: "Schedule") -> str:

@@ -29,17 +29,28 @@ if TYPE_CHECKING:
 
 HostOption = Annotated[
     str | None,
-    typer.Option(metavar="ADDRESS", help="Where to listen; else host of [server], else 127.0.0.1.", show_default=False),
+    typer.Option(
+        metavar="ADDRESS", help="Where to listen; else host of [server], else 127.0.0.1.", show_default=False
+    ),
 ]
 PortOption = Annotated[
     int | None,
-    typer.Option(metavar="PORT", help="0: any that is free; else port of [server], else 8620.", min=0, max=65535,
-                 show_default=False),
+    typer.Option(
+        metavar="PORT",
+        help="0: any that is free; else port of [server], else 8620.",
+        min=0,
+        max=65535,
+        show_default=False,
+    ),
 ]
 SocketOption = Annotated[
     str | None,
-    typer.Option(metavar="FILE", help="The Unix socket, empty for none; else socket of [server], else server.sock in "
-                 "the run-time directory.", show_default=False),
+    typer.Option(
+        metavar="FILE",
+        help="The Unix socket, empty for none; else socket of [server], else server.sock in "
+        "the run-time directory.",
+        show_default=False,
+    ),
 ]
 SAMPLE = "spinney.apps.sample:app"
 """What ``up`` runs where no application is named."""
@@ -62,13 +73,17 @@ def serve(
 def up(
     app: Annotated[
         str | None,
-        typer.Argument(help="The application, as module:attribute; else 'app' of spinney.toml, else one to try.",
-                       show_default=False),
+        typer.Argument(
+            help="The application, as module:attribute; else 'app' of spinney.toml, else one to try.",
+            show_default=False,
+        ),
     ] = None,
     slots: SlotsOption = None,
     name: Annotated[
         str | None,
-        typer.Option(help="The node's name; else the host's.", show_default=False, autocompletion=completing.nodes),
+        typer.Option(
+            help="The node's name; else the host's.", show_default=False, autocompletion=completing.nodes
+        ),
     ] = None,
     host: HostOption = None,
     port: PortOption = None,
@@ -81,8 +96,10 @@ def up(
     application = app or here.app
     if application is None:
         application = SAMPLE
-        typer.echo(f"no application is named, so the node runs one to try ({SAMPLE}); name yours: "
-                   "spinney up module:app")  # fmt: skip
+        typer.echo(
+            f"no application is named, so the node runs one to try ({SAMPLE}); name yours: "
+            "spinney up module:app"
+        )
     words = ["node", application, "--store", here.store, "--folders", str(here.folders)]
     words += ["--name", name] if name else []
     words += ["--slots", str(slots)] if slots is not None else []
@@ -94,10 +111,14 @@ def _settings(host: str | None, port: int | None, socket: str | None) -> "Server
     try:
         from spinney.server.settings import TABLE, read
     except ImportError as error:  # pragma: no cover - the tests have them
-        raise UsageError(f"a server needs more packages ({error}); install them: pip install spinney[server]") from None
+        raise UsageError(
+            f"a server needs more packages ({error}); install them: pip install spinney[server]"
+        ) from None
 
     given = {"host": host, "port": port, "socket": socket}
-    said = dict(table(TABLE, current_folder())) | {key: value for key, value in given.items() if value is not None}
+    said = dict(table(TABLE, current_folder())) | {
+        key: value for key, value in given.items() if value is not None
+    }
     return read(said, current_folder())
 
 
@@ -176,9 +197,12 @@ def _first_admin(settings: "ServerSettings", store: str | None) -> tuple["Server
 
 
 def _serve(
-    app: "FastAPI", sockets: list[socket.socket], settings: "ServerSettings", addresses: list[str],
+    app: "FastAPI",
+    sockets: list[socket.socket],
+    settings: "ServerSettings",
+    addresses: list[str],
     node: Sequence[str],
-) -> None:  # fmt: skip
+) -> None:
     from spinney.node.run import set_up_log
     from spinney.server.serving import serve as serve_until_told
 
@@ -196,7 +220,9 @@ def _serve(
         serve_until_told(app, sockets, settings, told=told)
         failed = process.poll()
     if failed:
-        raise SpinneyError(f"the node has ended with exit code {failed}, and the server with it; see above for why")
+        raise SpinneyError(
+            f"the node has ended with exit code {failed}, and the server with it; see above for why"
+        )
 
 
 @contextmanager

@@ -31,7 +31,9 @@ def current_folder() -> Path:
     try:
         return Path.cwd()
     except FileNotFoundError:
-        raise UsageError("the current folder is not there any more; change to one that is (cd) and try again") from None
+        raise UsageError(
+            "the current folder is not there any more; change to one that is (cd) and try again"
+        ) from None
 
 
 @contextmanager
@@ -71,7 +73,9 @@ def hand(store: str | None, by: str | None = None, *, patient: bool = True) -> I
     one by. ``patient``: wait for a server that goes away meanwhile."""
     if (server := place.server(store)) is not None:
         if by is not None:
-            raise UsageError("--by is for a store at hand: a server knows by the token who asks; leave it out")
+            raise UsageError(
+                "--by is for a store at hand: a server knows by the token who asks; leave it out"
+            )
         with _connected(server, patient=patient) as client:
             yield cast("Control", _afar(client))
         return
@@ -98,7 +102,9 @@ def _connected(server: place.Place, *, patient: bool = True) -> Iterator["Patien
     try:
         from spinney.cli.afar import connecting
     except ImportError as error:  # pragma: no cover - the tests have them
-        raise UsageError(f"a client needs more packages ({error}); install them: pip install spinney[client]") from None
+        raise UsageError(
+            f"a client needs more packages ({error}); install them: pip install spinney[client]"
+        ) from None
     with connecting.connected(server, patience_s=connecting.PATIENCE_S if patient else 0.0) as client:
         yield client
 

@@ -24,23 +24,34 @@ def add_to(app: typer.Typer) -> None:
 
 def init(
     finish: Annotated[
-        bool, typer.Option("--finish", help="Finish an upgrade, when the last node of an older version has left.")
+        bool,
+        typer.Option("--finish", help="Finish an upgrade, when the last node of an older version has left."),
     ] = False,
     grant: Annotated[
         list[str] | None,
-        typer.Option("--grant", metavar="ROLE", help="Let this role of the database work with the store; may be "
-                     "repeated.", show_default=False),
+        typer.Option(
+            "--grant",
+            metavar="ROLE",
+            help="Let this role of the database work with the store; may be repeated.",
+            show_default=False,
+        ),
     ] = None,
     sql: Annotated[
         bool, typer.Option("--sql", help="Print what would be done in the database, for a DBA; do nothing.")
     ] = False,
     folders_only: Annotated[
-        bool, typer.Option("--folders-only", help="Make only the folder root, for a store that somebody else has made.")
+        bool,
+        typer.Option(
+            "--folders-only", help="Make only the folder root, for a store that somebody else has made."
+        ),
     ] = False,
     local_folders: Annotated[
         bool,
-        typer.Option("--local-folders", help="For a new store: each host has a folder root of its own, and a job that "
-                     "has begun goes on only where its folder is."),
+        typer.Option(
+            "--local-folders",
+            help="For a new store: each host has a folder root of its own, and a job that "
+            "has begun goes on only where its folder is.",
+        ),
     ] = False,
     json: JsonOption = False,
     store: StoreOption = None,
@@ -102,7 +113,9 @@ def _finish(store: str | None, *, json: bool) -> None:
     if json:
         showing.as_json({"finished": list(done)})
     elif done:
-        typer.echo(f"the upgrade is finished ({', '.join(done)}); older versions of Spinney are refused from now on")
+        typer.echo(
+            f"the upgrade is finished ({', '.join(done)}); older versions of Spinney are refused from now on"
+        )
     else:
         typer.echo("there is nothing to finish")
 
@@ -137,7 +150,9 @@ def _not_its_own(here: Settings) -> StoreUnusable:
 def node(
     app: Annotated[
         str | None,
-        typer.Argument(help="The application, as module:attribute; else 'app' of spinney.toml.", show_default=False),
+        typer.Argument(
+            help="The application, as module:attribute; else 'app' of spinney.toml.", show_default=False
+        ),
     ] = None,
     name: Annotated[
         str | None,
@@ -146,32 +161,57 @@ def node(
     slots: SlotsOption = None,
     active: Annotated[
         list[str] | None,
-        typer.Option("--active", metavar="QUEUE", help="Serve this queue, and no other that is not named so.",
-                     show_default=False, autocompletion=completing.queues),
+        typer.Option(
+            "--active",
+            metavar="QUEUE",
+            help="Serve this queue, and no other that is not named so.",
+            show_default=False,
+            autocompletion=completing.queues,
+        ),
     ] = None,
     ignore: Annotated[
         list[str] | None,
-        typer.Option("--ignore", metavar="QUEUE", help="Serve all queues but this; may be repeated.",
-                     show_default=False, autocompletion=completing.queues),
+        typer.Option(
+            "--ignore",
+            metavar="QUEUE",
+            help="Serve all queues but this; may be repeated.",
+            show_default=False,
+            autocompletion=completing.queues,
+        ),
     ] = None,
-    replace: Annotated[bool, typer.Option("--replace", help="Let a running node of this name drain.")] = False,
+    replace: Annotated[
+        bool, typer.Option("--replace", help="Let a running node of this name drain.")
+    ] = False,
     lease: Annotated[
         float | None,
-        typer.Option(metavar="TIME", parser=length("--lease"), show_default=False,
-                     help="Its lease period, as 30 or 1m, up to 1h; else 15 s."),
+        typer.Option(
+            metavar="TIME",
+            parser=length("--lease"),
+            show_default=False,
+            help="Its lease period, as 30 or 1m, up to 1h; else 15 s.",
+        ),
     ] = None,
     drain: Annotated[
         float | None,
-        typer.Option(metavar="TIME", parser=length("--drain"),
-                     help="What runs may finish so long on SIGTERM, as 90 or 5m; else 60 s.", show_default=False),
+        typer.Option(
+            metavar="TIME",
+            parser=length("--drain"),
+            help="What runs may finish so long on SIGTERM, as 90 or 5m; else 60 s.",
+            show_default=False,
+        ),
     ] = None,
     run_dir: Annotated[
-        Path | None, typer.Option(help="Locks and sockets of this host's nodes; else beside the database file.")
+        Path | None,
+        typer.Option(help="Locks and sockets of this host's nodes; else beside the database file."),
     ] = None,
     folders: Annotated[
         str | None,
-        typer.Option("--folders", metavar="DIR", help="Its folder root; else as spinney.toml says, or beside the "
-                     "database file.", show_default=False),
+        typer.Option(
+            "--folders",
+            metavar="DIR",
+            help="Its folder root; else as spinney.toml says, or beside the database file.",
+            show_default=False,
+        ),
     ] = None,
     log_level: Annotated[str, typer.Option(help="debug, info, warning or error.")] = "info",
     store: StoreOption = None,
@@ -183,12 +223,18 @@ def node(
     here = where(store, folders)
     application = app or here.app
     if application is None:
-        raise UsageError("no application is named; write 'spinney node module:app', or set app in spinney.toml")
+        raise UsageError(
+            "no application is named; write 'spinney node module:app', or set app in spinney.toml"
+        )
     given = {
-        "name": name, "slots": slots, "lease_period_s": lease, "drain_limit_s": drain,
+        "name": name,
+        "slots": slots,
+        "lease_period_s": lease,
+        "drain_limit_s": drain,
         "run_dir": None if run_dir is None else str(run_dir.absolute()),
-        "active": tuple(active) if active else None, "ignored": tuple(ignore) if ignore else None,
-    }  # fmt: skip
+        "active": tuple(active) if active else None,
+        "ignored": tuple(ignore) if ignore else None,
+    }
     settings = NodeSettings(
         store=here.store,
         folders=str(here.folders),

@@ -105,6 +105,8 @@ def _typers(shell: str, ask: Ask) -> str:
     kind: Any = get_completion_class(shell)
     protocol = kind(None, {}, PROGRAM, VARIABLE)
     # Where there are no words these shells' scripts offer files by themselves.
-    protocol.get_completions = lambda before, begun: [offer for offer in ask(before, begun) if offer is not FILES]
+    protocol.get_completions = lambda before, begun: [
+        offer for offer in ask(before, begun) if offer is not FILES
+    ]
     told: str = protocol.complete()
     return told

@@ -21,9 +21,16 @@ if TYPE_CHECKING:
     from spinney.model.jobs import Job
 
 _COLOURS = {
-    "running": "cyan", "claimed": "cyan", "completed": "green", "failed": "red", "orphaned": "red",
-    "cancelled": "yellow", "held": "yellow", "waiting": "blue", "scheduled": "blue",
-}  # fmt: skip
+    "running": "cyan",
+    "claimed": "cyan",
+    "completed": "green",
+    "failed": "red",
+    "orphaned": "red",
+    "cancelled": "yellow",
+    "held": "yellow",
+    "waiting": "blue",
+    "scheduled": "blue",
+}
 _PIECE = 16_384
 _WIDE = 100_000
 """Columns of an output that is no terminal: nothing is cut where a program may read."""
@@ -47,7 +54,9 @@ def as_json(value: Any) -> None:
 
     with reader_may_leave():
         sys.stdout.flush()
-        _write(orjson.dumps(value, default=_plain, option=orjson.OPT_INDENT_2 | orjson.OPT_NON_STR_KEYS) + b"\n")
+        _write(
+            orjson.dumps(value, default=_plain, option=orjson.OPT_INDENT_2 | orjson.OPT_NON_STR_KEYS) + b"\n"
+        )
 
 
 def lines(values: Iterable[Any]) -> None:
@@ -57,7 +66,11 @@ def lines(values: Iterable[Any]) -> None:
     with reader_may_leave():
         sys.stdout.flush()  # what was printed as text comes before it
         for value in values:
-            _write(orjson.dumps(value, default=_plain, option=orjson.OPT_NON_STR_KEYS | orjson.OPT_APPEND_NEWLINE))
+            _write(
+                orjson.dumps(
+                    value, default=_plain, option=orjson.OPT_NON_STR_KEYS | orjson.OPT_APPEND_NEWLINE
+                )
+            )
             if isinstance(values, Iterator):  # which may rest before the next
                 sys.stdout.flush()
 
@@ -121,7 +134,9 @@ def safe(text: str) -> str:
     """``text`` on one line, with what is not printable escaped."""
     if text.isprintable():
         return text
-    return "".join(c if c.isprintable() else c.encode("unicode_escape", "backslashreplace").decode() for c in text)
+    return "".join(
+        c if c.isprintable() else c.encode("unicode_escape", "backslashreplace").decode() for c in text
+    )
 
 
 def safe_lines(text: str) -> str:

@@ -17,7 +17,9 @@ from typing import Any, get_type_hints
 def spread(command: Callable[..., None]) -> Callable[..., None]:
     """The command with each parameter that is a dataclass spread into its fields."""
     given = inspect.signature(command, eval_str=True)
-    groups: dict[str, Any] = {p.name: p.annotation for p in given.parameters.values() if is_dataclass(p.annotation)}
+    groups: dict[str, Any] = {
+        p.name: p.annotation for p in given.parameters.values() if is_dataclass(p.annotation)
+    }
     options = {name: _options(group) for name, group in groups.items()}
 
     @wraps(command)
@@ -41,7 +43,9 @@ def spread(command: Callable[..., None]) -> Callable[..., None]:
 def _options(group: Any) -> list[inspect.Parameter]:
     hints = get_type_hints(group, include_extras=True)
     return [
-        inspect.Parameter(f.name, inspect.Parameter.KEYWORD_ONLY, default=_default(f), annotation=hints[f.name])
+        inspect.Parameter(
+            f.name, inspect.Parameter.KEYWORD_ONLY, default=_default(f), annotation=hints[f.name]
+        )
         for f in fields(group)
         if hints[f.name] is not type(None)
     ]

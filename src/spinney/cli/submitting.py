@@ -31,23 +31,32 @@ def add_to(app: typer.Typer) -> None:
 def submit(
     type_: Annotated[
         str | None,
-        typer.Argument(metavar="[TYPE]", help="The job type.", show_default=False, autocompletion=completing.types),
+        typer.Argument(
+            metavar="[TYPE]", help="The job type.", show_default=False, autocompletion=completing.types
+        ),
     ] = None,
     param: Annotated[
-        list[str] | None, typer.Option("--param", "-p", metavar="NAME=VALUE", help="A parameter; may be repeated.")
+        list[str] | None,
+        typer.Option("--param", "-p", metavar="NAME=VALUE", help="A parameter; may be repeated."),
     ] = None,
     json: Annotated[
-        str | None, typer.Option("--json", metavar="FILE", help="Parameters: a file with a JSON object; - is stdin.")
+        str | None,
+        typer.Option("--json", metavar="FILE", help="Parameters: a file with a JSON object; - is stdin."),
     ] = None,
     jobs: Annotated[
         str | None,
-        typer.Option(metavar="FILE", help="Many jobs: parameters as a JSON object a line; - is stdin. Without TYPE, "
-                     "lines say type, params and any option."),
+        typer.Option(
+            metavar="FILE",
+            help="Many jobs: parameters as a JSON object a line; - is stdin. Without TYPE, "
+            "lines say type, params and any option.",
+        ),
     ] = None,
     queue: Annotated[
         str | None,
-        typer.Option(help="The queue, if not the type's; without TYPE, its default type counts.",
-                     autocompletion=completing.queues),
+        typer.Option(
+            help="The queue, if not the type's; without TYPE, its default type counts.",
+            autocompletion=completing.queues,
+        ),
     ] = None,
     priority: Annotated[int | None, typer.Option(help="0 (first) to 99 (last).")] = None,
     collection: Annotated[
@@ -59,12 +68,15 @@ def submit(
     share: Annotated[str | None, typer.Option(help="Whom it counts against when slots are shared.")] = None,
     key: Annotated[str | None, typer.Option(help="Refused while an unsettled job has this key.")] = None,
     at: Annotated[
-        str | None, typer.Option(metavar="TIME", help="Not before this time, as 2030-01-31T08:00 (or with a zone).")
+        str | None,
+        typer.Option(metavar="TIME", help="Not before this time, as 2030-01-31T08:00 (or with a zone)."),
     ] = None,
     needs: Annotated[
         list[str] | None, typer.Option(metavar="JOB", help="Jobs that must complete first; may be repeated.")
     ] = None,
-    wait: Annotated[bool, typer.Option("--wait", help="Wait until settled; exit code 1 unless all completed.")] = False,
+    wait: Annotated[
+        bool, typer.Option("--wait", help="Wait until settled; exit code 1 unless all completed.")
+    ] = False,
     internal: InternalOption = False,
     store: StoreOption = None,
 ) -> None:
@@ -72,9 +84,15 @@ def submit(
     from spinney.job.options import Options
 
     options = Options(
-        queue=queue, priority=priority, collection=collection, submitter=submitter, share=share, key=key,
-        at=_time(at), needs=_needs(needs),
-    )  # fmt: skip
+        queue=queue,
+        priority=priority,
+        collection=collection,
+        submitter=submitter,
+        share=share,
+        key=key,
+        at=_time(at),
+        needs=_needs(needs),
+    )
     # A server knows who asks; in whose name it is made is an option of the job.
     with hand(store, None if place.server(store) else submitter) as control:
         done = _submit(control, type_, param, json, jobs, options, internal=internal)
@@ -107,7 +125,9 @@ def _submit(
             "name a job type, as in 'spinney submit TYPE', or a queue that has a default type, as in 'spinney submit "
             "--queue QUEUE', or give --jobs FILE with types in its lines"
         )
-    return control.submit(type_, [given_params(control, type_, param or [], json)], options, internal=internal)
+    return control.submit(
+        type_, [given_params(control, type_, param or [], json)], options, internal=internal
+    )
 
 
 def given_params(control: "Control", type_: str, words: Sequence[str], json: str | None) -> dict[str, Any]:
@@ -142,7 +162,7 @@ def _object(path: str) -> dict[str, Any]:
     except orjson.JSONDecodeError as error:
         raise UsageError(f"{path} is no JSON: {error}; mend it and submit again") from error
     if not isinstance(value, dict):
-        raise UsageError(f"{path} holds no JSON object; write {{\"name\": value, …}}")
+        raise UsageError(f'{path} holds no JSON object; write {{"name": value, …}}')
     return value
 
 
@@ -167,7 +187,9 @@ def _time(text: str | None) -> datetime | None:
         # A local time at an end of the calendar has no zone to be in.
         return found if found.tzinfo else found.astimezone()
     except (ValueError, OverflowError):
-        raise UsageError(f"--at {text!r} is no time; write it as 2030-01-31T08:00 or 2030-01-31T08:00+01:00") from None
+        raise UsageError(
+            f"--at {text!r} is no time; write it as 2030-01-31T08:00 or 2030-01-31T08:00+01:00"
+        ) from None
 
 
 def _needs(words: list[str] | None) -> list[int]:

@@ -163,7 +163,9 @@ class _Place:
         return [
             Offer(name, option.help)
             for name, option in self._options.items()
-            if name.startswith(begun) and not option.hidden and (option.multiple or option.name not in self.given)
+            if name.startswith(begun)
+            and not option.hidden
+            and (option.multiple or option.name not in self.given)
         ]
 
     def _values(self, parameter: Any, begun: str, before: str = "") -> list[Offer]:
@@ -175,7 +177,9 @@ class _Place:
     def _context(self) -> Any:
         import typer
 
-        made = typer.Context(self.command, info_name=self.command.name, resilient_parsing=True, help_option_names=_HELP)
+        made = typer.Context(
+            self.command, info_name=self.command.name, resilient_parsing=True, help_option_names=_HELP
+        )
         made.params = self.given
         return made
 

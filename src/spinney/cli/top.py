@@ -41,7 +41,10 @@ def add_to(app: typer.Typer) -> None:
 
 def top(
     every: Annotated[
-        float, typer.Option(metavar="TIME", parser=length("--every", 0.1, 3600), help="Between two looks, as 2 or 1m.")
+        float,
+        typer.Option(
+            metavar="TIME", parser=length("--every", 0.1, 3600), help="Between two looks, as 2 or 1m."
+        ),
     ] = EVERY_S,
     by: ByOption = None,
     store: StoreOption = None,

@@ -19,7 +19,9 @@ def teller(store: "Store", jobs: Collection[Job]) -> Callable[[Job], str]:
     active = [node for node in there if not node.is_party]
     claimed = _external(store, there)
     served = {name for node in active for name in node.types}
-    queues = {name: store.queueing.in_force(name) for name in {j.queue for j in jobs if j.state is State.PENDING}}
+    queues = {
+        name: store.queueing.in_force(name) for name in {j.queue for j in jobs if j.state is State.PENDING}
+    }
 
     def tell(job: Job) -> str:
         said = showing.saying(job)

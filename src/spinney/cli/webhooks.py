@@ -20,29 +20,47 @@ if TYPE_CHECKING:
 
 ANY = "any"
 DELIVERIES = 20
-NewNameArgument = Annotated[str, typer.Argument(metavar="NAME", help="The webhook's name.", show_default=False)]
+NewNameArgument = Annotated[
+    str, typer.Argument(metavar="NAME", help="The webhook's name.", show_default=False)
+]
 NameArgument = Annotated[
     str,
-    typer.Argument(metavar="NAME", help="The webhook's name.", show_default=False, autocompletion=completing.webhooks),
+    typer.Argument(
+        metavar="NAME", help="The webhook's name.", show_default=False, autocompletion=completing.webhooks
+    ),
 ]
-ReasonOption = Annotated[str | None, typer.Option("--reason", help="Why; kept in the audit.", show_default=False)]
+ReasonOption = Annotated[
+    str | None, typer.Option("--reason", help="Why; kept in the audit.", show_default=False)
+]
 EventOption = Annotated[
     list[str] | None,
-    typer.Option("--event", metavar="EVENT", show_default=False,
-                 help="completed, failed, cancelled, orphaned, batch (one with subjobs, however it ended), or '*': "
-                 "all; repeatable."),
-]  # fmt: skip
+    typer.Option(
+        "--event",
+        metavar="EVENT",
+        show_default=False,
+        help="completed, failed, cancelled, orphaned, batch (one with subjobs, however it ended), or '*': "
+        "all; repeatable.",
+    ),
+]
 TypeOption = Annotated[
     str | None,
-    typer.Option("--type", metavar="TYPE", help="Only of jobs of this type.", show_default=False,
-                 autocompletion=completing.types),
+    typer.Option(
+        "--type",
+        metavar="TYPE",
+        help="Only of jobs of this type.",
+        show_default=False,
+        autocompletion=completing.types,
+    ),
 ]
 CollectionOption = Annotated[
     str | None,
-    typer.Option(help="Only of jobs of this collection.", show_default=False, autocompletion=completing.collections),
+    typer.Option(
+        help="Only of jobs of this collection.", show_default=False, autocompletion=completing.collections
+    ),
 ]
 QueueOption = Annotated[
-    str | None, typer.Option(help="Only of jobs in this queue.", show_default=False, autocompletion=completing.queues)
+    str | None,
+    typer.Option(help="Only of jobs in this queue.", show_default=False, autocompletion=completing.queues),
 ]
 
 group = typer.Typer(
@@ -79,9 +97,15 @@ def add(
     """Tell a URL when jobs settle, from now on. Prints the secret with which it is signed: it is shown this once."""
     with hand(store, by) as control:
         made = control.webhooks.add(
-            name, url, events=event or ["*"], type_=type_, collection=collection, queue=queue, roots_only=not each,
+            name,
+            url,
+            events=event or ["*"],
+            type_=type_,
+            collection=collection,
+            queue=queue,
+            roots_only=not each,
             reason=reason,
-        )  # fmt: skip
+        )
     _with_secret(name, made, json)
 
 
@@ -114,23 +138,37 @@ def set_(
     event: EventOption = None,
     type_: Annotated[
         str | None,
-        typer.Option("--type", metavar="TYPE", help="Only of jobs of this type; 'any': of all.", show_default=False,
-                     autocompletion=completing.types),
+        typer.Option(
+            "--type",
+            metavar="TYPE",
+            help="Only of jobs of this type; 'any': of all.",
+            show_default=False,
+            autocompletion=completing.types,
+        ),
     ] = None,
     collection: Annotated[
         str | None,
-        typer.Option(help="Only of jobs of this collection; 'any': of all.", show_default=False,
-                     autocompletion=completing.collections),
+        typer.Option(
+            help="Only of jobs of this collection; 'any': of all.",
+            show_default=False,
+            autocompletion=completing.collections,
+        ),
     ] = None,
     queue: Annotated[
         str | None,
-        typer.Option(help="Only of jobs in this queue; 'any': in all.", show_default=False,
-                     autocompletion=completing.queues),
+        typer.Option(
+            help="Only of jobs in this queue; 'any': in all.",
+            show_default=False,
+            autocompletion=completing.queues,
+        ),
     ] = None,
     each: Annotated[
         bool | None,
-        typer.Option("--each/--roots", help="Of each subjob, too; or of batches and single jobs alone.",
-                     show_default=False),
+        typer.Option(
+            "--each/--roots",
+            help="Of each subjob, too; or of batches and single jobs alone.",
+            show_default=False,
+        ),
     ] = None,
     reason: ReasonOption = None,
     json: JsonOption = False,
@@ -140,8 +178,9 @@ def set_(
     """Set a webhook otherwise. What waits to be told is sent to the new URL."""
     change: dict[str, Any] = {
         key: None if value == ANY else value
-        for key, value in (("type", type_), ("collection", collection), ("queue", queue)) if value is not None
-    }  # fmt: skip
+        for key, value in (("type", type_), ("collection", collection), ("queue", queue))
+        if value is not None
+    }
     if url is not None:
         change["url"] = url
     if event:
@@ -159,29 +198,39 @@ def set_(
 
 
 def rotate(
-    name: NameArgument, reason: ReasonOption = None, json: JsonOption = False, by: ByOption = None,
+    name: NameArgument,
+    reason: ReasonOption = None,
+    json: JsonOption = False,
+    by: ByOption = None,
     store: StoreOption = None,
-) -> None:  # fmt: skip
+) -> None:
     """Sign with a new secret from now on, and print it: it is shown this once."""
     with hand(store, by) as control:
         made = control.webhooks.rotate(name, reason=reason)
     _with_secret(name, made, json)
 
 
-def ping(name: NameArgument, json: JsonOption = False, by: ByOption = None, store: StoreOption = None) -> None:
+def ping(
+    name: NameArgument, json: JsonOption = False, by: ByOption = None, store: StoreOption = None
+) -> None:
     """Send a ping on the way that everything else goes; 'deliveries' shows what came of it."""
     with hand(store, by) as control:
         made = control.webhooks.test(name)
     if json:
         showing.as_json(made)
     else:
-        typer.echo(f"delivery {made.delivery} is sent by the next server that looks, or by 'spinney webhook deliver'")
+        typer.echo(
+            f"delivery {made.delivery} is sent by the next server that looks, or by 'spinney webhook deliver'"
+        )
 
 
 def pause(
-    name: NameArgument, reason: ReasonOption = None, json: JsonOption = False, by: ByOption = None,
+    name: NameArgument,
+    reason: ReasonOption = None,
+    json: JsonOption = False,
+    by: ByOption = None,
     store: StoreOption = None,
-) -> None:  # fmt: skip
+) -> None:
     """Send a webhook nothing until it is resumed; what it is to be told is kept for 30 days."""
     with hand(store, by) as control:
         found = control.webhooks.pause(name, reason=reason)
@@ -189,9 +238,12 @@ def pause(
 
 
 def resume(
-    name: NameArgument, reason: ReasonOption = None, json: JsonOption = False, by: ByOption = None,
+    name: NameArgument,
+    reason: ReasonOption = None,
+    json: JsonOption = False,
+    by: ByOption = None,
     store: StoreOption = None,
-) -> None:  # fmt: skip
+) -> None:
     """Let a webhook go on; what has waited is sent."""
     with hand(store, by) as control:
         found = control.webhooks.resume(name, reason=reason)
@@ -220,11 +272,14 @@ def remove(
 def deliveries(
     name: NameArgument,
     outcome: Annotated[
-        str | None, typer.Option(metavar="OUTCOME", help="Only due, delivered or failed ones.", show_default=False)
+        str | None,
+        typer.Option(metavar="OUTCOME", help="Only due, delivered or failed ones.", show_default=False),
     ] = None,
     after: Annotated[
         int,
-        typer.Option(min=0, max=SEQ_MAX, metavar="SEQ", help="Only older ones than this number; 0: from the newest."),
+        typer.Option(
+            min=0, max=SEQ_MAX, metavar="SEQ", help="Only older ones than this number; 0: from the newest."
+        ),
     ] = 0,
     limit: Annotated[int, typer.Option(min=1, max=1000, help="How many.")] = DELIVERIES,
     json: JsonOption = False,
@@ -238,16 +293,25 @@ def deliveries(
         return
     rows = [
         (
-            d.delivery, d.event, d.job_id, showing.moment(d.at_us), d.outcome, d.tries, d.status,
-            showing.moment(d.next_us) if d.next_us else "", showing.short(d.answer) if d.answer else "",
+            d.delivery,
+            d.event,
+            d.job_id,
+            showing.moment(d.at_us),
+            d.outcome,
+            d.tries,
+            d.status,
+            showing.moment(d.next_us) if d.next_us else "",
+            showing.short(d.answer) if d.answer else "",
         )
         for d in found
-    ]  # fmt: skip
+    ]
     showing.table(("DELIVERY", "EVENT", "JOB", "AT", "OUTCOME", "TRIES", "STATUS", "NEXT", "ANSWER"), rows)
 
 
 def retry(
-    delivery: Annotated[str, typer.Argument(metavar="DELIVERY", help="The delivery's id.", show_default=False)],
+    delivery: Annotated[
+        str, typer.Argument(metavar="DELIVERY", help="The delivery's id.", show_default=False)
+    ],
     reason: ReasonOption = None,
     json: JsonOption = False,
     by: ByOption = None,
@@ -259,11 +323,15 @@ def retry(
     if json:
         showing.as_json(found)
     else:
-        typer.echo(f"delivery {delivery} is due; the next server that looks sends it, or 'spinney webhook deliver'")
+        typer.echo(
+            f"delivery {delivery} is due; the next server that looks sends it, or 'spinney webhook deliver'"
+        )
 
 
 def deliver(
-    private: Annotated[bool, typer.Option("--private", help="URLs may lead to private addresses, too.")] = False,
+    private: Annotated[
+        bool, typer.Option("--private", help="URLs may lead to private addresses, too.")
+    ] = False,
     json: JsonOption = False,
     store: StoreOption = None,
 ) -> None:
@@ -295,10 +363,14 @@ def _sent(store: "Store", private: bool) -> "Iterator[tuple[Delivery, Told]]":
     from spinney.reports.doors import Doors
 
     def transport() -> Doors:
-        return Doors(private=private, advice="give a public address, or add --private, and retry this delivery")
+        return Doors(
+            private=private, advice="give a public address, or add --private, and retry this delivery"
+        )
 
     left: set[str] = set()
-    while names := [name for name, at_us in store.webhooks.due().items() if at_us <= now_us() and name not in left]:
+    while names := [
+        name for name, at_us in store.webhooks.due().items() if at_us <= now_us() and name not in left
+    ]:
         for name in names:
             taken = store.webhooks.take({name: 1}, now_us=now_us(), until_us=now_us() + telling.TURN_US)
             for each in taken:
@@ -310,9 +382,15 @@ def _sent(store: "Store", private: bool) -> "Iterator[tuple[Delivery, Told]]":
 
 def _line(delivery: "Delivery", told: "Told") -> dict[str, Any]:
     return {
-        "delivery": delivery.delivery, "webhook": delivery.webhook, "event": delivery.event, "job_id": delivery.job_id,
-        "outcome": told.outcome, "status": told.status, "answer": told.answer, "next_us": told.next_us,
-    }  # fmt: skip
+        "delivery": delivery.delivery,
+        "webhook": delivery.webhook,
+        "event": delivery.event,
+        "job_id": delivery.job_id,
+        "outcome": told.outcome,
+        "status": told.status,
+        "answer": told.answer,
+        "next_us": told.next_us,
+    }
 
 
 # --- words ------------------------------------------------------------------------------------
@@ -348,10 +426,14 @@ def _changed(found: "Webhook", sentence: str, json: bool) -> None:
 def _show(webhook: "Webhook") -> None:
     within = [*(webhook.within.collections or ()), *(webhook.within.queues or ())]
     facts = (
-        ("webhook", webhook.name), ("url", webhook.url), ("events", " ".join(webhook.events)), ("of", _of(webhook)),
-        ("state", _state(webhook)), ("by", f"{webhook.by}, {showing.moment(webhook.at_us)}"),
+        ("webhook", webhook.name),
+        ("url", webhook.url),
+        ("events", " ".join(webhook.events)),
+        ("of", _of(webhook)),
+        ("state", _state(webhook)),
+        ("by", f"{webhook.by}, {showing.moment(webhook.at_us)}"),
         ("within", None if webhook.within.everywhere else " ".join(within) or "nothing"),
-    )  # fmt: skip
+    )
     out = showing.console()
     for label, value in facts:
         if value is not None:

@@ -40,7 +40,9 @@ class _Place:
     def __init__(self, url: str, token: str | None) -> None:
         self.socket = url.removeprefix(UNIX) if url.startswith(UNIX) else None
         if self.socket is None and not url.startswith(("http://", "https://")):
-            raise UsageError(f"{url!r} is no server; write https://spinney.example.org, or unix:/path/of/server.sock")
+            raise UsageError(
+                f"{url!r} is no server; write https://spinney.example.org, or unix:/path/of/server.sock"
+            )
         self.base = "http://localhost" if self.socket is not None else url.rstrip("/")
         self.headers = {"Authorization": f"Bearer {token}"} if token else {}
         self.shown = url
@@ -48,7 +50,9 @@ class _Place:
         self.verify = True if self.base.startswith("https://") else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
     def away(self, error: Exception) -> ServerAway:
-        return ServerAway(f"the server at {self.shown} does not answer ({error}); see that it runs, and its address")
+        return ServerAway(
+            f"the server at {self.shown} does not answer ({error}); see that it runs, and its address"
+        )
 
 
 def _request(call: Call[Any]) -> dict[str, Any]:
@@ -56,8 +60,14 @@ def _request(call: Call[Any]) -> dict[str, Any]:
     content = call.content
     if call.json is not None:
         content, headers["Content-Type"] = orjson.dumps(call.json), "application/json"
-    return {"method": call.method, "url": f"{PREFIX}{call.path}", "params": call.query or None, "content": content,
-            "files": call.files or None, "headers": headers}  # fmt: skip
+    return {
+        "method": call.method,
+        "url": f"{PREFIX}{call.path}",
+        "params": call.query or None,
+        "content": content,
+        "files": call.files or None,
+        "headers": headers,
+    }
 
 
 def _following(call: Call[Any]) -> dict[str, Any]:
@@ -110,10 +120,13 @@ class Client(Verbs):
         self._place = _Place(url, token)
         here, verify = self._place.socket, self._place.verify
         self._http = httpx.Client(
-            base_url=self._place.base, headers=self._place.headers, timeout=durations.seconds(timeout_s, "timeout_s"),
-            verify=verify, trust_env=here is None,
+            base_url=self._place.base,
+            headers=self._place.headers,
+            timeout=durations.seconds(timeout_s, "timeout_s"),
+            verify=verify,
+            trust_env=here is None,
             transport=None if here is None else httpx.HTTPTransport(uds=here, verify=verify),
-        )  # fmt: skip
+        )
 
     def __enter__(self) -> Self:
         return self
@@ -177,9 +190,13 @@ class Client(Verbs):
             raise (BrokenOff() if begun and _broke_off(error) else self._place.away(error)) from error
 
     def _content(
-        self, path: str, *, headers: Mapping[str, str] | None = None, query: Mapping[str, str] | None = None,
+        self,
+        path: str,
+        *,
+        headers: Mapping[str, str] | None = None,
+        query: Mapping[str, str] | None = None,
         limits: httpx.Timeout | float = TIMEOUT_S,
-    ) -> Iterator[bytes]:  # fmt: skip
+    ) -> Iterator[bytes]:
         try:
             with self._http.stream(
                 "GET", f"{PREFIX}{path}", headers=headers, params=query, timeout=limits
@@ -202,7 +219,11 @@ class Client(Verbs):
             headers = {"Last-Event-ID": last} if last else {}
             try:
                 with self._http.stream(
-                    "GET", f"{PREFIX}/events", params=[("topic", t) for t in topics], headers=headers, timeout=STREAM_S
+                    "GET",
+                    f"{PREFIX}/events",
+                    params=[("topic", t) for t in topics],
+                    headers=headers,
+                    timeout=STREAM_S,
                 ) as answer:
                     if not answer.is_success:
                         raise refusal(answer.status_code, answer.read())
@@ -224,9 +245,13 @@ class AsyncClient(Verbs):
         here, verify = self._place.socket, self._place.verify
         transport = None if here is None else httpx.AsyncHTTPTransport(uds=here, verify=verify)
         self._http = httpx.AsyncClient(
-            base_url=self._place.base, headers=self._place.headers, verify=verify,
-            timeout=durations.seconds(timeout_s, "timeout_s"), trust_env=here is None, transport=transport,
-        )  # fmt: skip
+            base_url=self._place.base,
+            headers=self._place.headers,
+            verify=verify,
+            timeout=durations.seconds(timeout_s, "timeout_s"),
+            trust_env=here is None,
+            transport=transport,
+        )
 
     async def __aenter__(self) -> Self:
         return self
@@ -246,7 +271,9 @@ class AsyncClient(Verbs):
             raise self._place.away(error) from error
         return _meant(call, answer.status_code, answer.content)
 
-    async def each(self, page: Callable[..., Awaitable[Page[T]]], *args: Any, **given: Any) -> AsyncIterator[T]:
+    async def each(
+        self, page: Callable[..., Awaitable[Page[T]]], *args: Any, **given: Any
+    ) -> AsyncIterator[T]:
         """As ``Client.each``."""
         while True:
             found = await page(*args, **given)
@@ -291,9 +318,13 @@ class AsyncClient(Verbs):
             raise (BrokenOff() if begun and _broke_off(error) else self._place.away(error)) from error
 
     async def _content(
-        self, path: str, *, headers: Mapping[str, str] | None = None, query: Mapping[str, str] | None = None,
+        self,
+        path: str,
+        *,
+        headers: Mapping[str, str] | None = None,
+        query: Mapping[str, str] | None = None,
         limits: httpx.Timeout | float = TIMEOUT_S,
-    ) -> AsyncIterator[bytes]:  # fmt: skip
+    ) -> AsyncIterator[bytes]:
         try:
             async with self._http.stream(
                 "GET", f"{PREFIX}{path}", headers=headers, params=query, timeout=limits
@@ -317,7 +348,11 @@ class AsyncClient(Verbs):
             headers = {"Last-Event-ID": last} if last else {}
             try:
                 async with self._http.stream(
-                    "GET", f"{PREFIX}/events", params=[("topic", t) for t in topics], headers=headers, timeout=STREAM_S
+                    "GET",
+                    f"{PREFIX}/events",
+                    params=[("topic", t) for t in topics],
+                    headers=headers,
+                    timeout=STREAM_S,
                 ) as answer:
                     if not answer.is_success:
                         raise refusal(answer.status_code, await answer.aread())

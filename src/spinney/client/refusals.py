@@ -57,7 +57,9 @@ def refusal(status: int, content: bytes) -> SpinneyError:
         word, detail = str(found["type"]).removeprefix(_TYPE), str(found["detail"])
     except (orjson.JSONDecodeError, KeyError, TypeError):
         said = content[:200].decode("utf-8", "replace").strip()
-        return NoProblem(f"the server answered {status} and no problem of Spinney's: {said!r}; check its address")
+        return NoProblem(
+            f"the server answered {status} and no problem of Spinney's: {said!r}; check its address"
+        )
     return _made(_BY_WORD.get(word, SpinneyError), detail, found)
 
 

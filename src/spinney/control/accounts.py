@@ -53,7 +53,9 @@ class Accounts(Hand):
         self.require(Role.ADMIN, _USERS)
         self._require_cover(rights)
         hash_ = None if password is None else passwords.hashed(password)
-        return self.store.accounts.add(user_name(name), rights, hash_, self.author(reason), now_us=self.clock())
+        return self.store.accounts.add(
+            user_name(name), rights, hash_, self.author(reason), now_us=self.clock()
+        )
 
     def change(self, name: str, rights: Rights, *, reason: str | None = None) -> User:
         """Give a user other rights. Raises NoSuch, Refused (the only admin without limits), Forbidden."""
@@ -89,7 +91,9 @@ class Accounts(Hand):
             found = self.store.accounts.password(self.by)
             proof = None if found is None else found[1]
             if not passwords.fits(proof, before):
-                raise BadLogin("that is not the password that you have; try again, or ask an admin for a link")
+                raise BadLogin(
+                    "that is not the password that you have; try again, or ask an admin for a link"
+                )
         self.store.entering.take_back(attempt)
         return self.store.accounts.set_password(
             self.by, passwords.hashed(after), self.author(), proof=proof, now_us=self.clock()
@@ -138,9 +142,14 @@ class Accounts(Hand):
         return self.store.accounts.tokens(owner)
 
     def make_token(
-        self, name: str, *, owner: str | None, rights: Rights | None = None, expires_us: int | None = None,
+        self,
+        name: str,
+        *,
+        owner: str | None,
+        rights: Rights | None = None,
+        expires_us: int | None = None,
         reason: str | None = None,
-    ) -> NewToken:  # fmt: skip
+    ) -> NewToken:
         """A token of a user's, or (``owner`` None) of a machine's, which acts in a name of its own. Without rights:
         the owner's. Raises BadName, NoSuch, Refused (the name is taken, the owner disabled), UsageError (it would
         exceed its owner's rights, or has expired), Forbidden."""
@@ -156,9 +165,14 @@ class Accounts(Hand):
             )
         id_, secret = new_token()
         token = Token(
-            id=id_, name=token_name(name), owner=owner, rights=rights, created_us=now_us, by=self.by,
+            id=id_,
+            name=token_name(name),
+            owner=owner,
+            rights=rights,
+            created_us=now_us,
+            by=self.by,
             expires_us=expires_us,
-        )  # fmt: skip
+        )
         made = self.store.accounts.make_token(token, digest(secret), self.author(reason), now_us=now_us)
         return NewToken(token=made, secret=secret)
 
@@ -187,7 +201,9 @@ class Accounts(Hand):
     def _token_rights(self, owner: str | None, rights: Rights | None) -> Rights:
         if owner is None:
             if rights is None:
-                raise UsageError("a token without an owner has rights of its own; say which role, as submitter")
+                raise UsageError(
+                    "a token without an owner has rights of its own; say which role, as submitter"
+                )
             self._require_cover(rights)
             return rights
         most = self.store.accounts.user(owner).rights
@@ -195,7 +211,9 @@ class Accounts(Hand):
             most = most.narrowed(self.rights)
         rights = most if rights is None else rights
         if not most.covers(rights):
-            raise UsageError(f"{owner} may not do all that the token would be good for; leave out what goes beyond")
+            raise UsageError(
+                f"{owner} may not do all that the token would be good for; leave out what goes beyond"
+            )
         if owner != self.by:
             self._require_cover(rights)
         return rights

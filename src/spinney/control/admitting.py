@@ -60,14 +60,18 @@ def _require_internal(hand: Hand, spec: TypeSpec, *, internal: bool) -> None:
         return
     why = f"{spec.name!r} jobs are made by stages and schedules of their application alone"
     if hand.at_hand:
-        raise Refused(f"{why}; use the commands of the application, or give --internal if just this job is meant")
+        raise Refused(
+            f"{why}; use the commands of the application, or give --internal if just this job is meant"
+        )
     raise Forbidden(f"{hand.by} may not submit it: {why}; use the commands of the application")
 
 
 def _words(hand: Hand, spec: TypeSpec, beyond: BeyondLimit) -> str:
     what = f"job type {spec.name!r}: parameter {beyond.parameter!r}"
     if beyond.limit == "submitter":
-        return f"{what} says in whose name the job is, and {hand.by} is a submitter: give {hand.by!r}, or {ASK}"
+        return (
+            f"{what} says in whose name the job is, and {hand.by} is a submitter: give {hand.by!r}, or {ASK}"
+        )
     limited = f"shares {_listed(beyond.allowed)}" if beyond.limit == "share" else limits(hand.rights)
     return (
         f"{what} names the {beyond.limit}, and {hand.by} is limited to {limited}; give {_listed(beyond.allowed)}, or "

@@ -29,7 +29,13 @@ class Trees:
     """One run over the trees of some jobs."""
 
     def __init__(
-        self, reach: Reach, author: Author, clock: Callable[[], int], at_once: int = STEP, *, trial: bool = False
+        self,
+        reach: Reach,
+        author: Author,
+        clock: Callable[[], int],
+        at_once: int = STEP,
+        *,
+        trial: bool = False,
     ) -> None:
         """``trial``: it is taken back in the end, so that no tree need be held meanwhile."""
         self._trial = trial
@@ -129,6 +135,8 @@ def _reason(verb: Verb, which: Filter | None, ids: Sequence[int]) -> str:
     if which is None:
         of = f"job {ids[0]}" + (f" and {len(ids) - 1} others" if len(ids) > 1 else "")
     else:
-        said = {name: value for name, value in asdict(which).items() if name in _LASTING and value is not None}
+        said = {
+            name: value for name, value in asdict(which).items() if name in _LASTING and value is not None
+        }
         of = ", ".join(f"{name} {' or '.join(v) if isinstance(v, tuple) else v}" for name, v in said.items())
     return f"{verb} --and-after of {of} is not through with it; if it was cut off, ask for it again"

@@ -75,7 +75,9 @@ class Batches(Hand):
     def _fitting(self, roots: list[int], which: Filter) -> list[Job]:
         if not roots:
             return []
-        own = {f: getattr(which, f) for f in ("states", "type", "queue", "collection", "submitter", "message")}
+        own = {
+            f: getattr(which, f) for f in ("states", "type", "queue", "collection", "submitter", "message")
+        }
         return self._look.jobs(Filter(**own, ids=tuple(roots)), limit=len(roots), newest=True)
 
     def _batch(self, job: Job) -> Batch:
@@ -90,7 +92,12 @@ class Batches(Hand):
         per_s = settled / ((now_us - began_us) / 1e6) if settled and now_us > began_us else None
         open_ = total - settled
         return Batch(
-            job=job, counts=counts, total=total, settled=settled, progress=settled / total if total else 0.0,
-            age_s=max(0, now_us - job.created_us) / 1e6, per_s=per_s,
+            job=job,
+            counts=counts,
+            total=total,
+            settled=settled,
+            progress=settled / total if total else 0.0,
+            age_s=max(0, now_us - job.created_us) / 1e6,
+            per_s=per_s,
             expected_us=None if per_s is None or not open_ else now_us + round(open_ / per_s * 1e6),
-        )  # fmt: skip
+        )

@@ -108,7 +108,9 @@ class Bulk(Hand):
         if which is None:
             fits = reach.bounded(Filter(ids=tuple(ids), states=tuple(sorted(POSSIBLE[order.verb]))))
         else:
-            fits = which = reach.bounded(self._meant(order.verb, replace(which, ids=tuple(ids)) if ids else which))
+            fits = which = reach.bounded(
+                self._meant(order.verb, replace(which, ids=tuple(ids)) if ids else which)
+            )
         jobs = self.store.bulk.count(fits, most=COUNTED + 1)
         if which is not None and not jobs:
             require_known(self.store, which, labels=True, within=self.rights.within)
@@ -189,7 +191,9 @@ class Bulk(Hand):
     def _in_sight(self, job_ids: Collection[int]) -> Collection[int]:
         if self.rights.everywhere:
             return job_ids
-        return set(self.store.bulk.find(Filter(ids=tuple(job_ids), within=self.rights.within), limit=len(job_ids)))
+        return set(
+            self.store.bulk.find(Filter(ids=tuple(job_ids), within=self.rights.within), limit=len(job_ids))
+        )
 
     def _check(self, order: Order) -> None:
         if order.verb is Verb.HOLD:
@@ -243,7 +247,9 @@ class Bulk(Hand):
         """
         plan = self._within_reach(plan)
         if canary is not None and (plan.order.and_after or plan.order.verb not in (Verb.RETRY, Verb.RERUN)):
-            raise UsageError("a canary is for retry and rerun, and not together with what finished after a failure")
+            raise UsageError(
+                "a canary is for retry and rerun, and not together with what finished after a failure"
+            )
         report = Report()
         trial = None if canary is None else Trial(canary, self.store, self.sleep, self.clock)
 
@@ -283,7 +289,9 @@ class Bulk(Hand):
     ) -> Iterator[Step]:
         author, reach = self.author(plan.order.reason), self._reach(plan.order)
         if plan.order.and_after:
-            return Trees(reach, author, self.clock, at_once, trial=trial).steps(plan.which, plan.ids, plan.last)
+            return Trees(reach, author, self.clock, at_once, trial=trial).steps(
+                plan.which, plan.ids, plan.last
+            )
         limited = None if reach.unlimited else reach
         stepping = Stepping(self.store, plan.order, author, self.clock, size, at_once, limited)
         return stepping.to(plan.ids) if plan.which is None else stepping.to_all(plan.which, plan.last)

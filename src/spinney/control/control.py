@@ -144,9 +144,14 @@ class Control(Hand):
         return self._submit(made, types, once, under, internal=internal)
 
     def submit_lines(
-        self, lines: Iterable[str | bytes], *, type_: str | None = None, options: Options = _NO_OPTIONS,
-        once: Once | None = None, internal: bool = False,
-    ) -> Submitted:  # fmt: skip
+        self,
+        lines: Iterable[str | bytes],
+        *,
+        type_: str | None = None,
+        options: Options = _NO_OPTIONS,
+        once: Once | None = None,
+        internal: bool = False,
+    ) -> Submitted:
         """A job for each line of JSON, all or none; empty lines are passed over.
 
         With ``type_`` a line is the job's parameters. Without, it is an object with ``type``,
@@ -162,9 +167,14 @@ class Control(Hand):
         return self._submit(made, types, once, internal=internal)
 
     def _submit(
-        self, submissions: list[Submission], types: Mapping[str, TypeSpec], once: Once | None,
-        under: Author | None = None, *, internal: bool,
-    ) -> Submitted:  # fmt: skip
+        self,
+        submissions: list[Submission],
+        types: Mapping[str, TypeSpec],
+        once: Once | None,
+        under: Author | None = None,
+        *,
+        internal: bool,
+    ) -> Submitted:
         if not submissions:
             return Submitted(ids=[])
         todo = admitted(self, submissions, types, internal=internal)

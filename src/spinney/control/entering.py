@@ -101,7 +101,9 @@ class Entering(Hand):
         """What a link is good for. Raises BadLogin when for nothing."""
         found = self.store.entering.link(digest(secret), now_us=self.clock())
         if found is None:
-            raise BadLogin("the link is no longer good: it works once and for a limited time; ask for a new one")
+            raise BadLogin(
+                "the link is no longer good: it works once and for a limited time; ask for a new one"
+            )
         return found
 
     def accept(self, secret: str, name: str | None, password: str) -> User:
@@ -137,14 +139,27 @@ class Entering(Hand):
         return better, attempt
 
     def _open(
-        self, name: str, visit: Visit, terms: Terms, *, proof: str | None = None, attempt: Attempt | None = None
+        self,
+        name: str,
+        visit: Visit,
+        terms: Terms,
+        *,
+        proof: str | None = None,
+        attempt: Attempt | None = None,
     ) -> tuple[str, Session]:
         secret = new_secret()
         opened = self.store.entering.open(
-            name, digest(secret), Author(by=name, call=self.author().call), proof=proof, attempt=attempt,
-            idle_us=round(terms.idle_s * 1e6), lasts_us=round(terms.lasts_s * 1e6), address=visit.address,
-            agent=visit.agent, now_us=self.clock(),
-        )  # fmt: skip
+            name,
+            digest(secret),
+            Author(by=name, call=self.author().call),
+            proof=proof,
+            attempt=attempt,
+            idle_us=round(terms.idle_s * 1e6),
+            lasts_us=round(terms.lasts_s * 1e6),
+            address=visit.address,
+            agent=visit.agent,
+            now_us=self.clock(),
+        )
         return secret, opened
 
     def _refused(self, name: str, visit: Visit, error: BadLogin | TooSoon, refusals: Refusals) -> None:

@@ -77,14 +77,23 @@ class External(Hand):
         require_sane(slots, lease_s, wanted)
         self._require_claims(wanted)
         asked = Party(
-            id=0, name=name, owner=self.by, joins=0, slots=slots, lease_s=lease_s, lanes=wanted, serves=self._serves()
+            id=0,
+            name=name,
+            owner=self.by,
+            joins=0,
+            slots=slots,
+            lease_s=lease_s,
+            lanes=wanted,
+            serves=self._serves(),
         )
         before = self.store.parties.named(name)
         if before is not None:
             if before.owner != self.by and before.state != "left":
                 raise Refused(f"a party called {name} is there, and is not yours; give this one another name")
             self.store.recover(before.id, None, now_us=self.clock())
-        joined = self.store.parties.join(asked, self.author(), version=version("spinney"), now_us=self.clock())
+        joined = self.store.parties.join(
+            asked, self.author(), version=version("spinney"), now_us=self.clock()
+        )
         if before is not None:
             self.nudge()
         return joined
@@ -123,7 +132,9 @@ class External(Hand):
         want = Want(
             node_id=party.id,
             slots=[SlotWant(slot, 1, 0.0, True) for slot in free],
-            lanes={lane: _want(stage) for lane in party.lanes if (stage := self._stage(types, *lane)) is not None},
+            lanes={
+                lane: _want(stage) for lane in party.lanes if (stage := self._stage(types, *lane)) is not None
+            },
         )
         answer = self.store.exchange(back, want, now_us=self.clock())
         if answer.leases:
@@ -175,9 +186,15 @@ class External(Hand):
         began_us = 0 if said.outcome is Outcome.RETURNED else one.running_us
         error = None if said.error is None else to_text(said.error, "the error")
         record = ended(one, said.outcome, _clean(said.message), now_us=self.clock())._replace(
-            started_us=began_us, result=result, error=error, retryable=said.retryable, code=said.code,
-            delay_s=said.delay_s, lane=said.lane, lock=said.lock,
-        )  # fmt: skip
+            started_us=began_us,
+            result=result,
+            error=error,
+            retryable=said.retryable,
+            code=said.code,
+            delay_s=said.delay_s,
+            lane=said.lane,
+            lock=said.lock,
+        )
         if self.store.exchange([record], None, now_us=self.clock()).refused:
             raise StaleFence(job_id, fence)
         self.nudge()
@@ -191,7 +208,9 @@ class External(Hand):
             raise StaleFence(job_id, fence)
         return found
 
-    def progress(self, key: str, job_id: int, fence: int, fraction: float, message: str | None = None) -> None:
+    def progress(
+        self, key: str, job_id: int, fence: int, fraction: float, message: str | None = None
+    ) -> None:
         """What people see while it runs: 0 to 1, and a line."""
         self.attempt(key, job_id, fence)
         if not 0 <= fraction <= 1:
@@ -204,13 +223,17 @@ class External(Hand):
         text = None if value is None else to_text(value, f"data[{name!r}]")
         self.store.put_data(job_id, fence, data_name(name), text, self._target(job_id, of))
 
-    def append_data(self, key: str, job_id: int, fence: int, name: str, value: Any, *, of: str = "job") -> int:
+    def append_data(
+        self, key: str, job_id: int, fence: int, name: str, value: Any, *, of: str = "job"
+    ) -> int:
         """Append to the list of that name, which is made when missing; returns its length."""
         self.attempt(key, job_id, fence)
         text = to_text(value, f"data[{name!r}]")
         return self.store.append_data(job_id, fence, data_name(name), text, self._target(job_id, of))
 
-    def spawn(self, key: str, job_id: int, fence: int, children: Sequence[Mapping[str, Any]]) -> Sequence[int]:
+    def spawn(
+        self, key: str, job_id: int, fence: int, children: Sequence[Mapping[str, Any]]
+    ) -> Sequence[int]:
         """Subjobs, each as a line of a submission (``{"type": …, "params": …}`` and options): there when the attempt
         has passed, or at once where each has a key. Returns their ids.
 
@@ -249,7 +272,9 @@ class External(Hand):
         party = self._find(key)
         party.require_there()
         if not self.store.beat(party.id, now_us=self.clock()):
-            raise PartyGone(f"party {party.name} has just been taken back; stop what it does and let it join again")
+            raise PartyGone(
+                f"party {party.name} has just been taken back; stop what it does and let it join again"
+            )
         return party
 
     def _given(self, party: Party, job_id: int, fence: int) -> Given | None:
@@ -261,7 +286,9 @@ class External(Hand):
             attempts = self.store.attempts(job_id)
         except NoSuchJob:
             return False
-        return any((a.fence, a.outcome, a.node) == (fence, said.outcome, PARTY_PREFIX + party.name) for a in attempts)
+        return any(
+            (a.fence, a.outcome, a.node) == (fence, said.outcome, PARTY_PREFIX + party.name) for a in attempts
+        )
 
     def _target(self, job_id: int, of: str) -> int:
         if of not in ("job", "parent", "root"):
@@ -309,16 +336,24 @@ class External(Hand):
         if submission.priority is not None:
             require_priority(self, submission.priority)
         if submission.queue is None:
-            for queue in sorted({stage.queue for stage in types[submission.type].stages if stage.queue is not None}):
+            for queue in sorted(
+                {stage.queue for stage in types[submission.type].stages if stage.queue is not None}
+            ):
                 require_queue_within(self, queue, f"make {submission.type!r} jobs, which come into")
         named: tuple[tuple[str, str | None, bool], ...] = (
-            ("queue", submission.queue, rights.within.queues is None or submission.queue in rights.within.queues),
+            (
+                "queue",
+                submission.queue,
+                rights.within.queues is None or submission.queue in rights.within.queues,
+            ),
             ("share", submission.share, submission.share is None or rights.names_share(submission.share)),
             ("submitter", submission.submitter, rights.permits(Role.OPERATOR)),
         )
         for kind, name, allowed in named:
             if name is not None and not allowed:
-                raise Forbidden(f"{self.by} may not name the {kind} {name!r} for a subjob; name none, or {ASK}")
+                raise Forbidden(
+                    f"{self.by} may not name the {kind} {name!r} for a subjob; name none, or {ASK}"
+                )
         if submission.needs and not rights.everywhere:
             raise Forbidden(
                 f"{self.by} is limited to {limits(rights)} and may not name jobs that a subjob needs; {ASK}"
@@ -336,12 +371,17 @@ class External(Hand):
         works = [self._work(lease, types) for lease in leases]
         wrong = [
             Record(
-                lease.job_id, lease.fence, Outcome.ERROR, self.clock(), self.clock(), message=str(damage),
+                lease.job_id,
+                lease.fence,
+                Outcome.ERROR,
+                self.clock(),
+                self.clock(),
+                message=str(damage),
                 retryable=False,
             )
             for lease, work in zip(leases, works, strict=True)
             if (damage := _damage(work)) is not None
-        ]  # fmt: skip
+        ]
         if wrong:
             self.store.exchange(wrong, None, now_us=self.clock())
         return tuple(work for work in works if _damage(work) is None)
@@ -349,11 +389,19 @@ class External(Hand):
     def _work(self, lease: Lease, types: Mapping[str, TypeSpec]) -> Work:
         stage = types[lease.type].stage(lease.stage)
         return Work(
-            job_id=lease.job_id, fence=lease.fence, type=lease.type, stage=lease.stage, attempt=lease.attempt,
-            params=json_object(lease.params, of_job(lease.job_id)), data=self.store.get_data(lease.job_id),
-            results=self.store.results(lease.job_id), parent_id=lease.parent_id, root_id=lease.root_id,
-            timeout_s=None if stage is None else stage.timeout_s, grace_s=0.0 if stage is None else stage.grace_s,
-        )  # fmt: skip
+            job_id=lease.job_id,
+            fence=lease.fence,
+            type=lease.type,
+            stage=lease.stage,
+            attempt=lease.attempt,
+            params=json_object(lease.params, of_job(lease.job_id)),
+            data=self.store.get_data(lease.job_id),
+            results=self.store.results(lease.job_id),
+            parent_id=lease.parent_id,
+            root_id=lease.root_id,
+            timeout_s=None if stage is None else stage.timeout_s,
+            grace_s=0.0 if stage is None else stage.grace_s,
+        )
 
     def _left_out(self, given: Sequence[Given]) -> list[Record]:
         """Records for what the party had and no longer works on: as when a node hands it back."""
@@ -406,4 +454,6 @@ def _clean(message: str | None) -> str | None:
 
 
 def _no_default(queue: str) -> str:
-    raise UsageError(f'a subjob names its type, also in queue {queue!r}; write {{"type": "…", "params": {{…}}}}')
+    raise UsageError(
+        f'a subjob names its type, also in queue {queue!r}; write {{"type": "…", "params": {{…}}}}'
+    )

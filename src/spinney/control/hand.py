@@ -12,7 +12,12 @@ from spinney.model.operators import Author
 from spinney.stores.contract import Store
 
 PartT = TypeVar("PartT", bound="Hand")
-_A = {Role.VIEWER: "a viewer", Role.SUBMITTER: "a submitter", Role.OPERATOR: "an operator", Role.ADMIN: "an admin"}
+_A = {
+    Role.VIEWER: "a viewer",
+    Role.SUBMITTER: "a submitter",
+    Role.OPERATOR: "an operator",
+    Role.ADMIN: "an admin",
+}
 ASK = "ask an admin"
 """Ends the sentence of a refusal."""
 
@@ -50,8 +55,16 @@ class Hand:
 
     def part(self, cls: type[PartT]) -> PartT:
         """Another part of ``control``, on the same store and in the same name, with the same rights."""
-        return cls(store=self.store, clock=self.clock, nudge=self.nudge, by=self.by, rights=self.rights,
-                   ends_us=self.ends_us, by_configuration=self.by_configuration, go_on=self.go_on)  # fmt: skip
+        return cls(
+            store=self.store,
+            clock=self.clock,
+            nudge=self.nudge,
+            by=self.by,
+            rights=self.rights,
+            ends_us=self.ends_us,
+            by_configuration=self.by_configuration,
+            go_on=self.go_on,
+        )
 
     def require(self, role: Role, what: str) -> None:
         """Raise Forbidden unless who asks has this role. ``what`` ends "may not …": ``submit jobs``."""

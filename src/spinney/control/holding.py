@@ -29,7 +29,9 @@ def require_meant(reason: str | None, until_us: int | None, now_us: int) -> None
     if until_us is not None and until_us <= now_us:
         raise UsageError("the hold would end before it begins; give a time still to come")
     if until_us is not None and until_us > LATEST_US:
-        raise UsageError("the hold would end after the year 9999; without an end it lasts until it is released")
+        raise UsageError(
+            "the hold would end after the year 9999; without an end it lasts until it is released"
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,7 +52,9 @@ class Holds(Hand):
         self._require(scope, name, Verb.HOLD)
         now_us = self.clock()
         require_meant(reason, until_us, now_us)
-        hold = self.store.holds.lay(scope, name, reason, self.author(reason), until_us=until_us, now_us=now_us)
+        hold = self.store.holds.lay(
+            scope, name, reason, self.author(reason), until_us=until_us, now_us=now_us
+        )
         self.nudge()
         return hold
 
@@ -73,10 +77,14 @@ class Holds(Hand):
 
     # --- before ---------------------------------------------------------------------------
 
-    def would_hold(self, scope: Scope, name: str = "", *, reason: str, until_us: int | None = None) -> HoldPreview:
+    def would_hold(
+        self, scope: Scope, name: str = "", *, reason: str, until_us: int | None = None
+    ) -> HoldPreview:
         """What ``lay`` would come to, for a hold on more than one job. Raises what ``lay`` raises."""
         if scope is Scope.JOB:
-            raise UsageError("a hold on a single job is looked at as a verb on jobs; name more than one job's worth")
+            raise UsageError(
+                "a hold on a single job is looked at as a verb on jobs; name more than one job's worth"
+            )
         if scope is Scope.TREE:
             _require_number(name, Verb.HOLD)
         self._require(scope, name, Verb.HOLD)
@@ -141,7 +149,9 @@ class Holds(Hand):
             scope is Scope.COLLECTION and within.queues is None and name in (within.collections or ())
         )
         if not wholly:
-            raise Forbidden(f"{self.by} is limited to {limits(self.rights)} and may not {what}, which is more; {ASK}")
+            raise Forbidden(
+                f"{self.by} is limited to {limits(self.rights)} and may not {what}, which is more; {ASK}"
+            )
 
     def _require_reached(self, scope: Scope, name: str, verb: Verb) -> None:
         """Of one job, or of it and all below."""

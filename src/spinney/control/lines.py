@@ -19,7 +19,10 @@ from spinney.params.schema import Check, checker
 
 
 def submissions(
-    lines: Iterable[str | bytes], types: Mapping[str, TypeSpec], type_: str | None, options: Options,
+    lines: Iterable[str | bytes],
+    types: Mapping[str, TypeSpec],
+    type_: str | None,
+    options: Options,
     default_type: Callable[[str], str],
 ) -> list[Submission]:
     """Submissions for the jobs of these lines, in order; lines that differ in parameters alone share one.
@@ -57,7 +60,11 @@ class _Reader:
     """Turns parsed lines into orders. Lines that say the same share one set of options."""
 
     def __init__(
-        self, types: Mapping[str, TypeSpec], type_: str | None, options: Options, default_type: Callable[[str], str]
+        self,
+        types: Mapping[str, TypeSpec],
+        type_: str | None,
+        options: Options,
+        default_type: Callable[[str], str],
     ) -> None:
         self._types, self._type, self._options = types, type_, options
         self._default_type = cache(default_type)
@@ -128,7 +135,9 @@ def _submission(lines: list[_Line]) -> Submission:
 
 def _needs(needs: Any) -> tuple[int, ...]:
     if not isinstance(needs, list) or not all(type(n) is int and 0 < abs(n) <= JOB_ID_MAX for n in needs):
-        raise UsageError(f"needs must be a list of job ids, or of -k for the job of the k-th line, not {needs!r}")
+        raise UsageError(
+            f"needs must be a list of job ids, or of -k for the job of the k-th line, not {needs!r}"
+        )
     return tuple(needs)
 
 

@@ -31,7 +31,9 @@ class Locks(Hand):
         except Refused:
             if self.rights.everywhere:
                 raise
-            raise self._not_had(name) from None  # the store's sentence names other locks, and who has this one
+            raise self._not_had(
+                name
+            ) from None  # the store's sentence names other locks, and who has this one
         self.nudge()
         return lost
 

@@ -230,14 +230,26 @@ class Looking(Hand):
     # --- the audit ------------------------------------------------------------------------
 
     def entries(
-        self, *, after: int = 0, limit: int = 1000, newest: bool = False, verb: str | None = None, by: str | None = None
+        self,
+        *,
+        after: int = 0,
+        limit: int = 1000,
+        newest: bool = False,
+        verb: str | None = None,
+        by: str | None = None,
     ) -> Sequence[tuple[Entry, str]]:
         """Entries of the audit with their links. Raises Forbidden for all but operators without limits."""
         self.require_everywhere(Role.OPERATOR, "look into the audit")
         return self.store.audit.entries(after=after, limit=limit, newest=newest, verb=verb, by=by)
 
     def calls(
-        self, *, after: int = 0, limit: int = 1000, newest: bool = False, verb: str | None = None, by: str | None = None
+        self,
+        *,
+        after: int = 0,
+        limit: int = 1000,
+        newest: bool = False,
+        verb: str | None = None,
+        by: str | None = None,
     ) -> Sequence[Call]:
         """The same with the steps of each call put together."""
         self.require_everywhere(Role.OPERATOR, "look into the audit")
@@ -276,9 +288,14 @@ class Looking(Hand):
         mine = Filter(node=node.node, states=tuple(LEASED), within=self._within)
         leases = self.store.bulk.count(mine, most=node.leases) if node.leases else 0
         return replace(
-            node, leases=leases, used=min(node.used, leases), trouble=None, drained_by=None, drained_reason=None,
+            node,
+            leases=leases,
+            used=min(node.used, leases),
+            trouble=None,
+            drained_by=None,
+            drained_reason=None,
             host="" if node.node.startswith(PARTY_PREFIX) else node.host,  # of a party: whose it is
-        )  # fmt: skip
+        )
 
     def _schedule(self, name: str) -> Schedule:
         known = {s.name: s for s in self.store.schedules.all() if self._makes_visible(s)}
@@ -296,5 +313,6 @@ class Looking(Hand):
             return self._within is None
         collection = schedule.options.get("collection")
         return all(
-            self._within.holds(collection, queue) for queue in passed_queues(spec, schedule.options.get("queue"))
+            self._within.holds(collection, queue)
+            for queue in passed_queues(spec, schedule.options.get("queue"))
         )

@@ -36,9 +36,11 @@ class Masks:
             return job
         veil = Veil.over(schema, job.params)
         return replace(
-            job, params=mask(schema, job.params), message=_text(veil, job.message),
+            job,
+            params=mask(schema, job.params),
+            message=_text(veil, job.message),
             progress_message=_text(veil, job.progress_message),
-        )  # fmt: skip
+        )
 
 
 def attempts(found: Sequence[Attempt], veil: Veil) -> list[Attempt]:
@@ -47,11 +49,13 @@ def attempts(found: Sequence[Attempt], veil: Veil) -> list[Attempt]:
         return list(found)
     return [
         replace(
-            a, message=_text(veil, a.message), error=None if a.error is None else veil.value(a.error),
+            a,
+            message=_text(veil, a.message),
+            error=None if a.error is None else veil.value(a.error),
             result=veil.value(a.result),
         )
         for a in found
-    ]  # fmt: skip
+    ]
 
 
 def explanation(found: Explanation, veil: Veil) -> Explanation:

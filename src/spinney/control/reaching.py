@@ -151,7 +151,9 @@ def require_queue_within(hand: Hand, queue: str, what: str) -> None:
     """Raise Forbidden unless jobs may be put into this queue. ``what``: ``submit into``."""
     allowed = hand.rights.within.queues
     if allowed is not None and queue not in allowed:
-        raise Forbidden(f"{hand.by} is limited to {limits(hand.rights)} and may not {what} queue {queue!r}; {ASK}")
+        raise Forbidden(
+            f"{hand.by} is limited to {limits(hand.rights)} and may not {what} queue {queue!r}; {ASK}"
+        )
 
 
 def require_priority(hand: Hand, priority: int) -> None:

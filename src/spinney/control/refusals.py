@@ -111,7 +111,9 @@ class Refusals:
                 if hour.over(now_us):
                     del self._hours[by]
         for key, count, addresses in counted:
-            _enter(audit, key, count, now_us, {"addresses": addresses} if addresses and key[0] == NOBODY else {})
+            _enter(
+                audit, key, count, now_us, {"addresses": addresses} if addresses and key[0] == NOBODY else {}
+            )
 
     def _key(self, key: _Key, now_us: int) -> _Key:
         """As what a refusal counts: as its own kind while there is room."""

@@ -101,10 +101,11 @@ class Sight:
         """Without who has them, where that is out of sight: somebody has."""
         seen = self.seen(info.owner_id for info in found if info.owner_id is not None)
         return [
-            info if info.owner_id is None or info.owner_id in seen
+            info
+            if info.owner_id is None or info.owner_id in seen
             else replace(info, owner_id=None, node=None, since_us=None)
             for info in found
-        ]  # fmt: skip
+        ]
 
     # --- explaining -----------------------------------------------------------------------
 
@@ -148,7 +149,9 @@ class Sight:
         if len(seen) == len(needs):
             return found
         mine = [need for need in needs if need in seen]
-        others = "jobs that have not completed yet" if not mine else f"job {', '.join(map(str, mine))} and others"
+        others = (
+            "jobs that have not completed yet" if not mine else f"job {', '.join(map(str, mine))} and others"
+        )
         command = f"spinney explain {mine[0]}" if mine else None
         return replace(found, sentence=f"it needs {others}", command=command, facts={"needs": mine})
 
@@ -156,7 +159,9 @@ class Sight:
         first = found.facts.get("first")
         if first is None:
             return found
-        open_ = tuple(set(State) - {State.COMPLETED, State.FAILED, State.CANCELLED, State.ORPHANED, State.DELETED})
+        open_ = tuple(
+            set(State) - {State.COMPLETED, State.FAILED, State.CANCELLED, State.ORPHANED, State.DELETED}
+        )
         which = Filter(parent_id=found.job_id, states=open_, superseded=False, within=self._within)
         if self._store.bulk.count(which, most=found.facts["children"]) == found.facts["children"]:
             return found
@@ -168,9 +173,11 @@ class Sight:
         named = [*root, *([] if before is None else [before])]
         if self.seen(named) == set(named):
             return found
-        which = "a later job of its serial tree is still running" if before is None else (
-            "an earlier job of its serial tree comes before it"
-        )  # fmt: skip
+        which = (
+            "a later job of its serial tree is still running"
+            if before is None
+            else ("an earlier job of its serial tree comes before it")
+        )
         return replace(found, sentence=which, command=None, facts={})
 
     def _lock(self, found: Explanation) -> Explanation:
@@ -179,12 +186,16 @@ class Sight:
             return found
         lock = found.facts["lock"]
         if "used" not in found.facts:
-            return replace(found, sentence=f"another job has the lock {lock!r}", command=None, facts={"lock": lock})
+            return replace(
+                found, sentence=f"another job has the lock {lock!r}", command=None, facts={"lock": lock}
+            )
         amount, capacity = found.facts["amount"], found.facts["capacity"]
         facts = {"lock": lock, "amount": amount, "capacity": capacity}
         wants = f"it wants {amount:,} of the lock {lock!r}"
         if "before" in found.facts:
-            return replace(found, sentence=f"{wants}, and another job comes before it", command=None, facts=facts)
+            return replace(
+                found, sentence=f"{wants}, and another job comes before it", command=None, facts=facts
+            )
         if found.command is None:  # there is room
             return replace(found, facts=facts)
         full = f"{wants}, and of its capacity of {capacity:,} others have too much"

@@ -22,7 +22,9 @@ FREE_OF_MANY = 100
 _DAY_US = 86_400_000_000
 
 
-def login_limits(name: str, address: str | None, device: Device | None, now_us: int) -> tuple[LoginLimit, ...]:
+def login_limits(
+    name: str, address: str | None, device: Device | None, now_us: int
+) -> tuple[LoginLimit, ...]:
     """Return under what a login is counted. ``device``: the browser, when it is known to belong to this user;
     ``address``: None over a Unix socket, which only the users of this host reach."""
     if device is not None:

@@ -37,9 +37,15 @@ class Stepping:
     """One run over some jobs. Each step is durable when it is yielded; what follows may never be asked for."""
 
     def __init__(
-        self, store: "Store", order: Order, author: Author, clock: Callable[[], int], size: Callable[[], int],
-        at_once: int = STEP, reach: "Reach | None" = None,
-    ) -> None:  # fmt: skip
+        self,
+        store: "Store",
+        order: Order,
+        author: Author,
+        clock: Callable[[], int],
+        size: Callable[[], int],
+        at_once: int = STEP,
+        reach: "Reach | None" = None,
+    ) -> None:
         """``size``: how many the next step may take; ``at_once``: and how many of those that were asked for;
         ``reach``: what may be reached (None: everything that the run comes to)."""
         self._store, self._order, self._author, self._clock = store, order, author, clock
@@ -77,7 +83,9 @@ class Stepping:
             if not todo:
                 return
             n = min(self._size(), at_once)
-            step = self._store.bulk.apply(self._order, todo[:n], self._author, which=which, now_us=self._clock())
+            step = self._store.bulk.apply(
+                self._order, todo[:n], self._author, which=which, now_us=self._clock()
+            )
             self._remember(step, which)
             todo = [*step.unfinished, *todo[n:]]
             yield step

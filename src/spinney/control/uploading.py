@@ -72,11 +72,17 @@ class Uploads(Hand):
                     f"other's folders: that takes an operator; {ASK}"
                 )
         if job.state in LEASED:
-            raise Refused(f"job {job_id} is at work, and its files are its own meanwhile; wait until it has ended")
+            raise Refused(
+                f"job {job_id} is at work, and its files are its own meanwhile; wait until it has ended"
+            )
         if job.state is State.DELETED:
             raise Refused(f"job {job_id} is deleted, and has no folder any more; submit a new one")
         return job
 
     def _holds(self, job_id: int) -> Sequence[int]:
         found = self.store.holds.covering(job_id)
-        return [h.id for h in found if (h.scope, h.name, h.reason, h.by) == (Scope.JOB, str(job_id), REASON, self.by)]
+        return [
+            h.id
+            for h in found
+            if (h.scope, h.name, h.reason, h.by) == (Scope.JOB, str(job_id), REASON, self.by)
+        ]

@@ -33,9 +33,17 @@ class Webhooks(Hand):
     """For operators. Every change is audited. What is not there, or out of sight, raises NoSuch."""
 
     def add(
-        self, name: str, url: str, *, events: Sequence[str] = (EVERY,), type_: str | None = None,
-        collection: str | None = None, queue: str | None = None, roots_only: bool = True, reason: str | None = None,
-    ) -> WithSecret:  # fmt: skip
+        self,
+        name: str,
+        url: str,
+        *,
+        events: Sequence[str] = (EVERY,),
+        type_: str | None = None,
+        collection: str | None = None,
+        queue: str | None = None,
+        roots_only: bool = True,
+        reason: str | None = None,
+    ) -> WithSecret:
         """Tell this URL from now on.
 
         Raises UsageError, BadName, BadParameters (a password in the URL), UnknownType, Refused (the name is taken),
@@ -43,9 +51,15 @@ class Webhooks(Hand):
         """
         self.require(Role.OPERATOR, _WHAT)
         asked = Webhook(
-            name=name, url=url, events=tuple(events), type=type_, collection=collection, queue=queue,
-            roots_only=roots_only, within=self.rights.within,
-        )  # fmt: skip
+            name=name,
+            url=url,
+            events=tuple(events),
+            type=type_,
+            collection=collection,
+            queue=queue,
+            roots_only=roots_only,
+            within=self.rights.within,
+        )
         self._require_known({"type": type_, "collection": collection, "queue": queue})
         secret = new_secret()
         made = self.store.webhooks.add(asked, secret, self.author(reason), now_us=self.clock())
@@ -132,8 +146,9 @@ class Webhooks(Hand):
         collection, queue, type_ = (named.get(kind) for kind in ("collection", "queue", "type"))
         within = self.rights.within
         for kind, name, allowed in (
-            ("collection", collection, within.collections), ("queue", queue, within.queues),
-        ):  # fmt: skip
+            ("collection", collection, within.collections),
+            ("queue", queue, within.queues),
+        ):
             if name is not None and allowed is not None and name not in allowed:
                 raise Forbidden(
                     f"{self.by} is limited to {limits(self.rights)} and may not be told of {kind} {name!r:.80}; {ASK}"

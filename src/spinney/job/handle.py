@@ -225,7 +225,9 @@ class Job:
             raise UsageError(f"progress takes a fraction from 0.0 to 1.0, not {fraction!r}")
         self._port.ask("progress", fraction=float(fraction), message=message)
 
-    def lock(self, name: str, until: str = "attempt", *, amount: int = 1, capacity: int | None = None) -> None:
+    def lock(
+        self, name: str, until: str = "attempt", *, amount: int = 1, capacity: int | None = None
+    ) -> None:
         """Take a lock without waiting; kept until this attempt ends, or (``until="job"``) the job settles.
 
         When another has it, the stage ends here and starts again once it is free, no attempt used:

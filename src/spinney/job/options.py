@@ -136,7 +136,9 @@ def _check_at(at: datetime | None) -> None:
             f"for example datetime(2030, 1, 31, 8, tzinfo=UTC)"
         )
     if not _EPOCH <= at < _LATEST:
-        raise UsageError(f"at must lie in the years {_EPOCH.year} to {_LATEST.year - 1}, not at {at.isoformat()}")
+        raise UsageError(
+            f"at must lie in the years {_EPOCH.year} to {_LATEST.year - 1}, not at {at.isoformat()}"
+        )
 
 
 def _check_needs(needs: Sequence[int]) -> None:

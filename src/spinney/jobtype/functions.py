@@ -38,7 +38,9 @@ def name_of(function: Callable[..., Any]) -> str:
     """The name of a function, to be that of its job type or stage. Raises BadName when it has none."""
     name: str = function.__name__
     if name == "<lambda>":
-        raise BadName("a lambda has no name of its own; give it one with name='…', or write a function with 'def'")
+        raise BadName(
+            "a lambda has no name of its own; give it one with name='…', or write a function with 'def'"
+        )
     return name
 
 

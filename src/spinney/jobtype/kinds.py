@@ -183,7 +183,11 @@ class JobType:
         """What runs that stage; a coroutine function when the stage's function is async."""
         found = self._stages.get(stage)
         if found is None or found.function is None:
-            what = "no stage" if found is None else f"{_WITHOUT_FUNCTION[found.spec.isolation]}, no function, as stage"
+            what = (
+                "no stage"
+                if found is None
+                else f"{_WITHOUT_FUNCTION[found.spec.isolation]}, no function, as stage"
+            )
             there = ", ".join(self._stages)
             raise UsageError(f"job type {self.name!r} has {what} {stage!r}; its stages are: {there}")
         read = reader(f"stage {stage!r} of {self.name!r}", found.signature, self._fields)

@@ -78,7 +78,9 @@ def function_stage(type_name: str, function: Callable[..., Any], options: StageO
     require_known(where, options, StageOptions)
     found = signature.of_function(where, function)
     adapter(where, {n: f for n, f in found.fields.items() if not is_plain(f.annotation)}, "ignore")
-    spec = StageSpec(name=name, isolation=_isolation(where, name, function, options), **_policy(where, options))
+    spec = StageSpec(
+        name=name, isolation=_isolation(where, name, function, options), **_policy(where, options)
+    )
     return Stage(spec=spec, signature=found, function=function)
 
 
@@ -86,7 +88,12 @@ def program_stage(type_name: str, name: str, argv: Sequence[str], options: Progr
     """A stage that runs a program."""
     where = f"stage {name!r} of {type_name!r}"
     require_known(where, options, ProgramOptions)
-    if isinstance(argv, str) or not argv or not all(isinstance(word, str) for word in argv) or not argv[0].strip():
+    if (
+        isinstance(argv, str)
+        or not argv
+        or not all(isinstance(word, str) for word in argv)
+        or not argv[0].strip()
+    ):
         raise UsageError(
             f"{where}: a program is a list of arguments, never a shell string: "
             f'["convert", "--size", "200"], not {argv!r}'
@@ -115,9 +122,7 @@ def external_stage(type_name: str, name: str, options: ExternalOptions) -> Stage
 
 def _policy(where: str, options: AnyStageOptions) -> dict[str, Any]:
     policy: dict[str, Any] = {
-        key: options[key]
-        for key in ("queue", "max_attempts", "backoff", "again")
-        if key in options
+        key: options[key] for key in ("queue", "max_attempts", "backoff", "again") if key in options
     }
     if "timeout" in options:
         policy["timeout_s"] = float(durations.seconds(options["timeout"], f"{where}: timeout"))

@@ -126,10 +126,16 @@ class Rights:
             and _among(self.within.queues, other.within.queues)
             and _among_patterns(self.shares, other.shares)
             and _among_patterns(self.locks, other.locks)
-            and (self.priorities is None or (other.priorities is not None
-                 and self.gives_priority(other.priorities[0]) and self.gives_priority(other.priorities[1])))
+            and (
+                self.priorities is None
+                or (
+                    other.priorities is not None
+                    and self.gives_priority(other.priorities[0])
+                    and self.gives_priority(other.priorities[1])
+                )
+            )
             and ("*" in self.external or set(other.external) <= set(self.external))
-        )  # fmt: skip
+        )
 
     def narrowed(self, other: "Rights") -> "Rights":
         """What both allow: of a token never more than of its owner."""

@@ -166,11 +166,15 @@ class Settlement:
 
     def __post_init__(self) -> None:
         if self.outcome not in WORDS:
-            raise UsageError(f"an attempt cannot end as {self.outcome!r}; use one of: {', '.join(sorted(WORDS))}")
+            raise UsageError(
+                f"an attempt cannot end as {self.outcome!r}; use one of: {', '.join(sorted(WORDS))}"
+            )
         if self.result is not None and self.outcome not in PASSED:
             raise UsageError(f"an attempt that ends as {self.outcome} has no result; say it in the message")
         if self.code is not None and not 1 <= self.code <= CODE_MAX:
-            raise UsageError(f"a status code of your own must be a whole number from 1 to {CODE_MAX}, not {self.code}")
+            raise UsageError(
+                f"a status code of your own must be a whole number from 1 to {CODE_MAX}, not {self.code}"
+            )
         durations.in_seconds(self, "delay_s")
         if self.delay_s is not None and (self.outcome is not Outcome.DEFER or self.delay_s < 0):
             raise UsageError("delay_s is 0 or more seconds, and for the outcome defer")

@@ -41,7 +41,9 @@ class Cause:
         return f"{self.exception}: {self.message}" if self.message else self.exception
 
 
-def cause(type_: str, stage: str, record: Record, *, poison: bool = False, reason: str | None = None) -> Cause:
+def cause(
+    type_: str, stage: str, record: Record, *, poison: bool = False, reason: str | None = None
+) -> Cause:
     """Why the attempt of this record failed. ``reason``: what is said of it when it brought no message."""
     exception = POISON if poison else _exception(record)
     message = plain(record.message or reason or "")

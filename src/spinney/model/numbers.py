@@ -16,11 +16,19 @@ KILLED = frozenset({Outcome.TIMEOUT, Outcome.DIED, Outcome.LOST, POISON})
 """In place of an exception, of failures that were ended from outside (``spinney.model.failures``)."""
 _DISBATCH: Mapping[State, int] = MappingProxyType(
     {
-        State.PENDING: -2, State.SCHEDULED: -2, State.WAITING: -2, State.HELD: -4, State.CLAIMED: -1,
-        State.RUNNING: 0, State.COMPLETED: 1, State.FAILED: 2, State.CANCELLED: -5, State.ORPHANED: -6,
+        State.PENDING: -2,
+        State.SCHEDULED: -2,
+        State.WAITING: -2,
+        State.HELD: -4,
+        State.CLAIMED: -1,
+        State.RUNNING: 0,
+        State.COMPLETED: 1,
+        State.FAILED: 2,
+        State.CANCELLED: -5,
+        State.ORPHANED: -6,
         State.DELETED: -5,
     }
-)  # fmt: skip
+)
 _KILLED = -3
 _DONE_BADLY = frozenset({State.FAILED, State.CANCELLED, State.ORPHANED, State.DELETED})
 

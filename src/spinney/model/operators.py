@@ -43,7 +43,10 @@ something that must not be done twice, and what is held was held by somebody: su
 or deleted, where they are named."""
 POSSIBLE: Mapping[Verb, frozenset[State]] = MappingProxyType(
     {
-        **{verb: frozenset(_OPEN) for verb in (Verb.CANCEL, Verb.HOLD, Verb.RELEASE, Verb.MOVE, Verb.PRIORITY)},
+        **{
+            verb: frozenset(_OPEN)
+            for verb in (Verb.CANCEL, Verb.HOLD, Verb.RELEASE, Verb.MOVE, Verb.PRIORITY)
+        },
         Verb.RETRY: frozenset({_S.FAILED, _S.ORPHANED, _S.CANCELLED}),
         Verb.RERUN: SETTLED - {_S.DELETED},
         Verb.DELETE: SETTLED - {_S.DELETED} | {_S.HELD},

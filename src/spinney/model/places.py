@@ -30,7 +30,9 @@ def database_file(store: str) -> Path | None:
     if scheme != "sqlite" or not path:
         return None
     if path == ":memory:":
-        raise UsageError("a store must be a file that all its nodes can open; write it as sqlite:///spinney.db")
+        raise UsageError(
+            "a store must be a file that all its nodes can open; write it as sqlite:///spinney.db"
+        )
     return Path(path)
 
 

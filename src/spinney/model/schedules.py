@@ -74,12 +74,16 @@ class Schedule:
         if (self.cron is None) == (self.every_s is None):
             raise UsageError(f"{where} needs either a cron expression or an interval; give one of the two")
         if not isinstance(self.cron, str | None) or not isinstance(self.zone, str):
-            raise UsageError(f"{where}: cron expression and zone are texts, as '0 6 * * mon' and 'Europe/Berlin'")
+            raise UsageError(
+                f"{where}: cron expression and zone are texts, as '0 6 * * mon' and 'Europe/Berlin'"
+            )
         if self.every_s is not None:
             durations.in_seconds(self, "every_s", where=f"{where}: ")
             _check_every(where, self.every_s)
             if self.zone != "UTC":
-                raise UsageError(f"{where}: an interval has no time zone; leave it out, or give a cron expression")
+                raise UsageError(
+                    f"{where}: an interval has no time zone; leave it out, or give a cron expression"
+                )
         for option, kind in (("overlap", Overlap), ("catch_up", CatchUp)):
             object.__setattr__(self, option, _one_of(where, option, kind, getattr(self, option)))
         if not isinstance(self.params, Mapping):
@@ -95,10 +99,15 @@ class Schedule:
     def to_json(self) -> dict[str, Any]:
         """What somebody decided: a value that ``from_json`` makes a schedule of that stands at its beginning."""
         return {
-            "type": self.type, "cron": self.cron, "every_s": self.every_s, "zone": self.zone,
-            "params": dict(self.params), "options": dict(self.options),
-            "overlap": str(self.overlap), "catch_up": str(self.catch_up),
-        }  # fmt: skip
+            "type": self.type,
+            "cron": self.cron,
+            "every_s": self.every_s,
+            "zone": self.zone,
+            "params": dict(self.params),
+            "options": dict(self.options),
+            "overlap": str(self.overlap),
+            "catch_up": str(self.catch_up),
+        }
 
     @classmethod
     def from_json(cls, name: str, value: Mapping[str, Any], **standing: Any) -> "Schedule":

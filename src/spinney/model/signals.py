@@ -34,7 +34,9 @@ class Fail(Signal):
 
     def __init__(self, message: str = "", *, retryable: bool = True, code: int | None = None) -> None:
         if code is not None and (type(code) is not int or not 1 <= code <= CODE_MAX):
-            raise ValueError(f"a status code of your own must be a whole number from 1 to {CODE_MAX}, not {code!r:.80}")
+            raise ValueError(
+                f"a status code of your own must be a whole number from 1 to {CODE_MAX}, not {code!r:.80}"
+            )
         super().__init__(message)
         self.retryable, self.code = retryable, code
 

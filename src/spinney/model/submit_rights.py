@@ -47,7 +47,9 @@ def _allowed(limit: str, rights: Rights, name: str) -> Sequence[str] | None:
     """None: anything."""
     if limit == "submitter":
         return None if rights.permits(Role.OPERATOR) else (name,)
-    return {"collection": rights.within.collections, "queue": rights.within.queues, "share": rights.shares}[limit]
+    return {"collection": rights.within.collections, "queue": rights.within.queues, "share": rights.shares}[
+        limit
+    ]
 
 
 def _is_within(limit: str, value: str, allowed: Sequence[str], rights: Rights) -> bool:

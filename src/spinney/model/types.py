@@ -70,10 +70,15 @@ class Backoff:
     def __init__(
         self, *, base_s: Duration = 1.0, factor: float = 2.0, cap_s: Duration = 600.0, jitter: float = 0.5
     ) -> None:
-        base, cap = durations.seconds(base_s, "base_s of a backoff"), durations.seconds(cap_s, "cap_s of a backoff")
+        base, cap = (
+            durations.seconds(base_s, "base_s of a backoff"),
+            durations.seconds(cap_s, "cap_s of a backoff"),
+        )
         lawful = _is_number(factor) and _is_number(jitter) and base >= 0 and factor >= 1 and cap >= 0
         if not lawful or not 0 <= jitter <= 1:
-            raise UsageError("a backoff needs base_s >= 0, factor >= 1, cap_s >= 0 and jitter between 0 and 1")
+            raise UsageError(
+                "a backoff needs base_s >= 0, factor >= 1, cap_s >= 0 and jitter between 0 and 1"
+            )
         for field_, value in (("base_s", base), ("factor", factor), ("cap_s", cap), ("jitter", jitter)):
             object.__setattr__(self, field_, value)
 
@@ -122,9 +127,13 @@ class StageSpec:
         where = f"stage {self.name!r}"
         _check_count(where, "max_attempts", self.max_attempts)
         if not isinstance(self.backoff, Backoff):
-            raise UsageError(f"{where}: backoff must be a Backoff such as Backoff(base_s=2), not {self.backoff!r}")
+            raise UsageError(
+                f"{where}: backoff must be a Backoff such as Backoff(base_s=2), not {self.backoff!r}"
+            )
         if self.timeout_s is not None and not (_is_number(self.timeout_s) and self.timeout_s > 0):
-            raise UsageError(f"{where}: timeout must be more than 0 seconds and finite, not {self.timeout_s!r}")
+            raise UsageError(
+                f"{where}: timeout must be more than 0 seconds and finite, not {self.timeout_s!r}"
+            )
         if not _is_number(self.grace_s) or self.grace_s < 0:
             raise UsageError(f"{where}: grace must be 0 seconds or more and finite, not {self.grace_s!r}")
         _check_flag(where, "again", self.again)
@@ -319,7 +328,9 @@ class QueueSpec:
     def from_json(cls, value: Mapping[str, Any]) -> "QueueSpec":
         """The spec of a value made by ``to_json``, or of some of its fields. Raises for fields that it does not
         know: what a newer version says of a queue must not be passed over."""
-        given: dict[str, Any] = {f: tuple(found) if isinstance(found, list) else found for f, found in value.items()}
+        given: dict[str, Any] = {
+            f: tuple(found) if isinstance(found, list) else found for f, found in value.items()
+        }
         return cls(**given)
 
 
@@ -329,7 +340,9 @@ SETTABLE = frozenset({"limit", "type", "pinned", "barred"})
 
 def _check_count(where: str, option: str, value: object, least: int = 1) -> None:
     if type(value) is not int or not least <= value <= COUNT_MAX:
-        raise UsageError(f"{where}: {option} must be {least} or more, a whole number up to {COUNT_MAX}, not {value!r}")
+        raise UsageError(
+            f"{where}: {option} must be {least} or more, a whole number up to {COUNT_MAX}, not {value!r}"
+        )
 
 
 def _check_flag(where: str, option: str, value: object) -> None:
@@ -362,12 +375,18 @@ def _check_keep(where: str, keep: object) -> None:
 
 
 def _check_submit_limits(where: str, limits: object) -> None:
-    if not isinstance(limits, Mapping) or not all(_is_text(parameter) and parameter for parameter in limits.values()):
-        raise UsageError(f'{where}: submit_limits maps limits to parameters, as in {{"collection": "dataset"}}, not '
-                         f"{limits!r}")  # fmt: skip
+    if not isinstance(limits, Mapping) or not all(
+        _is_text(parameter) and parameter for parameter in limits.values()
+    ):
+        raise UsageError(
+            f'{where}: submit_limits maps limits to parameters, as in {{"collection": "dataset"}}, not '
+            f"{limits!r}"
+        )
     for limit in limits:
         if limit not in SUBMIT_LIMITS:
-            raise UsageError(f"{where}: there is no limit {limit!r}; submit_limits has {', '.join(SUBMIT_LIMITS)}")
+            raise UsageError(
+                f"{where}: there is no limit {limit!r}; submit_limits has {', '.join(SUBMIT_LIMITS)}"
+            )
 
 
 def _is_number(value: object) -> bool:

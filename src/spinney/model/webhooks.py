@@ -65,10 +65,14 @@ class Webhook:
     def to_json(self) -> dict[str, Any]:
         """What it is set to, and what its maker may see; not its secret, which is no part of it."""
         return {
-            "url": self.url, "events": list(self.events), "type": self.type, "collection": self.collection,
-            "queue": self.queue, "roots_only": self.roots_only,
+            "url": self.url,
+            "events": list(self.events),
+            "type": self.type,
+            "collection": self.collection,
+            "queue": self.queue,
+            "roots_only": self.roots_only,
             "within": {"collections": self.within.collections, "queues": self.within.queues},
-        }  # fmt: skip
+        }
 
     @classmethod
     def from_json(cls, name: str, found: Mapping[str, Any], **more: Any) -> "Webhook":
@@ -154,10 +158,14 @@ def require_url(url: str) -> None:
     except (ValueError, AttributeError, TypeError):
         parts = urlsplit("")
     if "@" in parts.netloc:
-        raise BadParameters("the URL of a webhook holds a user or password, which would be logged; leave them out")
+        raise BadParameters(
+            "the URL of a webhook holds a user or password, which would be logged; leave them out"
+        )
     lawful = parts.scheme in ("http", "https") and parts.hostname and url.isascii() and url.isprintable()
     if not lawful or " " in url or len(url) > URL_MAX:
-        raise ValueError(f"a webhook goes to an absolute http or https URL of up to {URL_MAX} characters; mend it")
+        raise ValueError(
+            f"a webhook goes to an absolute http or https URL of up to {URL_MAX} characters; mend it"
+        )
 
 
 def shown(url: str) -> str:
@@ -169,5 +177,9 @@ def shown(url: str) -> str:
 def _require_events(events: Sequence[str]) -> None:
     unknown = [event for event in events if event not in (*EVENTS, EVERY)]
     if unknown or not events:
-        what = f"{unknown[0]!r:.80} is no event of a webhook" if unknown else "a webhook without events tells nothing"
+        what = (
+            f"{unknown[0]!r:.80} is no event of a webhook"
+            if unknown
+            else "a webhook without events tells nothing"
+        )
         raise UsageError(f"{what}; use some of {', '.join(EVENTS)}, or {EVERY!r} for all")

@@ -47,9 +47,21 @@ class Worker:
     """A child and what it has been given."""
 
     __slots__ = (
-        "alone", "child", "doubts", "endings", "forced", "greeted", "held", "idle_at", "marked", "name", "ran",
-        "retiring", "slot", "unwritten",
-    )  # fmt: skip
+        "alone",
+        "child",
+        "doubts",
+        "endings",
+        "forced",
+        "greeted",
+        "held",
+        "idle_at",
+        "marked",
+        "name",
+        "ran",
+        "retiring",
+        "slot",
+        "unwritten",
+    )
 
     def __init__(self, name: str, slot: Slot | None) -> None:
         self.name, self.slot = name, slot
@@ -264,7 +276,9 @@ class Crew(Events):
                 worker.retire()
 
     def _worn(self, worker: Worker) -> bool:
-        return worker.ran >= self._rules.recycle_after_jobs or worker.child.rss_bytes > self._rules.memory_bytes
+        return (
+            worker.ran >= self._rules.recycle_after_jobs or worker.child.rss_bytes > self._rules.memory_bytes
+        )
 
     def end_attempt(self, worker: Worker, grace_s: float) -> None:
         """End a worker because of an attempt in it that is named in its ``endings``; ``exited`` tells what became of
@@ -278,7 +292,9 @@ class Crew(Events):
 
     async def _end_shared(self, worker: Worker, grace_s: float) -> None:
         until = self._loop.time() + grace_s
-        while self._loop.time() < until and any(r.fence not in worker.endings for r in worker.child.running()):  # noqa: ASYNC110
+        while self._loop.time() < until and any(  # noqa: ASYNC110
+            r.fence not in worker.endings for r in worker.child.running()
+        ):
             await asyncio.sleep(LOOK_S)
         await self._kill(worker, CLEAN_UP_S)
 
@@ -354,12 +370,16 @@ class Crew(Events):
             log.info("refused %s of attempt %d: %s", verb, fence, error)
             if isinstance(error, FateUnknown):
                 # Not the stage's fault: if it ends by this, its attempt is an interrupted one and uses up none.
-                worker.doubts = {f: why for f, why in worker.doubts.items() if f in worker.held} | {fence: str(error)}
+                worker.doubts = {f: why for f, why in worker.doubts.items() if f in worker.held} | {
+                    fence: str(error)
+                }
             child.refuse(number, error)
         except Exception as error:
             # What one stage asks may not end the node.
             log.exception("request %s of attempt %d failed", verb, fence)
-            child.refuse(number, UsageError(f"the request {verb!r} failed ({error!r}); the node's log tells more"))
+            child.refuse(
+                number, UsageError(f"the request {verb!r} failed ({error!r}); the node's log tells more")
+            )
         else:
             child.answer(number, value)
 

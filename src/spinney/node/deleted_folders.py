@@ -36,7 +36,9 @@ class DeletedFolders:
     async def step(self) -> None:
         """The next few folders. Raises StoreUnusable when the store is."""
         after, home = self._after, self._home
-        listed = await self._reader.call(lambda store: store.deleted_folders(AT_ONCE, after=after, home=home or None))
+        listed = await self._reader.call(
+            lambda store: store.deleted_folders(AT_ONCE, after=after, home=home or None)
+        )
         removed = await asyncio.to_thread(self._removed, listed)
         if removed:
             await self._writer.call(lambda store: store.folder_gone(removed, home=home))

@@ -267,7 +267,9 @@ class Desk:
             slot.held -= len(ended)
             slot.expected_us -= sum([task[3] for task in ended])
             lane.measured(
-                len(ended), sum([row[2] - row[1] for row in part]), chars=sum([len(task[0][6]) for task in ended])
+                len(ended),
+                sum([row[2] - row[1] for row in part]),
+                chars=sum([len(task[0][6]) for task in ended]),
             )
             if lane is not touched:
                 if touched is not None:
@@ -316,7 +318,9 @@ class Desk:
         fences = list(worker.held)
         behind = fences[fences.index(running) + 1 :]
         if behind:
-            log.debug("worker %s: %d leases are taken from behind attempt %d", worker.name, len(behind), running)
+            log.debug(
+                "worker %s: %d leases are taken from behind attempt %d", worker.name, len(behind), running
+            )
             worker.child.take_back(behind)
             self.back(worker, behind)
 
@@ -333,7 +337,9 @@ class Desk:
         running = {line.fence: line for line in how.running}
         if len(running) > 1 and not how.forced:
             shared = [worker.held[fence].lease.job_id for fence in running if fence in worker.held]
-            log.warning("worker %s: %s; each of its %d attempts runs again alone", worker.name, how, len(shared))
+            log.warning(
+                "worker %s: %s; each of its %d attempts runs again alone", worker.name, how, len(shared)
+            )
             self.crew.suspects.add(shared)
         now_us = time.time_ns() // 1000
         records = []
@@ -341,7 +347,9 @@ class Desk:
             line = running.get(fence)
             if line is None and how.unreported and task.lane.orphan:
                 # It may be one of those, and its type forbids a silent second run.
-                records.append(Record(task.lease.job_id, fence, Outcome.LOST, now_us, now_us, message=_UNSAID))
+                records.append(
+                    Record(task.lease.job_id, fence, Outcome.LOST, now_us, now_us, message=_UNSAID)
+                )
                 continue
             if line is None:
                 records.append(Record(task.lease.job_id, fence, Outcome.RETURNED, 0, 0))
@@ -349,7 +357,12 @@ class Desk:
             outcome, message = self._ending(worker, task, how)
             records.append(
                 Record(
-                    task.lease.job_id, fence, outcome, line.started_us, now_us, message=message,
+                    task.lease.job_id,
+                    fence,
+                    outcome,
+                    line.started_us,
+                    now_us,
+                    message=message,
                     remark=remarked.get(fence),
                 )
             )

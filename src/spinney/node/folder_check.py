@@ -49,9 +49,13 @@ class FolderCheck:
         self._most_bytes = HEAD_BYTES + TAIL_BYTES + NOTE_BYTES
 
     def checks(self) -> Sequence[Check]:
-        return [Check(rule=name, about=about, repairs=name in self._repairs()) for name, about in _ABOUT.items()]
+        return [
+            Check(rule=name, about=about, repairs=name in self._repairs()) for name, about in _ABOUT.items()
+        ]
 
-    def examine(self, only: Collection[str] | None = None, *, deep: bool = False, now_us: int) -> Iterator[Violation]:
+    def examine(
+        self, only: Collection[str] | None = None, *, deep: bool = False, now_us: int
+    ) -> Iterator[Violation]:
         wanted = set(_ABOUT) if only is None else set(only) & set(_ABOUT)
         if wanted:
             yield from (found for found in self._all(now_us) if found.rule in wanted)
@@ -85,11 +89,12 @@ class FolderCheck:
         free = os.statvfs(self._root)
         if free.f_bavail * free.f_frsize < FREE_LEAST_BYTES:
             yield _violation(
-                "folder-disk-full", f"folder root {self._root}",
+                "folder-disk-full",
+                f"folder root {self._root}",
                 f"the disk that holds {self._root} has {free.f_bavail * free.f_frsize // 2**20} MiB left; make room, "
                 f"or stages that write files will fail ('spinney keep' removes what is old)",
                 path="",
-            )  # fmt: skip
+            )
         yield from self._trash(now_us)
         yield from self._open_to_others(self._root)
         yield from self._level(self._root, 0, now_us)
@@ -110,10 +115,12 @@ class FolderCheck:
             return
         if old:
             yield _violation(
-                "trash-left", f"folder {folders.TRASH}",
+                "trash-left",
+                f"folder {folders.TRASH}",
                 f"{old} things that were to be deleted are still in {folders.TRASH}; a crash left them",
-                "deletes them", path=folders.TRASH,
-            )  # fmt: skip
+                "deletes them",
+                path=folders.TRASH,
+            )
 
     def _level(self, directory: Path, depth: int, now_us: int) -> Iterator[Violation]:
         """One directory of the spread, and all below; the last level holds folders of jobs."""
@@ -193,89 +200,108 @@ class FolderCheck:
         where = self._relative(directory) or "."
         if found.st_uid != os.geteuid():
             yield _violation(
-                "folder-of-somebody-else", f"folder {where}",
+                "folder-of-somebody-else",
+                f"folder {where}",
                 f"the folder {directory} belongs to user {found.st_uid}, but you are user {os.geteuid()}; run Spinney "
                 f"as its owner, or change the owner",
                 path=where,
-            )  # fmt: skip
+            )
         elif found.st_mode & OTHERS_WRITE:
             yield _violation(
-                "folder-open-to-others", f"folder {where}",
+                "folder-open-to-others",
+                f"folder {where}",
                 f"others than its owner may write into {directory} (mode {stat.S_IMODE(found.st_mode):04o}): they "
                 f"could put there what a stage then takes for its own",
-                "takes the right to write from others", path=where,
-            )  # fmt: skip
+                "takes the right to write from others",
+                path=where,
+            )
 
     # --- what is found --------------------------------------------------------------------
 
     def _orphan(self, job_id: int) -> Violation:
         where = job_folder(job_id)
         return _violation(
-            "folder-orphan", f"folder {where}",
+            "folder-orphan",
+            f"folder {where}",
             f"there is a folder of job {job_id}, but no such job; a store that was restored from an older backup shows "
             f"such folders",
-            f"sets it aside in {ORPHANS}; nothing is deleted", path=where, job=job_id,
-        )  # fmt: skip
+            f"sets it aside in {ORPHANS}; nothing is deleted",
+            path=where,
+            job=job_id,
+        )
 
     def _of_deleted(self, job_id: int) -> Violation:
         where = job_folder(job_id)
         return _violation(
-            "folder-of-deleted-job", f"folder {where}", f"job {job_id} has been deleted, but its folder is still there",
-            "removes the folder", path=where, job=job_id,
-        )  # fmt: skip
+            "folder-of-deleted-job",
+            f"folder {where}",
+            f"job {job_id} has been deleted, but its folder is still there",
+            "removes the folder",
+            path=where,
+            job=job_id,
+        )
 
     def _left_behind(self, job_id: int) -> Violation:
         where = job_folder(job_id)
         return _violation(
-            "folder-left-behind", f"folder {where}",
+            "folder-left-behind",
+            f"folder {where}",
             f"there is a folder of job {job_id} here, but the job has gone on elsewhere, since somebody let go of this "
             f"one or its attempt here was never heard of",
-            f"sets it aside in {ORPHANS}; nothing is deleted", path=where, job=job_id,
-        )  # fmt: skip
+            f"sets it aside in {ORPHANS}; nothing is deleted",
+            path=where,
+            job=job_id,
+        )
 
     def _misplaced(self, path: Path) -> Violation:
         where = self._relative(path)
         return _violation(
-            "folder-misplaced", f"folder {where}",
+            "folder-misplaced",
+            f"folder {where}",
             f"{path} has the name of a job's folder, but is not where that job looks for it "
             f"({job_folder(int(path.name))}); move it there, or away",
             path=where,
-        )  # fmt: skip
+        )
 
     def _no_folder(self, path: Path) -> Violation:
         where = self._relative(path)
         return _violation(
-            "folder-no-directory", f"folder {where}",
+            "folder-no-directory",
+            f"folder {where}",
             f"{path} stands where a folder of jobs should be, but is no directory; no job whose folder lies there "
             f"can run: move it away",
             path=where,
-        )  # fmt: skip
+        )
 
     def _no_trash(self, path: Path) -> Violation:
         where = self._relative(path)
         return _violation(
-            "folder-no-directory", f"folder {where}",
+            "folder-no-directory",
+            f"folder {where}",
             f"{path} is no directory, but what is removed goes through it: no folder of a job can be removed; move it "
             f"away",
             path=where,
-        )  # fmt: skip
+        )
 
     def _unreadable(self, path: Path) -> Violation:
         where = self._relative(path) or "."
         return _violation(
-            "folder-unreadable", f"folder {where}",
+            "folder-unreadable",
+            f"folder {where}",
             f"the folder {path} may not be read by user {os.geteuid()}, so that what lies in it was not examined, and "
             f"no job whose folder lies there can run; its owner can mend that: chmod u+rwx {shlex.quote(str(path))}",
             path=where,
-        )  # fmt: skip
+        )
 
     def _too_long(self, job_id: int, path: Path, size: int) -> Violation:
         return _violation(
-            "output-too-long", f"file {self._relative(path)}",
+            "output-too-long",
+            f"file {self._relative(path)}",
             f"the output {path} of job {job_id} has {size:,} bytes, but a node keeps {self._most_bytes:,} at most; "
             f"something else writes into it: find out what, and remove the file",
-            path=self._relative(path), job=job_id,
-        )  # fmt: skip
+            path=self._relative(path),
+            job=job_id,
+        )
 
     def _relative(self, path: Path) -> str:
         return "" if path == self._root else str(path.relative_to(self._root))

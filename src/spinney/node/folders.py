@@ -117,8 +117,7 @@ def write_token(root: Path, token: str) -> None:
         _sync_directory(root)
     except OSError as error:
         raise StoreUnusable(
-            f"cannot use {root} as folder root: {error.strerror or error}; "
-            f"name a folder that can be written"
+            f"cannot use {root} as folder root: {error.strerror or error}; name a folder that can be written"
         ) from error
 
 

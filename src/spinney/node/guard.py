@@ -125,7 +125,15 @@ def _watch(supervisor: int, deadline: Deadline) -> int:
 
 
 def _say_how_to_start(settings: NodeSettings) -> None:
-    words = ["spinney", "node", settings.app, "--name", settings.name, "--store", without_password(settings.store)]
+    words = [
+        "spinney",
+        "node",
+        settings.app,
+        "--name",
+        settings.name,
+        "--store",
+        without_password(settings.store),
+    ]
     print(  # noqa: T201 - the sentence for the terminal
         f"spinney: node {settings.name} has ended by itself, for the reason above; what it ran goes back to its queue. "
         f"Start it again: {shlex.join(words)} (with its other options), or let systemd do it "

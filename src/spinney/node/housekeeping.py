@@ -220,7 +220,9 @@ class Housekeeping:
         """Whether this node takes back what is proven gone on its host, because the keeper is elsewhere, where
         nothing is proven and nothing can be killed: of a host's nodes the one that joined first."""
         local = [node for node in alive if self._here.local(node)]
-        return not any(node.id == self._keeper for node in local) and min(n.id for n in local) == self._node_id
+        return (
+            not any(node.id == self._keeper for node in local) and min(n.id for n in local) == self._node_id
+        )
 
     # --- tidying up -----------------------------------------------------------------------
 

@@ -50,7 +50,11 @@ class JobFiles:
 
     def _found(self, path: str, found: Found) -> Found:
         if found.error is not None:
-            what = f"{path!r} in the folder of job {self._job_id}" if path else f"the folder of job {self._job_id}"
+            what = (
+                f"{path!r} in the folder of job {self._job_id}"
+                if path
+                else f"the folder of job {self._job_id}"
+            )
             raise Refused(f"{what} {found.error}; 'spinney files {self._job_id}' lists what there is")
         return found
 

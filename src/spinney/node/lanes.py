@@ -37,9 +37,7 @@ class Lane:
         """Measured run time; None: none has ended yet."""
         self.attempts, self.total_us = 0, 0
         """Measured since the last ``learn``."""
-        self.want = LaneWant(
-            locks=tuple((lock.template, lock.until) for lock in stage.locks), warm=self.warm
-        )
+        self.want = LaneWant(locks=tuple((lock.template, lock.until) for lock in stage.locks), warm=self.warm)
 
     def measured(self, attempts: int, run_us: int, *, chars: int) -> None:
         """So many attempts took so long together; ``chars``: of their parameters."""
@@ -65,7 +63,10 @@ class Lanes:
 
     def __init__(self, types: Iterable[TypeSpec]) -> None:
         self._lanes = {
-            (t.name, s.name): Lane(t, s) for t in types for s in t.stages if s.isolation is not Isolation.EXTERNAL
+            (t.name, s.name): Lane(t, s)
+            for t in types
+            for s in t.stages
+            if s.isolation is not Isolation.EXTERNAL
         }
         self._wants: dict[tuple[str, str], LaneWant] = {}
         self.any_cold = any(not lane.warm for lane in self._lanes.values())

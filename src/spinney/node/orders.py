@@ -25,7 +25,14 @@ class Orders:
     """``run`` is its task; ``changed`` says that somebody has committed something."""
 
     def __init__(
-        self, reader: StoreThread, desk: Desk, crew: Crew, *, name: str, slots: int, on_claimable: Callable[[], None]
+        self,
+        reader: StoreThread,
+        desk: Desk,
+        crew: Crew,
+        *,
+        name: str,
+        slots: int,
+        on_claimable: Callable[[], None],
     ) -> None:
         """``slots``: those that the node was started with."""
         self._reader, self._desk, self._crew = reader, desk, crew

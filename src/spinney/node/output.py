@@ -285,7 +285,9 @@ class Pump:
         except KeyError:
             log.warning("output of the unknown attempt %d goes to its worker's log", fence)
         except Exception:
-            log.exception("where output of attempt %d goes cannot be told; it goes to its worker's log", fence)
+            log.exception(
+                "where output of attempt %d goes cannot be told; it goes to its worker's log", fence
+            )
         return None
 
     def _finish(self, child: _Child, fence: int, streams: tuple[str, ...]) -> None:
@@ -329,5 +331,3 @@ def _read(stream: _Stream, page: Page, room: memoryview) -> bytes | None:
         return None
     finally:
         page.cells[at] = 0
-
-

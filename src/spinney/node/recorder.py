@@ -122,8 +122,10 @@ class Recorder:
         for late in answer.refused:
             log.warning(
                 "refused late record job=%d fence=%d outcome=%s: its lease was gone",
-                late.job_id, late.fence, late.outcome,
-            )  # fmt: skip
+                late.job_id,
+                late.fence,
+                late.outcome,
+            )
         await self._desk.take(answer.leases)
         self._desk.answered(want, answer)
 
@@ -159,13 +161,13 @@ class Recorder:
         unheard = [(job_id, fence) for job_id, fence in found.leased if fence not in known]
         leased = {fence for _, fence in found.leased}
         # What had not begun leaves nothing in the history but that its lease is gone.
-        left = [
-            r for r in asked if r.fence not in found.recorded and (r.fence in leased or r.started_us > 0)
-        ]
+        left = [r for r in asked if r.fence not in found.recorded and (r.fence in leased or r.started_us > 0)]
         log.warning(
             "a connection was lost in a commit: of %d records %d had been taken, %d leases go back",
-            len(asked), len(asked) - len(left), len(unheard),
-        )  # fmt: skip
+            len(asked),
+            len(asked) - len(left),
+            len(unheard),
+        )
         self.add([Record(job_id, fence, Outcome.RETURNED, 0, 0) for job_id, fence in unheard])
         return left
 
@@ -187,9 +189,14 @@ def _without_its_words(record: Record, error: Exception) -> Record:
         raise error  # it was not the record: the store itself is broken
     message = f"{_CANNOT}: {error!r}; return or raise something smaller"
     return Record(
-        record.job_id, record.fence, Outcome.ERROR, record.started_us, record.ended_us,
-        message=message, retryable=False,
-    )  # fmt: skip
+        record.job_id,
+        record.fence,
+        Outcome.ERROR,
+        record.started_us,
+        record.ended_us,
+        message=message,
+        retryable=False,
+    )
 
 
 def _exchange(store: Store, *, records: list[Record], want: Want | None, now_us: int) -> Exchange:

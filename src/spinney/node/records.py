@@ -21,10 +21,23 @@ def passed(tasks: Sequence[Task], rows: Sequence[Row], *, keep: bool) -> Iterato
     whole lists, because the making of tuples was most of what a small job cost in the event loop."""
     none = repeat(None)
     fields = zip(
-        [task[0][0] for task in tasks], [row[0] for row in rows], repeat(_OK), [row[1] for row in rows],
-        [row[2] for row in rows], none, none, none, repeat(True), none, none, repeat(False), none, repeat(keep),
-        none, none,
-    )  # fmt: skip
+        [task[0][0] for task in tasks],
+        [row[0] for row in rows],
+        repeat(_OK),
+        [row[1] for row in rows],
+        [row[2] for row in rows],
+        none,
+        none,
+        none,
+        repeat(True),
+        none,
+        none,
+        repeat(False),
+        none,
+        repeat(keep),
+        none,
+        none,
+    )
     return named(Record, fields)
 
 
@@ -32,11 +45,23 @@ def said_more(task: Task, row: Row, outcome: Outcome, message: str | None, *, ke
     """Of an attempt of which there is more to say."""
     fence, started_us, ended_us, said = row
     return Record(
-        task.lease.job_id, fence, outcome, started_us, ended_us, said.get("result"), message,
-        said.get("error"), said.get("retryable", True), said.get("code"), said.get("delay_s"),
-        said.get("lane", False), said.get("lock"), keep, _elsewhere(said),
+        task.lease.job_id,
+        fence,
+        outcome,
+        started_us,
+        ended_us,
+        said.get("result"),
+        message,
+        said.get("error"),
+        said.get("retryable", True),
+        said.get("code"),
+        said.get("delay_s"),
+        said.get("lane", False),
+        said.get("lock"),
+        keep,
+        _elsewhere(said),
         _wanted(said),
-    )  # fmt: skip
+    )
 
 
 def _elsewhere(said: Mapping[str, Any]) -> str | None:

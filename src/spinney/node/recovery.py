@@ -126,7 +126,9 @@ async def _declare_dead(db: StoreThread, node: NodeInfo, now_us: Callable[[], in
 
     Where another program has the database locked, nodes go on without beats and let nobody write before they have
     beaten (``Store.keep_out``). So this write fails then, or finds that the counter has moved."""
-    return await db.call(lambda store: store.update_node(node.id, state="left", beat=node.beat, now_us=now_us()))
+    return await db.call(
+        lambda store: store.update_node(node.id, state="left", beat=node.beat, now_us=now_us())
+    )
 
 
 def read_pages(folder: Path) -> Mapping[int, int] | None:

@@ -109,7 +109,9 @@ class Requests:
 
     async def _spawn(self, lease: Lease, args: Mapping[str, Any]) -> Any:
         wanted, now_us = _wanted(args), self._now_us()
-        return await self._bear(wanted, lambda store: store.spawn(lease.job_id, lease.fence, wanted, now_us=now_us))
+        return await self._bear(
+            wanted, lambda store: store.spawn(lease.job_id, lease.fence, wanted, now_us=now_us)
+        )
 
     async def _submit(self, lease: Lease, args: Mapping[str, Any]) -> Any:
         wanted, beside, now_us = _wanted(args), args["beside"], self._now_us()
@@ -147,7 +149,9 @@ class Requests:
         self._progress_at[lease.fence] = now
         # For show: no attempt waits for that.
         with contextlib.suppress(StoreAway):
-            await self._writer.call(lambda store: store.progress(lease.job_id, lease.fence, fraction, message))
+            await self._writer.call(
+                lambda store: store.progress(lease.job_id, lease.fence, fraction, message)
+            )
 
     # --- a database that is away ----------------------------------------------------------
 

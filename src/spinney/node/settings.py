@@ -164,9 +164,14 @@ class NodeSettings:
 
 
 _AT_LEAST_ONE = (
-    "slots", "lookahead_jobs", "list_size", "batch_records", "recycle_after_jobs",
-    "worker_memory_bytes", "output_bytes",
-)  # fmt: skip
+    "slots",
+    "lookahead_jobs",
+    "list_size",
+    "batch_records",
+    "recycle_after_jobs",
+    "worker_memory_bytes",
+    "output_bytes",
+)
 _BY_STORE = {"lookahead_jobs": (400, 800), "batch_records": (600, 1_000)}
 """In a file, smaller exchanges let others write sooner; with a server each costs round trips (docs/benchmarks.md)."""
 _POSITIVE = ("lease_period_s", "beat_s", "poll_s", "tick_s", "lookahead_s", "retention_s", "idle_end_s")

@@ -57,7 +57,9 @@ class Slot:
     def put(self, lane: "Lane", now: float) -> None:
         """It is being given jobs of this lane."""
         if not self.held:
-            self.moved_at = now  # what is put behind others changes nothing of how long they have been running
+            self.moved_at = (
+                now  # what is put behind others changes nothing of how long they have been running
+            )
         if not lane.ahead:
             self.closed = True
 

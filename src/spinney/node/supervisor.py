@@ -122,7 +122,9 @@ class Supervisor:
         async with AsyncExitStack() as stack:
             self._writer = await stack.enter_async_context(self._store_thread("writer"))
             self._reader = await stack.enter_async_context(self._store_thread("reader"))
-            facts = await self._reader.insist(lambda store: store.facts(), for_s=self._settings.lease_period_s)
+            facts = await self._reader.insist(
+                lambda store: store.facts(), for_s=self._settings.lease_period_s
+            )
             self._admit_folders(facts)
             async with asyncio.TaskGroup() as group:
                 self._build(group.create_task)
@@ -159,7 +161,11 @@ class Supervisor:
         self._first_hello: asyncio.Future[Hello] = asyncio.get_running_loop().create_future()
         self._slots = [Slot(n) for n in range(settings.slots)]
         requests = Requests(
-            self._writer, self._reader, now_us=self._now_us, on_born=self._on_born, insist_s=settings.lease_period_s
+            self._writer,
+            self._reader,
+            now_us=self._now_us,
+            on_born=self._on_born,
+            insist_s=settings.lease_period_s,
         )
         self._crew = Crew(
             rules=Rules(
@@ -191,9 +197,7 @@ class Supervisor:
             on_left=lambda: self._telling.tell(),
         )
         self._crew.desk = self._desk
-        self._recorder = Recorder(
-            self._writer, self._desk, batch=settings.batch_records, now_us=self._now_us
-        )
+        self._recorder = Recorder(self._writer, self._desk, batch=settings.batch_records, now_us=self._now_us)
         self._desk.sink = self._recorder
         self._limits = Limits(
             self._crew,
@@ -242,8 +246,10 @@ class Supervisor:
         for name in kept:
             log.warning(
                 "schedule %s stays as an operator made it; 'spinney schedule drop %s' and another start take it "
-                "from the code again", name, name,
-            )  # fmt: skip
+                "from the code again",
+                name,
+                name,
+            )
 
     async def _insist(self, verb: Callable[[Store], T]) -> T:
         """At the beginning and at the end, when nothing can go on without it."""
@@ -254,27 +260,46 @@ class Supervisor:
         """Be a node: joined, beating, to be nudged."""
         settings = self._settings
         node = NodeInfo(
-            id=0, name=settings.name, boot_id=self._here.boot_id, host=self._here.host, pid=self._own.pid,
-            slots=settings.slots, state="active", beat=0, started_us=self._own.started_us,
-            seen_us=self._own.started_us, version=importlib.metadata.version("spinney"),
-            types=tuple(t.name for t in hello.types), serves=settings.serves,
+            id=0,
+            name=settings.name,
+            boot_id=self._here.boot_id,
+            host=self._here.host,
+            pid=self._own.pid,
+            slots=settings.slots,
+            state="active",
+            beat=0,
+            started_us=self._own.started_us,
+            seen_us=self._own.started_us,
+            version=importlib.metadata.version("spinney"),
+            types=tuple(t.name for t in hello.types),
+            serves=settings.serves,
             root=None if self._folder_mark is None else Root(self._folder_mark, str(self._root)),
             lease_s=settings.lease_period_s,
-        )  # fmt: skip
+        )
         async with door(self._run_dir, settings.name):
             await clear_the_way(
-                self._writer, self._here, name=settings.name, replace=settings.replace,
-                insist_s=settings.lease_period_s, now_us=self._now_us,
-            )  # fmt: skip
+                self._writer,
+                self._here,
+                name=settings.name,
+                replace=settings.replace,
+                insist_s=settings.lease_period_s,
+                now_us=self._now_us,
+            )
             # From before it joins: a guard that ends it clears its traces only when nothing is held.
             self._deadline.renew(good_until_ns(boot_ns(), settings.lease_period_s))
             now_us = self._now_us()
             entered = await self._insist(lambda store: enter(store, node, now_us))
             node_id, self._home = entered.id, entered.home
         self._heartbeat = Heartbeat(
-            self._open_for_beats, node_id, deadline=self._deadline, lease_period_s=settings.lease_period_s,
-            beat_s=settings.beat_s, now_us=self._now_us, on_dead=self._lost, trouble=self._trouble.text,
-        )  # fmt: skip
+            self._open_for_beats,
+            node_id,
+            deadline=self._deadline,
+            lease_period_s=settings.lease_period_s,
+            beat_s=settings.beat_s,
+            now_us=self._now_us,
+            on_dead=self._lost,
+            trouble=self._trouble.text,
+        )
         with self._heartbeat:
             async with nudge.nudged(self._run_dir, self._socket_name, self._on_nudge):
                 yield node_id
@@ -287,32 +312,62 @@ class Supervisor:
 
     def _loops(self, node_id: int) -> list[Coroutine[Any, Any, None]]:
         self._holding = Holding(
-            self._writer, self._reader, self._crew, node_id=node_id, now_us=self._now_us,
-            on_claimable=self._claimable, keeps_house=lambda: self._housekeeping.keeps,
-        )  # fmt: skip
-        self._orders = Orders(
-            self._reader, self._desk, self._crew, name=self._settings.name, slots=self._settings.slots,
+            self._writer,
+            self._reader,
+            self._crew,
+            node_id=node_id,
+            now_us=self._now_us,
             on_claimable=self._claimable,
-        )  # fmt: skip
+            keeps_house=lambda: self._housekeeping.keeps,
+        )
+        self._orders = Orders(
+            self._reader,
+            self._desk,
+            self._crew,
+            name=self._settings.name,
+            slots=self._settings.slots,
+            on_claimable=self._claimable,
+        )
         self._housekeeping = Housekeeping(
-            self._writer, self._reader, node_id=node_id, here=self._here, folder_root=self._root,
-            now_us=self._now_us, on_claimable=self._claimable,
-            on_round=self._holding.poke, on_promoted=lambda: self._telling.tell(), home=self._home,
+            self._writer,
+            self._reader,
+            node_id=node_id,
+            here=self._here,
+            folder_root=self._root,
+            now_us=self._now_us,
+            on_claimable=self._claimable,
+            on_round=self._holding.poke,
+            on_promoted=lambda: self._telling.tell(),
+            home=self._home,
             held_up=lambda: self._heartbeat.held_up,
-        )  # fmt: skip
+        )
         self._telling = Telling(self._reader, self._run_dir, node_id=node_id, but=self._socket_name)
         self._fetching = Fetching(self._writer, self._reader, self._root, home=self._home)
         listening = Listening(self._open_store, place=nudge.place(self._run_dir), on_wake=self._on_nudge)
         retaining = Retaining(
-            self._reader, node=self._settings.name, folder_root=self._root, every_s=self._settings.retention_s,
-            now_us=self._now_us, draining=lambda: self._desk.draining or not self._housekeeping.keeps,
-        )  # fmt: skip
+            self._reader,
+            node=self._settings.name,
+            folder_root=self._root,
+            every_s=self._settings.retention_s,
+            now_us=self._now_us,
+            draining=lambda: self._desk.draining or not self._housekeeping.keeps,
+        )
         return [
-            self._recorder.run(), self._poll(), self._tick(node_id), self._housekeeping.run(),
-            self._housekeeping.watch(), self._housekeeping.tidy(), self._orders.run(),
-            self._holding.get_back(), self._holding.sweep(), retaining.run(), self._telling.run(),
-            listening.run(), self._watch_folders(), self._fetching.run(),
-        ]  # fmt: skip
+            self._recorder.run(),
+            self._poll(),
+            self._tick(node_id),
+            self._housekeeping.run(),
+            self._housekeeping.watch(),
+            self._housekeeping.tidy(),
+            self._orders.run(),
+            self._holding.get_back(),
+            self._holding.sweep(),
+            retaining.run(),
+            self._telling.run(),
+            listening.run(),
+            self._watch_folders(),
+            self._fetching.run(),
+        ]
 
     async def _drain(self, node_id: int) -> None:
         log.info("draining: %d leases", self._desk.held())
@@ -396,7 +451,9 @@ class Supervisor:
     def _lost(self, why: str) -> None:
         """In the heartbeat's thread: all leases are gone, so everything is ended; what that hits is told first."""
         try:
-            _name_lost("attempts are stopped, their leases are gone", [task.lease for task in self._desk.tasks()])
+            _name_lost(
+                "attempts are stopped, their leases are gone", [task.lease for task in self._desk.tasks()]
+            )
             _name_lost("late records are refused, their leases are gone", self._recorder.due())
         finally:
             self._on_dead(why)

@@ -133,8 +133,12 @@ def _announce_wait(node: NodeInfo) -> None:
     log.info(
         "the node %s of %s (pid %d) has not left and is not proven gone; waiting until it beats, or has been silent "
         "for its lease of %g s. If it is dead: spinney doctor --repair --dead %s",
-        node.name, node.host, node.pid, node.dead_after_s, node.name,
-    )  # fmt: skip
+        node.name,
+        node.host,
+        node.pid,
+        node.dead_after_s,
+        node.name,
+    )
 
 
 def _ask_to_drain(node: NodeInfo, asked: set[int]) -> None:

@@ -71,7 +71,9 @@ class Trouble:
         self._degraded = False
         lasted_s = self._failed_at - self._since
         log.warning(
-            "no longer degraded, after %.1f s in which up to %d records were held back", lasted_s, self._most_held
+            "no longer degraded, after %.1f s in which up to %d records were held back",
+            lasted_s,
+            self._most_held,
         )
         text = f"{OVER} {_clock(self._since_wall)} to {_clock(self._since_wall + lasted_s)} UTC: {self._why}"
         self._past = (text, now + REMEMBERED_S)

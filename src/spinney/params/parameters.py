@@ -205,7 +205,9 @@ def _converting(where: str, signature: Signature) -> Reader:
         try:
             found: dict[str, Any] = convert(text)
         except ValidationError as error:
-            faults = "; ".join(_fault(schema, e) for e in error.errors(include_url=False, include_context=False))
+            faults = "; ".join(
+                _fault(schema, e) for e in error.errors(include_url=False, include_context=False)
+            )
             cause = None if secret else error  # which quotes the values
             raise Fail(f"the parameters do not fit {where}: {faults}", retryable=False) from cause
         return found
@@ -252,7 +254,9 @@ def _require_known(type_name: str, named: Iterable[str], fields: Mapping[str, De
 def _require_no_secret(type_name: str, named: Iterable[str], fields: Mapping[str, Declared]) -> None:
     for name in named:
         annotation = fields[name].annotation if name in fields else str
-        if not is_plain(annotation) and secretive(adapter(type_name, {name: fields[name]}, "forbid").json_schema()):
+        if not is_plain(annotation) and secretive(
+            adapter(type_name, {name: fields[name]}, "forbid").json_schema()
+        ):
             raise UsageError(
                 f"job type {type_name!r} has a lock named by the secret parameter {name!r}, and names of locks are "
                 f"shown; name the lock by another parameter"

@@ -30,14 +30,18 @@ class Secret:
 
     def __post_init__(self) -> None:
         if type(self.min_length) is not int or self.min_length < 1:
-            raise UsageError(f"min_length of a Secret must be a whole number of 1 or more, not {self.min_length!r}")
+            raise UsageError(
+                f"min_length of a Secret must be a whole number of 1 or more, not {self.min_length!r}"
+            )
 
     def __get_pydantic_core_schema__(self, source: Any, handler: "GetCoreSchemaHandler") -> "CoreSchema":
         from pydantic_core import core_schema  # a worker without secrets need not load it
 
         return core_schema.no_info_after_validator_function(self._checked, handler(source))
 
-    def __get_pydantic_json_schema__(self, core: "CoreSchema", handler: "GetJsonSchemaHandler") -> dict[str, Any]:
+    def __get_pydantic_json_schema__(
+        self, core: "CoreSchema", handler: "GetJsonSchemaHandler"
+    ) -> dict[str, Any]:
         schema = handler(core)
         for one in schema.get("anyOf", [schema]):
             if one.get("type") == "string":

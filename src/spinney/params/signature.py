@@ -49,7 +49,9 @@ def of_function(where: str, function: Callable[..., Any]) -> Signature:
             )
         elif annotation is Job or (name == JOB_NAME and _may_be_handle(annotation)):
             if job_name is not None:
-                raise UsageError(f"{where} takes its job twice, as {job_name!r} and as {name!r}; keep one of the two")
+                raise UsageError(
+                    f"{where} takes its job twice, as {job_name!r} and as {name!r}; keep one of the two"
+                )
             job_name = name
         elif name == JOB_NAME and Job not in hints.values():
             raise UsageError(

@@ -26,14 +26,18 @@ def mailbox(text: str) -> "Address":
     from email.headerregistry import Address  # slow to load
 
     if not text.isprintable():
-        raise ValueError(f"{text[:80]!r} has a line break or what is not printable in it; give a plain address")
+        raise ValueError(
+            f"{text[:80]!r} has a line break or what is not printable in it; give a plain address"
+        )
     named = _NAMED.fullmatch(text.strip())
     name, spec = (named["name"].strip(), named["spec"]) if named else ("", text.strip())
     local, at, domain = spec.rpartition("@")
     plain = _ascii(domain)
     lawful = at and _LOCAL.fullmatch(local) and plain and len(local.encode()) <= _LOCAL_MAX_BYTES
     if not lawful or len(local.encode()) + 1 + len(plain) > _ADDRESS_MAX_BYTES:
-        raise ValueError(f"{text[:80]!r} is no mail address; write name@example.org or Name <name@example.org>")
+        raise ValueError(
+            f"{text[:80]!r} is no mail address; write name@example.org or Name <name@example.org>"
+        )
     return Address(display_name=_unquoted(name)[:_NAME_MAX], username=local, domain=plain)
 
 

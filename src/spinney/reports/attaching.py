@@ -35,7 +35,9 @@ def _sha256(text: str) -> str:
 
 def _file_name(text: str) -> str:
     if text and (not text.isprintable() or len(text) > 150 or "/" in text or "\\" in text):
-        raise ValueError(f"{text[:80]!r} cannot name an attachment; give up to 150 printable characters, no / or \\")
+        raise ValueError(
+            f"{text[:80]!r} cannot name an attachment; give up to 150 printable characters, no / or \\"
+        )
     return text
 
 
@@ -77,7 +79,9 @@ def read(root: Path, attachment: Attachment, *, most_bytes: int) -> bytes:
             raise CannotAttach(f"{shown} is no regular file; put a regular file there and retry this job")
         found = file.read(most_bytes + 1)
     if len(found) > most_bytes:
-        raise CannotAttach(f"{shown} is larger than the {most_bytes} bytes left for attachments; send a link instead")
+        raise CannotAttach(
+            f"{shown} is larger than the {most_bytes} bytes left for attachments; send a link instead"
+        )
     if hashlib.sha256(found).hexdigest() != attachment.sha256:
         raise CannotAttach(f"{shown} is not what it was when the mail was submitted; submit the mail anew")
     return found

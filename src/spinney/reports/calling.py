@@ -43,7 +43,9 @@ def post(
     plain = {"Content-Type": "application/json", "Accept-Encoding": "identity", "User-Agent": "Spinney"}
     try:
         with (
-            httpx.Client(transport=carrier, timeout=timeout_s, trust_env=False, follow_redirects=False) as client,
+            httpx.Client(
+                transport=carrier, timeout=timeout_s, trust_env=False, follow_redirects=False
+            ) as client,
             client.stream("POST", url, content=body, headers=plain | dict(headers)) as response,
         ):
             said = _beginning(response, time.monotonic() + timeout_s)

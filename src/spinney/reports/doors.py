@@ -40,10 +40,16 @@ class Doors(httpx.BaseTransport):
     ``private``, to any. Raises ValueError for where it may not go; httpx's errors else."""
 
     def __init__(
-        self, *, hosts: frozenset[str] = frozenset(), private: bool = False, advice: str, whole_s: float = WHOLE_S,
-        halt: threading.Event | None = None, resolve: Resolve = resolved,
+        self,
+        *,
+        hosts: frozenset[str] = frozenset(),
+        private: bool = False,
+        advice: str,
+        whole_s: float = WHOLE_S,
+        halt: threading.Event | None = None,
+        resolve: Resolve = resolved,
         clock: Callable[[], float] = time.monotonic,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """``advice``: what would open the door, as the end of a sentence. ``halt``: calls it off (CalledOff)."""
         guard = _Guard(hosts, private, advice, _Deadline(whole_s, clock, halt or threading.Event()), resolve)
         self._pool = httpcore.ConnectionPool(network_backend=guard)
@@ -63,7 +69,9 @@ class Doors(httpx.BaseTransport):
             raise httpx.ReadTimeout(str(error) or "it took too long") from None
         except (httpcore.NetworkError, httpcore.ProtocolError) as error:
             raise httpx.ReadError(str(error)) from None
-        return httpx.Response(answer.status, headers=answer.headers, stream=_Body(answer), extensions=answer.extensions)
+        return httpx.Response(
+            answer.status, headers=answer.headers, stream=_Body(answer), extensions=answer.extensions
+        )
 
     def close(self) -> None:
         self._pool.close()
@@ -134,7 +142,9 @@ class _Guard(httpcore.NetworkBackend):
         try:
             addresses = self._resolve(host, port)
         except socket.gaierror as error:
-            raise httpcore.ConnectError(f"the name {_shown(host)} is not resolved ({error.strerror})") from None
+            raise httpcore.ConnectError(
+                f"the name {_shown(host)} is not resolved ({error.strerror})"
+            ) from None
         except UnicodeError:
             raise ValueError(f"{_shown(host)} is no name of a host; mend the URL") from None
         if self._private or is_exempt(host, port, self._hosts):

@@ -67,14 +67,20 @@ def send(
     later: dict[str, str] = {}
     if pending:
         made = message.made(
-            letter, _files(job, attachments, where),
-            message_id=progress.message_id, date=datetime.fromisoformat(progress.date),
-        )  # fmt: skip
+            letter,
+            _files(job, attachments, where),
+            message_id=progress.message_id,
+            date=datetime.fromisoformat(progress.date),
+        )
         try:
             sent = smtp.deliver(
-                where, credentials, sender=letter.sender.addr_spec, recipients=pending, message=made,
+                where,
+                credentials,
+                sender=letter.sender.addr_spec,
+                recipients=pending,
+                message=made,
                 utf8=letter.needs_utf8,
-            )  # fmt: skip
+            )
         except smtp.ServerAway as away:
             _wait(job, progress, where, clock(), str(away), lane=True)
         progress.delivered += sent.delivered
@@ -87,9 +93,7 @@ def send(
     return _ended(job, progress)
 
 
-def _begun(
-    job: Job, letter: Letter, message_id: str | None, date: datetime | None, now: float
-) -> Progress:
+def _begun(job: Job, letter: Letter, message_id: str | None, date: datetime | None, now: float) -> Progress:
     """The entry, written before the first try, so that every copy bears the same Message-ID and Date."""
     kept = job.data.get(ENTRY)
     if kept is None:
@@ -123,7 +127,9 @@ def _folder_root(job: Job) -> Path:
     return job.folder.parents[len(Path(job_folder(job.id)).parts) - 1]
 
 
-def _wait(job: Job, progress: Progress, settings: MailSettings, now: float, why: str, *, lane: bool) -> NoReturn:
+def _wait(
+    job: Job, progress: Progress, settings: MailSettings, now: float, why: str, *, lane: bool
+) -> NoReturn:
     """Again later, or no more when its term is over."""
     age_s = now - (progress.since or now)
     if age_s < settings.give_up_s:

@@ -39,7 +39,9 @@ def _checked(check: Callable[[str], object]) -> AfterValidator:
 
 def _line(text: str) -> None:
     if not text.isprintable() or len(text) > _LINE_MAX:
-        raise ValueError(f"{text[:80]!r} is not one line of up to {_LINE_MAX} printable characters; shorten or mend it")
+        raise ValueError(
+            f"{text[:80]!r} is not one line of up to {_LINE_MAX} printable characters; shorten or mend it"
+        )
 
 
 Line = Annotated[str, _checked(_line)]
@@ -90,10 +92,14 @@ class Outbox:
 def _mail_type(
     app: Spinney, settings: Callable[[], MailSettings], clock: Callable[[], float], priority: int
 ) -> JobType:
-    kind = app.pipeline("reports.mail", queue=QUEUE, priority=priority, submit=INTERNAL, description="Send a mail")
+    kind = app.pipeline(
+        "reports.mail", queue=QUEUE, priority=priority, submit=INTERNAL, description="Send a mail"
+    )
 
     # Its term is kept by deferring. Attempts are used up only by what is cut off (a server that drips) or breaks.
-    @kind.stage(max_attempts=100, backoff=Backoff(base_s=60, factor=4, cap_s=3600), timeout=timedelta(minutes=15))
+    @kind.stage(
+        max_attempts=100, backoff=Backoff(base_s=60, factor=4, cap_s=3600), timeout=timedelta(minutes=15)
+    )
     def sending(
         job: Job,
         sender: Mailbox,
@@ -145,8 +151,15 @@ def _webhook_type(
         job: Job, url: Url, body: Mapping[str, Any], secret: SecretName, delivery: Delivery | None = None
     ) -> dict[str, Any]:
         return webhooks.call(
-            job, url, body, secret=secret, delivery=delivery, settings=settings, clock=clock, admit=admit,
+            job,
+            url,
+            body,
+            secret=secret,
+            delivery=delivery,
+            settings=settings,
+            clock=clock,
+            admit=admit,
             transport=transport,
-        )  # fmt: skip
+        )
 
     return kind

@@ -60,12 +60,18 @@ class MailSettings:
 
     def __post_init__(self) -> None:
         if not self.host or not self.host.isprintable() or " " in self.host:
-            raise UsageError(f"{self.host!r} names no mail server; set SPINNEY_SMTP_HOST and start the nodes again")
+            raise UsageError(
+                f"{self.host!r} names no mail server; set SPINNEY_SMTP_HOST and start the nodes again"
+            )
         if self.port not in range(65_536):
             raise UsageError(f"the mail server's port must lie within 1 to 65535, not {self.port!r}; mend it")
-        times = durations.in_seconds(self, "timeout_s", "give_up_s", "away_s", "retry_least_s", "retry_most_s")
+        times = durations.in_seconds(
+            self, "timeout_s", "give_up_s", "away_s", "retry_least_s", "retry_most_s"
+        )
         if min(times) <= 0 or self.attachments_max_bytes < 0:
-            raise UsageError("times of mail must be more than 0 seconds, and sizes 0 bytes or more; mend the settings")
+            raise UsageError(
+                "times of mail must be more than 0 seconds, and sizes 0 bytes or more; mend the settings"
+            )
 
     @property
     def in_force_port(self) -> int:
@@ -89,11 +95,16 @@ class MailSettings:
     def from_environment(cls, environment: Mapping[str, str] | None = None) -> "MailSettings":
         """From SPINNEY_SMTP_HOST, _PORT and _SECURITY; Raises UsageError."""
         env = os.environ if environment is None else environment
-        port, security = env.get("SPINNEY_SMTP_PORT", "0"), env.get("SPINNEY_SMTP_SECURITY", Security.STARTTLS)
+        port, security = (
+            env.get("SPINNEY_SMTP_PORT", "0"),
+            env.get("SPINNEY_SMTP_SECURITY", Security.STARTTLS),
+        )
         if not (port.isascii() and port.isdigit()):
             raise UsageError(f"SPINNEY_SMTP_PORT={port!r} is no number; set it from 1 to 65535")
         if security not in list(Security):
-            raise UsageError(f"SPINNEY_SMTP_SECURITY={security!r} is none of {', '.join(Security)}; set one of them")
+            raise UsageError(
+                f"SPINNEY_SMTP_SECURITY={security!r} is none of {', '.join(Security)}; set one of them"
+            )
         return cls(host=env.get("SPINNEY_SMTP_HOST", ""), port=int(port[:6]), security=Security(security))
 
 
@@ -119,7 +130,9 @@ class WebhookSettings:
     def __post_init__(self) -> None:
         times = durations.in_seconds(self, "timeout_s", "retry_least_s", "retry_most_s", "retry_after_most_s")
         if self.tries < 1 or min(times) <= 0:
-            raise UsageError("webhooks need 1 try or more, and times of more than 0 seconds; mend the settings")
+            raise UsageError(
+                "webhooks need 1 try or more, and times of more than 0 seconds; mend the settings"
+            )
         if not self.secret_prefix:
             raise UsageError("the prefix of webhook secrets must not be empty; mend the settings")
 
@@ -128,6 +141,8 @@ class WebhookSettings:
         variable = self.secret_prefix + name.upper().replace("-", "_")
         found = environment.get(variable)
         if not found:
-            raise UsageError(f"the environment has no {variable}, with which the webhook is signed; set it and start "
-                             f"the nodes again")  # fmt: skip
+            raise UsageError(
+                f"the environment has no {variable}, with which the webhook is signed; set it and start "
+                f"the nodes again"
+            )
         return found

@@ -49,9 +49,13 @@ def verify(
     # All are compared: the time that it takes must not tell which one came near.
     fitting = [hmac.compare_digest(expected, value.encode()) for name, _, value in parts if name == "v1"]
     if not any(fitting):
-        raise BadSignature("the request was not signed with this secret, or was changed on its way; answer 400")
+        raise BadSignature(
+            "the request was not signed with this secret, or was changed on its way; answer 400"
+        )
     if abs(now - int(at)) > tolerance_s:
-        raise BadSignature(f"the request was signed at {at}, not within {tolerance_s:g} s of now; compare the clocks")
+        raise BadSignature(
+            f"the request was signed at {at}, not within {tolerance_s:g} s of now; compare the clocks"
+        )
 
 
 def _mac(secret: str, body: bytes, at: str) -> str:

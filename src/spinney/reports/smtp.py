@@ -80,10 +80,14 @@ def _connected(settings: MailSettings, credentials: tuple[str, str] | None) -> s
     except smtplib.SMTPAuthenticationError as error:
         _hang_up(server)
         # Not the server's own words: some repeat what they were told.
-        raise ServerAway(f"{where} refused the login with {error.smtp_code}; check user and password") from None
+        raise ServerAway(
+            f"{where} refused the login with {error.smtp_code}; check user and password"
+        ) from None
     except smtplib.SMTPNotSupportedError as error:
         _hang_up(server)
-        raise ServerAway(f"{where} cannot do what is asked of it ({error}); check the settings of mail") from None
+        raise ServerAway(
+            f"{where} cannot do what is asked of it ({error}); check the settings of mail"
+        ) from None
     except (smtplib.SMTPException, OSError) as error:
         _hang_up(server)
         raise ServerAway(f"{where} cannot be used now: {_trouble(error)}; see whether it runs") from None

@@ -59,13 +59,22 @@ def body(store: Store, due: Due, clock: Callable[[], int]) -> Body:
     """What is said. Raises OutOfSight."""
     what = due.delivery
     said: dict[str, Any] = {
-        "event": what.event, "delivery": what.delivery, "seq": what.seq, "at_us": what.at_us, "webhook": what.webhook,
-        "batch": what.batch, "job": None,
-    }  # fmt: skip
+        "event": what.event,
+        "delivery": what.delivery,
+        "seq": what.seq,
+        "at_us": what.at_us,
+        "webhook": what.webhook,
+        "batch": what.batch,
+        "job": None,
+    }
     if what.job_id is None:
         return said
     look = Control(
-        store=store, clock=clock, nudge=lambda: None, by=due.by, rights=Rights(role=Role.VIEWER, within=due.within)
+        store=store,
+        clock=clock,
+        nudge=lambda: None,
+        by=due.by,
+        rights=Rights(role=Role.VIEWER, within=due.within),
     ).look
     try:
         job = look.job(what.job_id)
@@ -100,13 +109,23 @@ def _require_in_sight(store: Store, due: Due, job_id: int) -> None:
 
 
 def send(
-    due: Due, said: Body, *, clock: Callable[[], int], transport: Transport,
+    due: Due,
+    said: Body,
+    *,
+    clock: Callable[[], int],
+    transport: Transport,
     draw: Callable[[], float] = random.random,
-) -> Told:  # fmt: skip
+) -> Told:
     """Post it, signed. Raises CalledOff; all else that goes wrong is told."""
     try:
         answer = webhooks.posted(
-            due.url, said, due.secret, due.delivery.delivery, clock() / 1e6, timeout_s=TIMEOUT_S, transport=transport
+            due.url,
+            said,
+            due.secret,
+            due.delivery.delivery,
+            clock() / 1e6,
+            timeout_s=TIMEOUT_S,
+            transport=transport,
         )
     except ValueError as error:
         return Told(outcome=Outcome.FAILED, answer=printable(str(error), _REASON_MAX))

@@ -43,7 +43,9 @@ def call(
     number of times.
     """
     if admit is None and transport is None:
-        raise Fail("nothing says which hosts may be called; hand Outbox an admit= or a transport=", retryable=False)
+        raise Fail(
+            "nothing says which hosts may be called; hand Outbox an admit= or a transport=", retryable=False
+        )
     try:
         where = settings()
         key = where.secret(secret, os.environ)
@@ -56,9 +58,7 @@ def call(
     try:
         if admit is not None:
             admit(url)
-        answer = posted(
-            url, body, key, kept["delivery"], now, timeout_s=where.timeout_s, transport=transport
-        )
+        answer = posted(url, body, key, kept["delivery"], now, timeout_s=where.timeout_s, transport=transport)
     except ValueError as error:
         raise Fail(f"{shown(url)} may not be called: {error}", retryable=False) from None
     except (OSError, Unreachable) as error:
@@ -103,7 +103,9 @@ def _again(
         _afresh(job, kept)
         raise Fail(f"given up after {tries} tries: {why}; mend that and retry this job", retryable=False)
     draw = random.random()  # noqa: S311 - it only spreads what failed together
-    pause_s = retrying.by_tries_s(tries, least_s=settings.retry_least_s, most_s=settings.retry_most_s, draw=draw)
+    pause_s = retrying.by_tries_s(
+        tries, least_s=settings.retry_least_s, most_s=settings.retry_most_s, draw=draw
+    )
     raise Defer(max(pause_s, min(asked_s or 0.0, settings.retry_after_most_s)), why)
 
 

@@ -116,7 +116,9 @@ class Hands:
         finally:
             watch.cancel()
 
-    async def _run(self, call: Callable[[Control], T], *, long: bool, go_on: Callable[[], None] = lambda: None) -> T:
+    async def _run(
+        self, call: Callable[[Control], T], *, long: bool, go_on: Callable[[], None] = lambda: None
+    ) -> T:
         def made(store: Store) -> T:
             control = replace(self.control(store), go_on=go_on)
             try:
@@ -142,7 +144,9 @@ class Hands:
         unseen = [job_id for job_id, why in report.refused.items() if why == str(NoSuchJob(job_id))]
         if unseen:
             told = ", ".join(map(str, unseen[:JOBS_TOLD]))
-            self.refused(store, f"{len(unseen):,} jobs that are not there: {told}{', …' * (len(unseen) > JOBS_TOLD)}")
+            self.refused(
+                store, f"{len(unseen):,} jobs that are not there: {told}{', …' * (len(unseen) > JOBS_TOLD)}"
+            )
 
     def control(self, store: Store) -> Control:
         """For a thread that has a store."""
@@ -165,7 +169,9 @@ def now_us() -> int:
 _BEARER = HTTPBearer(
     auto_error=False, scheme_name="token", description="A token: `spinney token make NAME` prints one."
 )
-_COOKIE = APIKeyCookie(name=SESSION_COOKIE, auto_error=False, scheme_name="session", description="Of the pages.")
+_COOKIE = APIKeyCookie(
+    name=SESSION_COOKIE, auto_error=False, scheme_name="session", description="Of the pages."
+)
 
 
 async def perhaps(request: Request) -> Hands | None:
@@ -185,9 +191,12 @@ async def perhaps(request: Request) -> Hands | None:
         return None
     renewal: Renewal[Asker] = request.state.renewal
     return Hands(
-        asker=await renewal.asker(), stores=state.stores, run_dir=state.run_dir, refusals=state.refusals,
+        asker=await renewal.asker(),
+        stores=state.stores,
+        run_dir=state.run_dir,
+        refusals=state.refusals,
         renewal=renewal,
-    )  # fmt: skip
+    )
 
 
 async def asked(

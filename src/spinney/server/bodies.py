@@ -44,9 +44,17 @@ class Body:
     """A body on its way. ``receive`` is ASGI's, and raises Unfit."""
 
     def __init__(
-        self, receive: Receive, *, announced: int | None, most: int, patience_s: float, coding: str = PLAIN,
-        instance: str | None = None, long: Callable[[], Awaitable[None]] | None = None, long_s: float = LONG_S,
-    ) -> None:  # fmt: skip
+        self,
+        receive: Receive,
+        *,
+        announced: int | None,
+        most: int,
+        patience_s: float,
+        coding: str = PLAIN,
+        instance: str | None = None,
+        long: Callable[[], Awaitable[None]] | None = None,
+        long_s: float = LONG_S,
+    ) -> None:
         """``coding``: what Content-Encoding says. ``instance``: the address that refusals name. ``long``: called when
         the body has been coming for ``long_s``, and every ``long_s`` from then on; what it raises ends the body."""
         self.most = most
@@ -87,7 +95,9 @@ class Body:
                 break
             except TimeoutError:
                 if time.monotonic() >= ends:
-                    raise self._unfit(408, "the body comes too slowly; send it faster, or in smaller parts") from None
+                    raise self._unfit(
+                        408, "the body comes too slowly; send it faster, or in smaller parts"
+                    ) from None
                 await self._call()
         self._waited_s += time.monotonic() - begun
         if time.monotonic() >= calls:
@@ -109,7 +119,9 @@ class Body:
         return min(self._patience_s, self._patience_s + self._taken / PACE_BYTES_S - self._waited_s)
 
     def _too_large(self) -> str:
-        return f"the body is longer than {self.most:,} bytes; send less at a time, or have [server] allow more"
+        return (
+            f"the body is longer than {self.most:,} bytes; send less at a time, or have [server] allow more"
+        )
 
     def _unfit(self, status: int, sentence: str) -> Unfit:
         self.failed = Unfit(of_status(status, sentence, instance=self._instance))

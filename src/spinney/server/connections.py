@@ -55,7 +55,9 @@ class Connection(HttpToolsProtocol):
         super().connection_made(transport)
         sock = transport.get_extra_info("socket")
         if sock is not None and sock.family == socket.AF_UNIX:
-            pid, uid, _ = _PEERCRED.unpack(sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEERCRED.size))
+            pid, uid, _ = _PEERCRED.unpack(
+                sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEERCRED.size)
+            )
             self.client = (f"uid:{uid}", pid)
         self._close_after(self.head_s)
         address = "" if self.client is None else self.client[0]
@@ -150,7 +152,10 @@ class Connection(HttpToolsProtocol):
             answer = problem(status, "busy", "No room now", sentence, headers=headers)
         else:
             answer = of_status(status, sentence, headers=headers)
-        head = [b"HTTP/1.1 %d Refused\r\n" % status, *(b"%b: %b\r\n" % header for header in answer.raw_headers)]
+        head = [
+            b"HTTP/1.1 %d Refused\r\n" % status,
+            *(b"%b: %b\r\n" % header for header in answer.raw_headers),
+        ]
         self.transport.write(b"".join([*head, b"\r\n", bytes(answer.body)]))
         self.transport.close()
 
@@ -175,13 +180,17 @@ class Connection(HttpToolsProtocol):
 
 
 _ADDRESS = 414, f"the address is longer than {ADDRESS_MAX_BYTES:,} bytes; send what is long in the body"
-_HEAD = 431, f"the head has more than {HEADERS_MAX} headers or {HEAD_MAX_BYTES:,} bytes; send fewer, or shorter ones"
+_HEAD = (
+    431,
+    f"the head has more than {HEADERS_MAX} headers or {HEAD_MAX_BYTES:,} bytes; send fewer, or shorter ones",
+)
 _NO_ROOM = {
     Refusal.FULL: (503, "as many connections are open as this server has room for; come again in a moment"),
     Refusal.CROWDED: (
-        429, "as many connections are open from this address as one may have; close some, or come again in a moment"
+        429,
+        "as many connections are open from this address as one may have; close some, or come again in a moment",
     ),
-}  # fmt: skip
+}
 _ALWAYS = (b"/health", b"/ready")
 """What is answered even where there is no room: whoever watches over the process must not restart a busy one."""
 
@@ -190,7 +199,9 @@ def _length(header: tuple[bytes, bytes]) -> int:
     return len(header[0]) + len(header[1]) + len(": \r\n")
 
 
-def with_limits(*, head_s: float = HEAD_S, rest_s: float = REST_S, read_s: float = READ_S) -> type[Connection]:
+def with_limits(
+    *, head_s: float = HEAD_S, rest_s: float = REST_S, read_s: float = READ_S
+) -> type[Connection]:
     """The class of connections with other limits, for uvicorn, which makes them itself."""
     return type("Connection", (Connection,), {"head_s": head_s, "rest_s": rest_s, "read_s": read_s})
 
@@ -198,7 +209,8 @@ def with_limits(*, head_s: float = HEAD_S, rest_s: float = REST_S, read_s: float
 def bounded(connection: type[Connection], settings: ServerSettings) -> type[Connection]:
     """The class of the connections of one server, which has room for so many as the settings say."""
     table: ConnectionTable[Connection] = ConnectionTable(
-        most=settings.connections, per_address=settings.connections_per_address,
+        most=settings.connections,
+        per_address=settings.connections_per_address,
         idle_per_address=settings.idle_per_address,
-    )  # fmt: skip
+    )
     return type("Connection", (connection,), {"table": table, "settings": settings})

@@ -41,9 +41,14 @@ class Deliverer:
     """``async with`` starts it; leaving calls off what is on its way, which is then due at once for other servers."""
 
     def __init__(
-        self, stores: Stores, *, private: bool = False, clock: Callable[[], int] = now_us,
-        transport: Transport | None = None, poll_s: float = POLL_S,
-    ) -> None:  # fmt: skip
+        self,
+        stores: Stores,
+        *,
+        private: bool = False,
+        clock: Callable[[], int] = now_us,
+        transport: Transport | None = None,
+        poll_s: float = POLL_S,
+    ) -> None:
         """``private``: URLs may lead to loopback and private addresses. ``transport``: in the place of ``Doors``."""
         self._stores, self._clock, self._poll_s = stores, clock, poll_s
         self._halt = threading.Event()

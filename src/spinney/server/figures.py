@@ -42,7 +42,10 @@ class Figures:
     """Any thread may ask."""
 
     def __init__(
-        self, *, monotonic: Callable[[], float] = time.monotonic, spent: Callable[[], float] = time.thread_time
+        self,
+        *,
+        monotonic: Callable[[], float] = time.monotonic,
+        spent: Callable[[], float] = time.thread_time,
     ) -> None:
         """``spent``: how much of a processor this thread has taken, in seconds."""
         self._monotonic, self._spent = monotonic, spent

@@ -96,8 +96,9 @@ class Guard:
                 begun = True
                 there = {name.lower() for name, _ in message["headers"]}
                 message["headers"] = [
-                    *map(self._secured, message["headers"]), *((n, v) for n, v in self._headers if n not in there)
-                ]  # fmt: skip
+                    *map(self._secured, message["headers"]),
+                    *((n, v) for n, v in self._headers if n not in there),
+                ]
             await send(message)
 
         refusal = self._refusal(scope)
@@ -122,7 +123,9 @@ class Guard:
                 raise  # who serves logs it, and closes the connection: the answer is cut off
             # Here, and not outside of everything: there it would be logged a second time, and its answer unprotected.
             told = scope["app"].exception_handlers.get(Exception)
-            answer = of_error(error, instance=scope["path"]) if told is None else await told(Request(scope), error)
+            answer = (
+                of_error(error, instance=scope["path"]) if told is None else await told(Request(scope), error)
+            )
             await answer(scope, receive, guarded)
         finally:
             held.close()
@@ -139,7 +142,9 @@ class Guard:
         if len(hosts) > 1:
             return of_status(400, "the request has two Host headers; send one", headers=_CLOSE)
         if not self._is_ours(hosts[0].decode("latin-1") if hosts else "", scope):
-            sentence = "this server does not answer for that host; use its own name, or add it to hosts of [server]"
+            sentence = (
+                "this server does not answer for that host; use its own name, or add it to hosts of [server]"
+            )
             return of_status(421, sentence, headers=_CLOSE)
         fault = targets.fault(scope.get("raw_path") or b"", scope["query_string"])
         return None if fault is None else of_status(400, fault)

@@ -35,7 +35,9 @@ def permission_for(hands: Hands, look: Callable[[Control], object]) -> Callable[
     return require
 
 
-async def while_allowed(require: Callable[[], Awaitable[None]], pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+async def while_allowed(
+    require: Callable[[], Awaitable[None]], pieces: AsyncIterator[bytes]
+) -> AsyncIterator[bytes]:
     """The pieces, while they may be told. Raises what ``require`` raises."""
     async for piece in pieces:
         await require()

@@ -58,9 +58,12 @@ class Requests:
         labels = ("method", "route", "status")
         self.count = Counter("spinney_http_requests", "Requests answered.", labels, registry=registry)
         self.seconds = Histogram(
-            "spinney_http_request_seconds", "Time to the end of the answer; event streams left out.", labels[:2],
-            buckets=_BUCKETS, registry=registry,
-        )  # fmt: skip
+            "spinney_http_request_seconds",
+            "Time to the end of the answer; event streams left out.",
+            labels[:2],
+            buckets=_BUCKETS,
+            registry=registry,
+        )
 
 
 def add_to(app: FastAPI, settings: ServerSettings) -> None:
@@ -112,5 +115,11 @@ class Measure:
         span.end(route, status, asker)
         if log.isEnabledFor(logging.INFO):
             # The path as it came may hold control characters; a query may hold secrets, and is left out.
-            log.info("%s %s %s %.1f ms %s", scope["method"], ascii(scope["path"])[1:-1], status, took_s * 1000,
-                     ascii(asker)[1:-1] if asker else "-")  # fmt: skip
+            log.info(
+                "%s %s %s %.1f ms %s",
+                scope["method"],
+                ascii(scope["path"])[1:-1],
+                status,
+                took_s * 1000,
+                ascii(asker)[1:-1] if asker else "-",
+            )

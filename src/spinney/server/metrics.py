@@ -59,21 +59,38 @@ class _Once(CollectorRegistry):
         stats = self._stats
         yield _family("jobs", "Jobs by state.", ["state"], {(str(s),): n for s, n in stats.states.items()})
         for name, about in (
-            ("pending", "Jobs that may be claimed."), ("running", "Occupied slots."), ("scheduled", "Jobs not due."),
-            ("waiting", "Jobs that wait for others."), ("held", "Jobs that are held."), ("failed", "Jobs that failed."),
-        ):  # fmt: skip
+            ("pending", "Jobs that may be claimed."),
+            ("running", "Occupied slots."),
+            ("scheduled", "Jobs not due."),
+            ("waiting", "Jobs that wait for others."),
+            ("held", "Jobs that are held."),
+            ("failed", "Jobs that failed."),
+        ):
             values = {(q.queue,): getattr(q, name) for q in stats.queues}
             yield _family(f"queue_{name}", about, ["queue"], values)
         limits = {(q.queue,): q.limit for q in stats.queues if q.limit is not None}
         yield _family("queue_limit", "Slots that the queue may occupy.", ["queue"], limits)
-        yield _family("queue_attempts_per_second", f"Attempts that ended, over {WINDOW_S:.0f} s.", ["queue"],
-                      {(q.queue,): q.rate for q in stats.queues})  # fmt: skip
-        yield _family("node_slots", "Slots of a node.", ["node", "state"],
-                      {(n.node, n.state): n.slots for n in stats.nodes})  # fmt: skip
-        yield _family("node_running", "Occupied slots of a node.", ["node"],
-                      {(n.node,): n.running for n in stats.nodes})  # fmt: skip
-        yield _family("node_seen_timestamp_seconds", "When its heartbeat was last seen to move.", ["node"],
-                      {(n.node,): n.seen_us / 1e6 for n in stats.nodes})  # fmt: skip
+        yield _family(
+            "queue_attempts_per_second",
+            f"Attempts that ended, over {WINDOW_S:.0f} s.",
+            ["queue"],
+            {(q.queue,): q.rate for q in stats.queues},
+        )
+        yield _family(
+            "node_slots",
+            "Slots of a node.",
+            ["node", "state"],
+            {(n.node, n.state): n.slots for n in stats.nodes},
+        )
+        yield _family(
+            "node_running", "Occupied slots of a node.", ["node"], {(n.node,): n.running for n in stats.nodes}
+        )
+        yield _family(
+            "node_seen_timestamp_seconds",
+            "When its heartbeat was last seen to move.",
+            ["node"],
+            {(n.node,): n.seen_us / 1e6 for n in stats.nodes},
+        )
 
 
 def _family(name: str, about: str, labels: list[str], values: Mapping[Any, Any]) -> GaugeMetricFamily:

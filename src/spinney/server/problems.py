@@ -48,13 +48,19 @@ AGAIN_S = 2
 class Problem(BaseModel):
     """Why a request was refused (RFC 9457)."""
 
-    type: str = Field(examples=["urn:spinney:problem:no-such-job"], description="What kind of problem, for programs.")
+    type: str = Field(
+        examples=["urn:spinney:problem:no-such-job"], description="What kind of problem, for programs."
+    )
     title: str = Field(examples=["No such job"])
     status: int = Field(examples=[404])
     detail: str = Field(examples=["there is no job 17; 'spinney list' shows those there are"])
-    next: str | None = Field(None, examples=["'spinney list' shows those there are"], description="What would help.")
+    next: str | None = Field(
+        None, examples=["'spinney list' shows those there are"], description="What would help."
+    )
     instance: str | None = Field(None, examples=["/api/v1/jobs/17"])
-    errors: list[dict[str, Any]] | None = Field(None, description="Where, when several parts of the request are wrong.")
+    errors: list[dict[str, Any]] | None = Field(
+        None, description="Where, when several parts of the request are wrong."
+    )
 
 
 class Unidentified(Exception):
@@ -128,18 +134,31 @@ def documented(*statuses: int) -> dict[int | str, dict[str, Any]]:
 
 def kind(error: Exception) -> tuple[int, str, str] | None:
     """Status, word and title of what was refused; None: it is a fault."""
-    return next(((status, word, title) for type_, status, word, title in _KINDS if isinstance(error, type_)), None)
+    return next(
+        ((status, word, title) for type_, status, word, title in _KINDS if isinstance(error, type_)), None
+    )
 
 
 def problem(
-    status: int, word: str, title: str, detail: str, *, instance: str | None = None,
-    errors: list[dict[str, Any]] | None = None, headers: Mapping[str, str] | None = None,
-) -> Response:  # fmt: skip
+    status: int,
+    word: str,
+    title: str,
+    detail: str,
+    *,
+    instance: str | None = None,
+    errors: list[dict[str, Any]] | None = None,
+    headers: Mapping[str, str] | None = None,
+) -> Response:
     """The answer."""
     found = Problem(
-        type=f"urn:spinney:problem:{word}", title=title, status=status, detail=detail, next=_next(detail),
-        instance=instance, errors=errors,
-    )  # fmt: skip
+        type=f"urn:spinney:problem:{word}",
+        title=title,
+        status=status,
+        detail=detail,
+        next=_next(detail),
+        instance=instance,
+        errors=errors,
+    )
     content = orjson.dumps(found.model_dump(exclude_none=True))
     return Response(content, status, headers=dict(headers or {}), media_type=MEDIA_TYPE)
 
@@ -170,8 +189,9 @@ def add_to(app: FastAPI) -> None:
         plain = _BY_STATUS.get(error.status_code, ("", "Refused"))[1]
         detail = error.detail if isinstance(error.detail, str) else plain
         headers = {"Allow": _allowed(request, error)} if error.status_code == 405 else error.headers
-        return of_status(error.status_code, _told(error.status_code, detail), instance=request.url.path,
-                         headers=headers)  # fmt: skip
+        return of_status(
+            error.status_code, _told(error.status_code, detail), instance=request.url.path, headers=headers
+        )
 
     async def invalid(request: Request, error: Exception) -> Response:
         assert isinstance(error, RequestValidationError)
@@ -204,9 +224,12 @@ def _fault(error: Exception, instance: str | None) -> Response:
     log.error("fault %s at %s", number, instance, exc_info=error)
     word, title = _BY_STATUS[500]
     return problem(
-        500, word, title, f"a fault of the server's own; its log tells more under {number}, please report it",
+        500,
+        word,
+        title,
+        f"a fault of the server's own; its log tells more under {number}, please report it",
         instance=instance,
-    )  # fmt: skip
+    )
 
 
 def _headers(status: int, error: Exception) -> dict[str, str]:
@@ -225,10 +248,14 @@ def _next(detail: str) -> str | None:
 
 
 def _told(status: int, detail: str) -> str:
-    return {
-        404: "there is nothing at this address; /api/v1/openapi.json lists what there is",
-        405: "this method is not for this address; /api/v1/openapi.json lists those that are",
-    }.get(status, detail) if detail in ("Not Found", "Method Not Allowed") else detail  # fmt: skip
+    return (
+        {
+            404: "there is nothing at this address; /api/v1/openapi.json lists what there is",
+            405: "this method is not for this address; /api/v1/openapi.json lists those that are",
+        }.get(status, detail)
+        if detail in ("Not Found", "Method Not Allowed")
+        else detail
+    )
 
 
 def _where(loc: tuple[Any, ...]) -> str:

@@ -55,14 +55,18 @@ class Quota:
     def _require_room(self, user: str | None, address: str | None) -> None:
         what = self._what
         if user is not None and self._users[user] >= self._per_user:
-            raise TooMany(f"{user} has {self._per_user:,} {what} open, and may have no more; close some first", AGAIN_S)
+            raise TooMany(
+                f"{user} has {self._per_user:,} {what} open, and may have no more; close some first", AGAIN_S
+            )
         if address is not None and self._addresses[address] >= self._per_address:
             raise TooMany(
-                f"{self._per_address:,} {what} are open from {address}, and no more may be; close some first", AGAIN_S
+                f"{self._per_address:,} {what} are open from {address}, and no more may be; close some first",
+                AGAIN_S,
             )
         if self.open >= self._most:
             raise TooMany(
-                f"{self._most:,} {what} are open, and this server has room for no more; come again later", AGAIN_S
+                f"{self._most:,} {what} are open, and this server has room for no more; come again later",
+                AGAIN_S,
             )
 
 
@@ -72,21 +76,29 @@ class Quotas:
     def __init__(self, settings: ServerSettings) -> None:
         self._settings = settings
         self.streams = Quota(
-            "event streams", most=settings.streams_max, per_user=settings.streams_per_user,
+            "event streams",
+            most=settings.streams_max,
+            per_user=settings.streams_per_user,
             per_address=settings.streams_per_address,
-        )  # fmt: skip
+        )
         self.followers = Quota(
-            "followed outputs", most=settings.followers_max, per_user=settings.followers_per_user,
+            "followed outputs",
+            most=settings.followers_max,
+            per_user=settings.followers_per_user,
             per_address=settings.followers_per_address,
-        )  # fmt: skip
+        )
         self.downloads = Quota(
-            "long downloads", most=settings.downloads_max, per_user=settings.downloads_per_user,
+            "long downloads",
+            most=settings.downloads_max,
+            per_user=settings.downloads_per_user,
             per_address=settings.downloads_per_address,
-        )  # fmt: skip
+        )
         self.uploads = Quota(
-            "long uploads", most=settings.uploads_max, per_user=settings.uploads_per_user,
+            "long uploads",
+            most=settings.uploads_max,
+            per_user=settings.uploads_per_user,
             per_address=settings.uploads_per_address,
-        )  # fmt: skip
+        )
 
     def address(self, request: HTTPConnection) -> str | None:
         """Where a request comes from, as it counts; None: from nowhere that counts."""

@@ -31,9 +31,14 @@ class Renewal(Generic[WhoT]):
     """Of one request."""
 
     def __init__(
-        self, first: WhoT, look: Callable[[], Awaitable[WhoT | None]], *, every_s: float, looked_s: float,
+        self,
+        first: WhoT,
+        look: Callable[[], Awaitable[WhoT | None]],
+        *,
+        every_s: float,
+        looked_s: float,
         monotonic: Callable[[], float] = time.monotonic,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """``first``: who made the request, as of ``looked_s`` by the clock ``monotonic``; ``look`` asks anew."""
         self._latest, self._look, self._monotonic = first, look, monotonic
         self.every_s, self._looked_s = every_s, looked_s

@@ -48,7 +48,9 @@ class Server(uvicorn.Server):
         await super().shutdown(sockets)
 
 
-def serve(app: FastAPI, sockets: list[socket.socket], settings: ServerSettings, *, told: Callable[[], None]) -> None:
+def serve(
+    app: FastAPI, sockets: list[socket.socket], settings: ServerSettings, *, told: Callable[[], None]
+) -> None:
     """Serve until SIGTERM or SIGINT; ``told`` is called when requests are answered."""
     _make_room(settings.connections + OWN_FILES)
     made = server(app, settings, told=told)
@@ -73,12 +75,18 @@ def _make_room(files: int) -> None:
     if most < files:
         log.warning(
             "this process may have %d files open, and its connections may need %d; raise the limit (LimitNOFILE= of "
-            "systemd, ulimit -n), or lower connections_max of [server]", most, files,
-        )  # fmt: skip
+            "systemd, ulimit -n), or lower connections_max of [server]",
+            most,
+            files,
+        )
 
 
 def server(
-    app: FastAPI, settings: ServerSettings, *, told: Callable[[], None], connection: type[Connection] = Connection
+    app: FastAPI,
+    settings: ServerSettings,
+    *,
+    told: Callable[[], None],
+    connection: type[Connection] = Connection,
 ) -> Server:
     """What serves, for who ends it himself, or has connections with other limits."""
     config = uvicorn.Config(
@@ -136,7 +144,7 @@ def listen_unix(path: Path) -> socket.socket:
         sock.close()
         raise StoreUnusable(
             f"cannot listen on the Unix socket {path}: {error.strerror or error}; set socket of [server] to another "
-            f"path, or to \"\" for none"
+            f'path, or to "" for none'
         ) from None
     except BaseException:
         sock.close()
@@ -158,4 +166,6 @@ def _clear(path: Path) -> None:
             with suppress(FileNotFoundError):
                 path.unlink()
             return
-    raise StoreUnusable(f"another server listens on {path}; end it, or set socket of [server] to another path")
+    raise StoreUnusable(
+        f"another server listens on {path}; end it, or set socket of [server] to another path"
+    )

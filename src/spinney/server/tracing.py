@@ -18,7 +18,9 @@ try:
     from opentelemetry.sdk.trace import TracerProvider
     from opentelemetry.sdk.trace.export import BatchSpanProcessor
 except ImportError as error:
-    raise UsageError(f"otlp of [server] needs more packages ({error}); pip install spinney[tracing]") from None
+    raise UsageError(
+        f"otlp of [server] needs more packages ({error}); pip install spinney[tracing]"
+    ) from None
 
 
 class Tracing:

@@ -33,9 +33,14 @@ class Watching:
     """``async with`` looks until left."""
 
     def __init__(
-        self, stores: Stores, *, now_us: Callable[[], int], nudge: Callable[[Store], None],
-        monotonic: Callable[[], float] = time.monotonic, every_s: float = EVERY_S,
-    ) -> None:  # fmt: skip
+        self,
+        stores: Stores,
+        *,
+        now_us: Callable[[], int],
+        nudge: Callable[[Store], None],
+        monotonic: Callable[[], float] = time.monotonic,
+        every_s: float = EVERY_S,
+    ) -> None:
         """``nudge`` wakes nodes when something has become claimable."""
         self._stores, self._now_us, self._nudge = stores, now_us, nudge
         self._monotonic, self._every_s = monotonic, every_s
@@ -82,8 +87,9 @@ class Watching:
             back = lapsed(store, party, now_us=self._now_us())
             log.warning(
                 "party %s was silent for longer than its lease: %d jobs taken back",
-                party.name.removeprefix(PARTY_PREFIX), len(back),
-            )  # fmt: skip
+                party.name.removeprefix(PARTY_PREFIX),
+                len(back),
+            )
         if len(silent) == len(parties):
             return bool(silent)
         return take_overdue(store, now_us=self._now_us()) > 0 or bool(silent)

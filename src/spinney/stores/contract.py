@@ -214,9 +214,14 @@ class Store(Protocol):
     # --- making jobs ----------------------------------------------------------------------
 
     def submit(
-        self, submissions: Sequence[Submission], *, once: Once | None = None, under: Author | None = None,
-        soon: Callable[[], object] | None = None, now_us: int,
-    ) -> Submitted:  # fmt: skip
+        self,
+        submissions: Sequence[Submission],
+        *,
+        once: Once | None = None,
+        under: Author | None = None,
+        soon: Callable[[], object] | None = None,
+        now_us: int,
+    ) -> Submitted:
         """Accept jobs: all become visible together and durable, or none is stored.
 
         ``soon`` is called when they are on the point of being accepted, and may wake whoever asks for work: an
@@ -315,9 +320,16 @@ class Store(Protocol):
         """The values of the stages that have passed, by stage."""
 
     def take_lock(
-        self, job_id: int, fence: int, name: str, until: str, *, amount: int = 1, capacity: int | None = None,
+        self,
+        job_id: int,
+        fence: int,
+        name: str,
+        until: str,
+        *,
+        amount: int = 1,
+        capacity: int | None = None,
         now_us: int,
-    ) -> bool:  # fmt: skip
+    ) -> bool:
         """Take a lock for a running attempt, or that much of it, or answer False; never waits. What the job has of it
         becomes ``amount``: less at any time, more when there is room.
 

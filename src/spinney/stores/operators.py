@@ -50,7 +50,14 @@ class Holds(Protocol):
     """
 
     def lay(
-        self, scope: Scope, name: str, reason: str, author: Author, *, until_us: int | None = None, now_us: int
+        self,
+        scope: Scope,
+        name: str,
+        reason: str,
+        author: Author,
+        *,
+        until_us: int | None = None,
+        now_us: int,
     ) -> Hold:
         """Lay a hold. From the moment it returns nothing that it covers is claimed. The same hold of the same
         person (scope, name, reason), laid again, is no second one: it gets the new end.
@@ -102,7 +109,13 @@ class Bulk(Protocol):
     """One verb, many jobs, a step at a time."""
 
     def find(
-        self, which: Filter, *, after: int = 0, until: int | None = None, limit: int = 1000, newest: bool = False
+        self,
+        which: Filter,
+        *,
+        after: int = 0,
+        until: int | None = None,
+        limit: int = 1000,
+        newest: bool = False,
     ) -> list[int]:
         """Ids that fit, ascending, from behind ``after`` (and not above ``until``); ``newest``: descending, from
         below ``after`` (0: from the last), and not below ``until``."""
@@ -111,7 +124,13 @@ class Bulk(Protocol):
         """How many fit; counts no further than ``most``."""
 
     def apply(
-        self, order: Order, job_ids: Sequence[int], author: Author, *, which: Filter | None = None, now_us: int
+        self,
+        order: Order,
+        job_ids: Sequence[int],
+        author: Author,
+        *,
+        which: Filter | None = None,
+        now_us: int,
     ) -> Step:
         """Do it to each of these (at most some 50) that lawfully can, and say why to the others not.
 
@@ -204,7 +223,12 @@ class Failures(Protocol):
     """Failed jobs, grouped by their cause."""
 
     def groups(
-        self, *, type_: str | None = None, limit: int = 100, within: Within | None = None, root_id: int | None = None
+        self,
+        *,
+        type_: str | None = None,
+        limit: int = 100,
+        within: Within | None = None,
+        root_id: int | None = None,
     ) -> FailureGroups:
         """The groups that have jobs now, the largest first, and how many there are in all (of a type). ``within``:
         of the jobs within these limits alone, ``root_id``: of one tree; they were seen first and last when such jobs
@@ -355,19 +379,33 @@ class Schedules(Protocol):
 class Audit(Protocol):
     """Append-only; see ``spinney.model.audits``."""
 
-    def enter(self, verb: str, what: Mapping[str, Any], author: Author, *, count: int = 0, now_us: int) -> None:
+    def enter(
+        self, verb: str, what: Mapping[str, Any], author: Author, *, count: int = 0, now_us: int
+    ) -> None:
         """Enter what changed nothing in the store, and has to be known: a refusal. (Verbs enter what they do
         themselves.) Who can be made to call it any number of times puts entries together before
         (``control.refusals``): none is ever removed."""
 
     def entries(
-        self, *, after: int = 0, limit: int = 1000, newest: bool = False, verb: str | None = None, by: str | None = None
+        self,
+        *,
+        after: int = 0,
+        limit: int = 1000,
+        newest: bool = False,
+        verb: str | None = None,
+        by: str | None = None,
     ) -> Sequence[tuple[Entry, str]]:
         """Entries with their links, by number, from behind ``after``; ``newest``: the other way, from below
         ``after`` (0: from the last). ``verb``, ``by``: only such."""
 
     def calls(
-        self, *, after: int = 0, limit: int = 1000, newest: bool = False, verb: str | None = None, by: str | None = None
+        self,
+        *,
+        after: int = 0,
+        limit: int = 1000,
+        newest: bool = False,
+        verb: str | None = None,
+        by: str | None = None,
     ) -> Sequence[Call]:
         """The same with the steps of each call put together, by the number of their first entry."""
 
@@ -450,9 +488,19 @@ class Entering(Protocol):
         """Take back the failures that were counted for an attempt that succeeded and opens no session."""
 
     def open(
-        self, name: str, digest: str, author: Author, *, proof: str | None = None, attempt: Attempt | None = None,
-        idle_us: int, lasts_us: int, address: str | None = None, agent: str | None = None, now_us: int,
-    ) -> Session:  # fmt: skip
+        self,
+        name: str,
+        digest: str,
+        author: Author,
+        *,
+        proof: str | None = None,
+        attempt: Attempt | None = None,
+        idle_us: int,
+        lasts_us: int,
+        address: str | None = None,
+        agent: str | None = None,
+        now_us: int,
+    ) -> Session:
         """Open a session, and take the attempt back. ``proof``: the hash that was verified; None: somebody else has
         verified who it is. It ends after ``lasts_us``, or ``idle_us`` after it was seen last. Raises BadLogin where
         the password is another by now, or the user is gone or disabled."""
@@ -515,7 +563,9 @@ class Examiner(Protocol):
     def checks(self) -> Sequence[Check]:
         """What it knows, in the order in which it looks."""
 
-    def examine(self, only: Collection[str] | None = None, *, deep: bool = False, now_us: int) -> Iterator[Violation]:
+    def examine(
+        self, only: Collection[str] | None = None, *, deep: bool = False, now_us: int
+    ) -> Iterator[Violation]:
         """Look at everything (or by these rules alone), and tell what must not be, as it is found.
 
         Each violation is judged within one snapshot, and none is held for longer than some thousand rows take, so

@@ -36,7 +36,9 @@ def _sought(table: str, column: str) -> str:
 
 
 def _latest(table: str, column: str, also: str = "true") -> str:
-    rows = f"(select cast({column} as text) as found from {table} where {also} order by id desc limit {LATEST})"
+    rows = (
+        f"(select cast({column} as text) as found from {table} where {also} order by id desc limit {LATEST})"
+    )
     return _listed(rows, "found")
 
 
@@ -64,7 +66,8 @@ SQL: Mapping[str, str] = {
     "schedule that rests": _listed("schedules", "name", "paused"),
     "lock": _sought("locks", "name"),
     "lock's owner": _listed(
-        f"(select cast(job_id as text) as owner from locks where name = :lock order by job_id limit {LATEST})", "owner"
+        f"(select cast(job_id as text) as owner from locks where name = :lock order by job_id limit {LATEST})",
+        "owner",
     ),
     "hold": _latest("holds", "id"),
     "user": _listed("users", "name"),

@@ -1,7 +1,9 @@
 """The different values of an indexed column, by a seek for each: however many rows have the same."""
 
 
-def distinct(table: str, column: str, where: str, *, begin: str | None = None, most: int | None = None) -> str:
+def distinct(
+    table: str, column: str, where: str, *, begin: str | None = None, most: int | None = None
+) -> str:
     """The statement; what stands in ``where`` stands in it twice. ``most``: no more seeks than these.
 
     ``where`` must say what lets the index be used (``column is not null`` where it holds no others), and no lower

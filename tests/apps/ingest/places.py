@@ -137,7 +137,6 @@ class Bucket:
         else:
             self._client.put_object(Bucket=self._name, Key=f"{self._prefix}/{path}", Body=raw)
 
-
     def open_to_all(self) -> None:
         allowed = {"Effect": "Allow", "Principal": "*", "Action": "s3:GetObject"}
         allowed["Resource"] = f"arn:aws:s3:::{self._name}/*"

@@ -109,5 +109,9 @@ def test_what_is_not_there_is_found() -> None:
         ("have the limit raised", "the limit raised"),
     ):
         assert name in list(wrong(text, known, settings)), text
-    for text in ("run 'spinney ingest release --batch {}'", "raise working.ratio, or name file_roots", "pack it anew"):
+    for text in (
+        "run 'spinney ingest release --batch {}'",
+        "raise working.ratio, or name file_roots",
+        "pack it anew",
+    ):
         assert list(wrong(text, known, settings)) == []

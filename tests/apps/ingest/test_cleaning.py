@@ -128,7 +128,12 @@ def test_a_working_folder_goes_with_its_job(archive: Service, control: Control) 
     control.store.delete(deleted, by="ann", now_us=control.clock())
 
     assert set(cleaning.areas_over(area, control.store, NOW)) == {at[deleted], at[999]}
-    assert set(cleaning.areas_over(area, control.store, LATER)) == {at[deleted], at[999], at[cancelled], empty}
+    assert set(cleaning.areas_over(area, control.store, LATER)) == {
+        at[deleted],
+        at[999],
+        at[cancelled],
+        empty,
+    }
 
 
 # --- removing -------------------------------------------------------------------------------------

@@ -37,9 +37,13 @@ class Played(NamedTuple):
 def play(place: Path, source: Path, **more: str) -> "subprocess.CompletedProcess[str]":
     environment = {k: v for k, v in os.environ.items() if not k.startswith("SPINNEY_")}
     return subprocess.run(
-        [sys.executable, "-m", "spinney.apps.ingest.demo"], cwd=place, capture_output=True, text=True,
-        env=environment | {"SOURCE": str(source), "OUT": str(place / "demo-out")} | more, check=False,
-    )  # fmt: skip
+        [sys.executable, "-m", "spinney.apps.ingest.demo"],
+        cwd=place,
+        capture_output=True,
+        text=True,
+        env=environment | {"SOURCE": str(source), "OUT": str(place / "demo-out")} | more,
+        check=False,
+    )
 
 
 def played(place: Path) -> Played:
@@ -136,7 +140,14 @@ def assert_that_looking_finds_faults(played: Played) -> None:
 
 def attempt(fence: int, stage: str, outcome: Outcome | None, at_us: int) -> Attempt:
     return Attempt(
-        job_id=1, fence=fence, stage=stage, attempt=1, outcome=outcome, node="n", started_us=at_us, ended_us=at_us + 5
+        job_id=1,
+        fence=fence,
+        stage=stage,
+        attempt=1,
+        outcome=outcome,
+        node="n",
+        started_us=at_us,
+        ended_us=at_us + 5,
     )
 
 
@@ -168,7 +179,11 @@ def test_what_counts_as_run_twice(second: Attempt, asked: list[int], said: list[
     ],
 )
 def test_the_demo_refuses_what_it_cannot_do_or_must_not_touch(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], more: dict[str, str], said: str
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    more: dict[str, str],
+    said: str,
 ) -> None:
     # Given a source, a folder of somebody else's, and a source of one empty file
     for name, file in (("source", "a"), ("taken", None), ("hollow", "b")):

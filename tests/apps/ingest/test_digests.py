@@ -32,7 +32,9 @@ def test_any_spelling_of_an_algorithm_is_one_name(spelt: str, meant: str) -> Non
     assert digests.canonical(spelt) == meant
 
 
-@pytest.mark.parametrize("spelt", ["", "-", "sha", "sha-2-56", "sha3-256", "blake2b", "sha256\0", "ＳＨＡ２５６"])
+@pytest.mark.parametrize(
+    "spelt", ["", "-", "sha", "sha-2-56", "sha3-256", "blake2b", "sha256\0", "ＳＨＡ２５６"]
+)
 def test_what_is_no_algorithm_is_refused_with_those_that_are(spelt: str) -> None:
     with pytest.raises(NotAdmitted, match="adler32, crc32, md5, sha1, sha256, sha384, sha512"):
         digests.canonical(spelt)

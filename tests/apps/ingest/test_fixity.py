@@ -28,7 +28,9 @@ def archive(
     request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kinds: Kinds
 ) -> Service:
     endpoint = endpoint_of(request, kinds)
-    made = service(tmp_path / "service", more=f"{MAIL}[fixity]\nobjects = 4\n", kinds=kinds, endpoint=endpoint)
+    made = service(
+        tmp_path / "service", more=f"{MAIL}[fixity]\nobjects = 4\n", kinds=kinds, endpoint=endpoint
+    )
     for name, value in made.environment.items():
         monkeypatch.setenv(name, value)
     return made

@@ -36,7 +36,9 @@ def inventory(tmp_path: Path) -> Iterator[Inventory]:
         ("ark:/12345/new", (), "ark:/12345/new"),
     ],
 )
-def test_who_it_is(inventory: Inventory, ark: str | None, local_ids: tuple[str, ...], expected: str | None) -> None:
+def test_who_it_is(
+    inventory: Inventory, ark: str | None, local_ids: tuple[str, ...], expected: str | None
+) -> None:
     assert identities.identify(inventory, "maps", About(ark=ark, local_ids=local_ids)) == expected
 
 

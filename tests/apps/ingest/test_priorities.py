@@ -7,7 +7,18 @@ from spinney.apps.ingest import app, priorities
 
 @pytest.mark.parametrize(
     ("objects", "priority"),
-    [(0, 5), (1, 5), (2, 11), (10, 28), (100, 51), (1000, 74), (10_000, 97), (12_088, 98), (12_089, 99), (10**9, 99)],
+    [
+        (0, 5),
+        (1, 5),
+        (2, 11),
+        (10, 28),
+        (100, 51),
+        (1000, 74),
+        (10_000, 97),
+        (12_088, 98),
+        (12_089, 99),
+        (10**9, 99),
+    ],
 )
 def test_by_the_number_of_objects(objects: int, priority: int) -> None:
     assert priorities.of_batch(objects) == priority

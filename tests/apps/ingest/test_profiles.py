@@ -24,8 +24,18 @@ def load(found: settings.Settings, text: str) -> profiles.Profile:
 
 def test_what_is_not_said_is_what_the_service_has(found: settings.Settings) -> None:
     profile = load(found, 'collection = "maps"')
-    assert (profile.name, profile.collections, profile.storage, profile.minter) == ("maps", ("maps",), "first", "main")
-    assert (profile.owned_by, profile.digest, profile.priority, profile.hold) == ("maps", "sha256", None, None)
+    assert (profile.name, profile.collections, profile.storage, profile.minter) == (
+        "maps",
+        ("maps",),
+        "first",
+        "main",
+    )
+    assert (profile.owned_by, profile.digest, profile.priority, profile.hold) == (
+        "maps",
+        "sha256",
+        None,
+        None,
+    )
 
 
 def test_all_that_may_be_said(found: settings.Settings) -> None:
@@ -59,13 +69,19 @@ def test_all_that_may_be_said(found: settings.Settings) -> None:
         ('collection = "a"\ndigest = "sha3"', "digest: 'sha3' is no digest algorithm"),
         ('collection = "a"\nowner = "a\\nb"', "owner: "),
         ('collection = "a"\nhold = ""', "hold: '' cannot be a reason"),
-        ('collection = "a"\nstorage = "tape"', "there is no storage 'tape' in the settings; name one of: first, other"),
+        (
+            'collection = "a"\nstorage = "tape"',
+            "there is no storage 'tape' in the settings; name one of: first, other",
+        ),
         ('collection = "a"\nminter = "x"', "there is no minter 'x'"),
         ('collection = "a"\narea = "x"', "there is no area 'x'"),
         ('collection = "a"\n[report]\nbatch = ["ann"]', "report.batch.0: 'ann' is no mail address"),
         ('collection = "a"\n[report]\nkind = "loud"', "report.kind: "),
         ('collection = "a"\n[callback]\nurl = "ftp://x"\nsecret = "s"', "callback.url: a webhook goes to"),
-        ('collection = "a"\n[callback]\nurl = "https://u:hush@x/"\nsecret = "s"', "callback.url: the URL of a webhook"),
+        (
+            'collection = "a"\n[callback]\nurl = "https://u:hush@x/"\nsecret = "s"',
+            "callback.url: the URL of a webhook",
+        ),
         ('collection = "a"\n[callback]\nurl = "https://x/"\nsecret = "$HOME"', "callback.secret: "),
         ('collection = "a"\n[callbacks]\n', "callbacks: Extra inputs are not permitted"),
     ],

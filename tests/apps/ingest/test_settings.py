@@ -48,7 +48,9 @@ def test_what_belongs_to_the_home_follows_it(tmp_path: Path) -> None:
 
 
 def test_an_inventory_of_its_own_place(tmp_path: Path) -> None:
-    assert load(tmp_path, 'inventory = "sqlite:///x.db"\n' + LEAST).inventory == f"sqlite:///{tmp_path / 'x.db'}"
+    assert (
+        load(tmp_path, 'inventory = "sqlite:///x.db"\n' + LEAST).inventory == f"sqlite:///{tmp_path / 'x.db'}"
+    )
     url = "postgresql://lib:hush@db.example.org/inv"
     found = load(tmp_path, f'home = "."\ninventory = "{url}"\n' + LEAST)
     assert found.inventory == url
@@ -82,8 +84,14 @@ def test_no_file_is_a_sentence(tmp_path: Path) -> None:
         ('public_url = "javascript:alert(1)"\n' + LEAST, "public_url: it must be a URL of http or https"),
         ('public_url = "https://u:hush@x.org"\n' + LEAST, "public_url: it must be a URL of http or https"),
         ("[storage]\n[minters.main]\nnaan='9'\nshoulder='f'", "storage: "),
-        (LEAST.replace('"archive"', '"s3://key:hush@bucket/x"'), "storage.main.url: an S3 storage is named s3://bucket"),
-        (LEAST.replace('"archive"', '"ftp://example.org/x"'), "storage.main.url: objects are stored in a folder"),
+        (
+            LEAST.replace('"archive"', '"s3://key:hush@bucket/x"'),
+            "storage.main.url: an S3 storage is named s3://bucket",
+        ),
+        (
+            LEAST.replace('"archive"', '"ftp://example.org/x"'),
+            "storage.main.url: objects are stored in a folder",
+        ),
         (LEAST.replace('"archive"', '"file://other/x"'), "storage.main.url: a storage on this machine"),
         (LEAST.replace('"archive"', '"archive"\nalgorithm = "md5"'), "storage.main.algorithm: "),
         (LEAST.replace('"archive"', '"s3://b"\nendpoint = "ftp://x"'), "storage.main.endpoint: "),

@@ -55,10 +55,15 @@ class Both:
         """A server in a thread of this process, which answers already: it needs none of the seconds that a process
         takes to load one."""
         settings, store = ServerSettings(), self.store or f"sqlite:///{self.shell.folder / 'spinney.db'}"
-        app = make(Parts(
-            settings=settings, open_store=lambda: open_store(store), folders=self.shell.folder / "spinney.folders",
-            run_dir=f"{self.shell.folder / 'spinney.db'}.run", identity=Identify,
-        ))  # fmt: skip
+        app = make(
+            Parts(
+                settings=settings,
+                open_store=lambda: open_store(store),
+                folders=self.shell.folder / "spinney.folders",
+                run_dir=f"{self.shell.folder / 'spinney.db'}.run",
+                identity=Identify,
+            )
+        )
         server = Listening(app, settings, beside=[listen_unix(self.shell.folder / "server.sock")])
         yield
         server.end()
@@ -69,9 +74,13 @@ class Both:
         with (self.shell.folder / "server.log").open("a") as log:  # a pipe that nobody reads would stop it
             process = subprocess.Popen(
                 [sys.executable, "-m", "spinney", "serve", "--port", "0", "--socket", str(path)],
-                cwd=self.shell.folder, env=self.shell.environment(), text=True, stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE, stderr=log,
-            )  # fmt: skip
+                cwd=self.shell.folder,
+                env=self.shell.environment(),
+                text=True,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=log,
+            )
         assert process.stdout is not None
         while str(path) not in (line := process.stdout.readline()):
             assert line, (self.shell.folder / "server.log").read_text()
@@ -99,9 +108,11 @@ def furnished(shell: Shell) -> None:
     """Jobs 1 to 8: 1 completed, 2 printed, 3 failed, 4 the top of a tree (5, 6, 7), 8 held; beside them a schedule, a
     queue with a limit, a capacity, a rule of retention."""
     for words in (
-        ("double", "-p", "n=4", "--collection", "alpha"), ("tell", "-p", "text=hi"),
-        ("fragile", "-p", f"flag={shell.folder / 'none'}"), ("parent", "-p", "n=3"),
-    ):  # fmt: skip
+        ("double", "-p", "n=4", "--collection", "alpha"),
+        ("tell", "-p", "text=hi"),
+        ("fragile", "-p", f"flag={shell.folder / 'none'}"),
+        ("parent", "-p", "n=3"),
+    ):
         shell.call("submit", *words, "--wait")
     shell.ok("hold", "--type", "until", "--reason", "not yet")
     shell.ok("submit", "until", "-p", f"flag={shell.folder / 'go'}", "--queue", "default")

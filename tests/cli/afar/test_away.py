@@ -30,9 +30,13 @@ def started(both: Both, *words: str) -> "subprocess.Popen[bytes]":
     name = both.shell.folder / words[0]
     with name.with_suffix(".out").open("wb") as out, name.with_suffix(".err").open("wb") as err:
         return subprocess.Popen(
-            [sys.executable, "-m", "spinney", "--server", both.url, *words], cwd=both.shell.folder,
-            env=both.shell.environment(), stdin=subprocess.DEVNULL, stdout=out, stderr=err,
-        )  # fmt: skip
+            [sys.executable, "-m", "spinney", "--server", both.url, *words],
+            cwd=both.shell.folder,
+            env=both.shell.environment(),
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=err,
+        )
 
 
 def kill(server: "subprocess.Popen[str]") -> None:
@@ -46,7 +50,9 @@ def test_following_and_waiting_go_on_when_the_server_is_back(working: Both, unti
     server = working.serve()
     job = working.done("submit", "until", "-p", f"flag={folder / 'go'}").strip()
     logs, wait = started(working, "logs", "-f", job), started(working, "wait", job)
-    out, err, waited, err_of_wait = (folder / name for name in ("logs.out", "logs.err", "wait.out", "wait.err"))
+    out, err, waited, err_of_wait = (
+        folder / name for name in ("logs.out", "logs.err", "wait.out", "wait.err")
+    )
     until_true(lambda: "started" in out.read_text() and "0 of 1" in waited.read_text())
 
     # when: it is killed, and what it follows goes on without it
@@ -57,7 +63,11 @@ def test_following_and_waiting_go_on_when_the_server_is_back(working: Both, unti
 
     # then
     assert logs.wait(timeout=60) == 0, err.read_text()
-    assert out.read_text().splitlines() == [f"== until, attempt {_fence(working, job)}, stdout ==", "started", "done"]
+    assert out.read_text().splitlines() == [
+        f"== until, attempt {_fence(working, job)}, stdout ==",
+        "started",
+        "done",
+    ]
     assert err.read_text().count("\n") == 1
     assert wait.wait(timeout=60) == 0, err_of_wait.read_text()
     assert waited.read_text().endswith(f"job {job} until completed\n")

@@ -34,9 +34,15 @@ def alike(text: str) -> str:
 
 # Each is said twice, at hand and through the server, of a job of its own ({job}).
 VERBS = (
-    "hold {job} --reason why", "hold {job} --reason why --until 2h", "cancel {job}", "cancel {job} --json",
-    "priority {job} --to 7", "move {job} --to other", "delete {job}", "hold {job} --reason why --json",
-)  # fmt: skip
+    "hold {job} --reason why",
+    "hold {job} --reason why --until 2h",
+    "cancel {job}",
+    "cancel {job} --json",
+    "priority {job} --to 7",
+    "move {job} --to other",
+    "delete {job}",
+    "hold {job} --reason why --json",
+)
 
 
 @pytest.mark.parametrize("words", VERBS)
@@ -50,11 +56,15 @@ def test_a_verb_on_one_job_is_told_as_at_hand(still: Both, words: str) -> None:
     # when
     here, afar = (
         side(*words.format(job=job).split()) for side, job in ((still.here, first), (still.afar, second))
-    )  # fmt: skip
+    )
 
     # then
     assert here.returncode == 0
-    assert (afar.returncode, alike(afar.stdout), alike(afar.stderr)) == (0, alike(here.stdout), alike(here.stderr))
+    assert (afar.returncode, alike(afar.stdout), alike(afar.stderr)) == (
+        0,
+        alike(here.stdout),
+        alike(here.stderr),
+    )
     shown = [still.shell.call("show", job, "--json").stdout for job in (first, second)]
     states = [json.loads(text)["job"]["state"] if text else None for text in shown]
     assert states[0] == states[1]
@@ -69,26 +79,59 @@ def test_a_job_is_submitted_in_every_way(still: Both) -> None:
     rows.write_text('{"n": 5}\n\n{"n": 6}\n')
     params = still.shell.folder / "params"
     params.write_text('{"n": 1}')
-    options = ("--priority", "9", "--collection", "beta", "--share", "lab", "--submitter", "bo", "--queue", "slow")
+    options = (
+        "--priority",
+        "9",
+        "--collection",
+        "beta",
+        "--share",
+        "lab",
+        "--submitter",
+        "bo",
+        "--queue",
+        "slow",
+    )
 
     # when
-    one = still.done("submit", "double", "-p", "n=7", "--json", str(params), *options, "--key", "k",
-                     "--at", "2040-01-01T00:00+01:00")  # fmt: skip
+    one = still.done(
+        "submit",
+        "double",
+        "-p",
+        "n=7",
+        "--json",
+        str(params),
+        *options,
+        "--key",
+        "k",
+        "--at",
+        "2040-01-01T00:00+01:00",
+    )
     needing = still.done("submit", "tell", "-p", "text=1", "--needs", one.strip())
     many = still.done("submit", "--jobs", str(lines), *options).split()
     typed = still.done("submit", "double", "--jobs", str(rows), *options).split()
 
     # then
     job = json.loads(still.shell.ok("show", one.strip(), "--json"))["job"]
-    facts = {name: job[name] for name in ("params", "priority", "collection", "share", "submitter", "queue", "key")}
-    assert facts == {"params": {"n": 7}, "priority": 9, "collection": "beta", "share": "lab", "submitter": "bo",
-                     "queue": "slow", "key": "k"}  # fmt: skip
+    facts = {
+        name: job[name] for name in ("params", "priority", "collection", "share", "submitter", "queue", "key")
+    }
+    assert facts == {
+        "params": {"n": 7},
+        "priority": 9,
+        "collection": "beta",
+        "share": "lab",
+        "submitter": "bo",
+        "queue": "slow",
+        "key": "k",
+    }
     assert (job["state"], job["wake_us"]) == ("scheduled", 2_208_985_200_000_000)
     assert json.loads(still.shell.ok("show", needing.strip(), "--json"))["job"]["state"] == "waiting"
     jobs = [json.loads(still.shell.ok("show", n, "--json"))["job"] for n in (*many, *typed)]
     assert [j["priority"] for j in jobs] == [3, 9, 9, 9]
     assert [j["params"] for j in jobs] == [{"n": 1}, {"text": "x"}, {"n": 5}, {"n": 6}]
-    assert {(j["collection"], j["share"], j["submitter"], j["queue"]) for j in jobs} == {("beta", "lab", "bo", "slow")}
+    assert {(j["collection"], j["share"], j["submitter"], j["queue"]) for j in jobs} == {
+        ("beta", "lab", "bo", "slow")
+    }
 
 
 def test_a_wrong_line_is_told_by_its_number_and_nothing_is_submitted(still: Both) -> None:
@@ -99,7 +142,9 @@ def test_a_wrong_line_is_told_by_its_number_and_nothing_is_submitted(still: Both
 
     # when
     here = still.here("submit", "--jobs", str(lines))
-    plain, with_options = (still.afar("submit", "--jobs", str(lines), *more) for more in ((), ("--priority", "3")))
+    plain, with_options = (
+        still.afar("submit", "--jobs", str(lines), *more) for more in ((), ("--priority", "3"))
+    )
 
     # then
     assert here.stderr == plain.stderr == with_options.stderr
@@ -140,21 +185,26 @@ def test_several_named_jobs_are_told_one_by_one(still: Both) -> None:
 
     # then
     assert (afar.returncode, alike(afar.stdout), alike(afar.stderr)) == (
-        here.returncode, alike(here.stdout), alike(here.stderr),
-    )  # fmt: skip
+        here.returncode,
+        alike(here.stdout),
+        alike(here.stderr),
+    )
     assert still.shell.listed("list", "--limit", "1")[0]["state"] == "cancelled"
 
 
 # Each in turn on the same store, here and there: what the one does the other takes back.
 SETTING = (
-    ("hold --queue late --reason why", "release --queue late"), ("hold --all --reason why", "release --all"),
+    ("hold --queue late --reason why", "release --queue late"),
+    ("hold --all --reason why", "release --all"),
     ("queue default --limit 3 --json", "queue default --limit declared"),
     ("queue fresh --create --limit 2 --order fifo", "queue fresh --delete"),
-    ("lock radio --capacity 4", "lock radio --default"), ("keep tell failed 3d", "keep tell failed declared"),
+    ("lock radio --capacity 4", "lock radio --default"),
+    ("keep tell failed 3d", "keep tell failed declared"),
     ("schedule add hourly double --every 1h -p n=1 --paused", "schedule drop hourly"),
-    ("webhook pause archive", "webhook resume archive"), ("user set bo --role operator", "user set bo --role viewer"),
+    ("webhook pause archive", "webhook resume archive"),
+    ("user set bo --role operator", "user set bo --role viewer"),
     ("user disable bo", "user enable bo"),
-)  # fmt: skip
+)
 
 
 @pytest.fixture(scope="module")
@@ -162,8 +212,11 @@ def set_up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
     """One of its own, with one job: the server goes on lifting a hold of many behind the command, and what is told of
     queues would not stand still."""
     with idle(tmp_path_factory.mktemp("set-up")) as found:
-        for words in ("webhook add archive https://example.org/hook", "user add bo --role viewer --no-password",
-                      "submit double -p n=1 --queue late"):  # fmt: skip
+        for words in (
+            "webhook add archive https://example.org/hook",
+            "user add bo --role viewer --no-password",
+            "submit double -p n=1 --queue late",
+        ):
             found.shell.ok(*words.split())
         yield found
 
@@ -225,10 +278,17 @@ def test_a_lock_is_asked_about_and_a_schedule_run(still: Both) -> None:
 
 
 NOT_DONE = (
-    "keep --sweep", "user password bo --no-password",
-    "webhook deliver", "retry 1 --by somebody", "list --store sqlite:///other.db", "init", "doctor", "store version",
-    "node jobs:app", "rehome 1",
-)  # fmt: skip
+    "keep --sweep",
+    "user password bo --no-password",
+    "webhook deliver",
+    "retry 1 --by somebody",
+    "list --store sqlite:///other.db",
+    "init",
+    "doctor",
+    "store version",
+    "node jobs:app",
+    "rehome 1",
+)
 
 
 @pytest.mark.parametrize("words", NOT_DONE)

@@ -25,10 +25,18 @@ from spinney.control.scheduling import Schedules
 from spinney.control.webhooks import Webhooks
 
 TWINS = (
-    (Accounts, parts.Accounts), (Bulk, AfarBulk), (Fleet, parts.Fleet), (Holds, parts.Holds), (Locks, parts.Locks),
-    (Looking, Looks), (Queues, parts.Queues), (Retention, parts.Retention), (Schedules, parts.Schedules),
-    (Webhooks, parts.Webhooks), (Control, Afar),
-)  # fmt: skip
+    (Accounts, parts.Accounts),
+    (Bulk, AfarBulk),
+    (Fleet, parts.Fleet),
+    (Holds, parts.Holds),
+    (Locks, parts.Locks),
+    (Looking, Looks),
+    (Queues, parts.Queues),
+    (Retention, parts.Retention),
+    (Schedules, parts.Schedules),
+    (Webhooks, parts.Webhooks),
+    (Control, Afar),
+)
 LESS = {"submit": {"keys", "once", "under"}, "submit_lines": {"once"}, "sweep": {"rest", "monotonic"}}
 """Parameters that no command uses."""
 OWN = {"job_files", "clock"}
@@ -48,9 +56,18 @@ def test_a_twin_is_called_as_the_real_one_is(real: type, twin: type) -> None:
 
 
 def test_a_twin_has_all_that_commands_use() -> None:
-    twins = {"look": Looks, "accounts": parts.Accounts, "bulk": AfarBulk, "fleet": parts.Fleet, "holds": parts.Holds,
-             "locks": parts.Locks, "queues": parts.Queues, "retention": parts.Retention, "webhooks": parts.Webhooks,
-             "schedules": parts.Schedules}  # fmt: skip
+    twins = {
+        "look": Looks,
+        "accounts": parts.Accounts,
+        "bulk": AfarBulk,
+        "fleet": parts.Fleet,
+        "holds": parts.Holds,
+        "locks": parts.Locks,
+        "queues": parts.Queues,
+        "retention": parts.Retention,
+        "webhooks": parts.Webhooks,
+        "schedules": parts.Schedules,
+    }
     used = set()
     for file in Path(inspect.getfile(cli)).parent.glob("*.py"):
         if file.stem not in AT_HAND:

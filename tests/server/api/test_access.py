@@ -137,7 +137,9 @@ def drained(world: World, who: str) -> Made:
 
 
 def hold(scope: Scope, name: str) -> Callable[[World, str], Made]:
-    return lambda world, who: {"hold": hands(world, who).holds.lay(scope, name, reason=f"x{next(_numbers)}").id}
+    return lambda world, who: {
+        "hold": hands(world, who).holds.lay(scope, name, reason=f"x{next(_numbers)}").id
+    }
 
 
 def locked(world: World, who: str) -> Made:
@@ -181,7 +183,9 @@ def new_user(world: World, who: str) -> Made:
 
 
 def token(world: World, who: str) -> Made:
-    made = hands(world, who).accounts.make_token(f"t{next(_numbers)}", owner=None, rights=Rights(role=Role.VIEWER))
+    made = hands(world, who).accounts.make_token(
+        f"t{next(_numbers)}", owner=None, rights=Rights(role=Role.VIEWER)
+    )
     return {"token": made.token.id}
 
 
@@ -208,7 +212,10 @@ def delivery(world: World, who: str) -> Made:
     return {"delivery": hands(world, who).webhooks.test(made["name"]).delivery, "json": {}}
 
 
-LINES = {"content": '{"type": "one", "collection": "lab"}', "headers": {"Content-Type": "application/x-ndjson"}}
+LINES = {
+    "content": '{"type": "one", "collection": "lab"}',
+    "headers": {"Content-Type": "application/x-ndjson"},
+}
 ONE = {"type": "one", "collection": "lab"}
 VERB = {"verb": "cancel", "filter": {"collection": "lab"}, "dry_run": True}
 EXTERNAL = {"party": "p1", "job": 1, "fence": 1}
@@ -220,7 +227,17 @@ ROWS = (
     Row(method="GET", path="/jobs/count", least="viewer"),
     *(
         Row(method="GET", path=f"/jobs/{{job}}{what}", least="viewer", make=job)
-        for what in ("", "/tree", "/children", "/attempts", "/data", "/results", "/explain", "/holds", "/files")
+        for what in (
+            "",
+            "/tree",
+            "/children",
+            "/attempts",
+            "/data",
+            "/results",
+            "/explain",
+            "/holds",
+            "/files",
+        )
     ),
     Row(method="POST", path="/jobs/{job}/retry", least="submitter", make=failed),
     Row(method="POST", path="/jobs/{job}/rerun", least="operator", make=completed),
@@ -229,10 +246,20 @@ ROWS = (
     Row(method="POST", path="/jobs/{job}/release", least="submitter", make=held),
     Row(method="POST", path="/jobs/{job}/move", least="operator", make=sends(json={"queue": "slow"})),
     Row(method="POST", path="/jobs/{job}/priority", least="operator", make=sends(json={"priority": 50})),
-    Row(method="DELETE", path="/jobs/{job}", least="operator", make=lambda w, who: {"job": completed(w, who)["job"]}),
+    Row(
+        method="DELETE",
+        path="/jobs/{job}",
+        least="operator",
+        make=lambda w, who: {"job": completed(w, who)["job"]},
+    ),
     Row(method="GET", path="/jobs/{job}/files/{path:path}", least="viewer", make=with_file),
-    Row(method="PUT", path="/jobs/{job}/files/{path:path}", least="submitter", ok=201,
-        make=sends(path="b.txt", content=b"x")),
+    Row(
+        method="PUT",
+        path="/jobs/{job}/files/{path:path}",
+        least="submitter",
+        ok=201,
+        make=sends(path="b.txt", content=b"x"),
+    ),
     Row(method="GET", path="/jobs/{job}/attempts/{fence}/{stream}", least="viewer", make=completed),
     Row(method="GET", path="/batches", least="viewer"),
     Row(method="GET", path="/batches/{job}", least="viewer", make=batch),
@@ -241,18 +268,37 @@ ROWS = (
     Row(method="GET", path="/failures/{fingerprint}", least="viewer", make=fingerprint),
     Row(method="GET", path="/queues", least="viewer"),
     Row(method="GET", path="/queues/{name}", least="viewer", make=nothing(name="slow")),
-    Row(method="POST", path="/queues", least="operator", limited=403, ok=201,
-        make=lambda w, who: {"json": {"name": f"q{next(_numbers)}"}}),
+    Row(
+        method="POST",
+        path="/queues",
+        least="operator",
+        limited=403,
+        ok=201,
+        make=lambda w, who: {"json": {"name": f"q{next(_numbers)}"}},
+    ),
     Row(method="DELETE", path="/queues/{name}", least="admin", ok=204, make=new_queue),
-    Row(method="PATCH", path="/queues/{name}", least="operator", limited=403,
-        make=nothing(name="slow", json={"limit": 3})),
+    Row(
+        method="PATCH",
+        path="/queues/{name}",
+        least="operator",
+        limited=403,
+        make=nothing(name="slow", json={"limit": 3}),
+    ),
     Row(method="GET", path="/nodes", least="viewer"),
     Row(method="POST", path="/nodes/{name}/drain", least="operator", limited=403, make=node(json={})),
     Row(method="POST", path="/nodes/{name}/resume", least="operator", limited=403, make=drained),
-    Row(method="PUT", path="/nodes/{name}/slots", least="operator", limited=403, make=node(json={"slots": 2})),
+    Row(
+        method="PUT", path="/nodes/{name}/slots", least="operator", limited=403, make=node(json={"slots": 2})
+    ),
     Row(method="GET", path="/holds", least="viewer"),
-    Row(method="POST", path="/holds", least="operator", limited=403, ok=201,
-        make=nothing(json={"scope": "type", "name": "three", "reason": "x"})),
+    Row(
+        method="POST",
+        path="/holds",
+        least="operator",
+        limited=403,
+        ok=201,
+        make=nothing(json={"scope": "type", "name": "three", "reason": "x"}),
+    ),
     Row(method="DELETE", path="/holds/{hold}", least="operator", make=hold(Scope.COLLECTION, "lab")),
     Row(method="GET", path="/locks", least="viewer"),
     Row(method="GET", path="/locks/{name}", least="viewer", make=nothing(name="receiver:none")),
@@ -271,20 +317,41 @@ ROWS = (
     Row(method="GET", path="/types", least="viewer"),
     Row(method="GET", path="/types/{name}", least="viewer", make=nothing(name="one")),
     Row(method="GET", path="/retention", least="viewer"),
-    Row(method="PUT", path="/retention/{type}/{state}", least="admin",
-        make=nothing(type="one", state="completed", json={"keep_s": 1e6})),
-    Row(method="DELETE", path="/retention/{type}/{state}", least="admin", make=nothing(type="one", state="failed")),
+    Row(
+        method="PUT",
+        path="/retention/{type}/{state}",
+        least="admin",
+        make=nothing(type="one", state="completed", json={"keep_s": 1e6}),
+    ),
+    Row(
+        method="DELETE",
+        path="/retention/{type}/{state}",
+        least="admin",
+        make=nothing(type="one", state="failed"),
+    ),
     Row(method="GET", path="/webhooks", least="operator"),
     Row(method="POST", path="/webhooks", least="operator", ok=201, make=new_webhook),
     Row(method="GET", path="/webhooks/{name}", least="operator", limited=404, make=webhook()),
-    Row(method="PATCH", path="/webhooks/{name}", least="operator", limited=404, make=webhook(json={"paused": True})),
+    Row(
+        method="PATCH",
+        path="/webhooks/{name}",
+        least="operator",
+        limited=404,
+        make=webhook(json={"paused": True}),
+    ),
     Row(method="DELETE", path="/webhooks/{name}", least="operator", limited=404, ok=204, make=webhook()),
     Row(method="POST", path="/webhooks/{name}/rotate", least="operator", limited=404, make=webhook(json={})),
     Row(method="POST", path="/webhooks/{name}/test", least="operator", limited=404, ok=202, make=webhook()),
     Row(method="GET", path="/webhooks/{name}/deliveries", least="operator", limited=404, make=webhook()),
     Row(method="GET", path="/webhooks/deliveries/{delivery}", least="operator", limited=404, make=delivery),
-    Row(method="POST", path="/webhooks/deliveries/{delivery}/retry", least="operator", limited=404, ok=202,
-        make=delivery),
+    Row(
+        method="POST",
+        path="/webhooks/deliveries/{delivery}/retry",
+        least="operator",
+        limited=404,
+        ok=202,
+        make=delivery,
+    ),
     Row(method="GET", path="/users", least="admin"),
     Row(method="POST", path="/users", least="admin", ok=201, make=new_user),
     Row(method="GET", path="/users/{name}", least="admin", make=user()),
@@ -293,8 +360,13 @@ ROWS = (
     Row(method="POST", path="/users/{name}/link", least="admin", ok=201, make=user()),
     Row(method="GET", path="/users/{name}/sessions", least="admin", make=user()),
     Row(method="DELETE", path="/users/{name}/sessions", least="admin", make=user()),
-    Row(method="POST", path="/me/password", least=None, refused=404,  # who asks here is no user of the store
-        make=nothing(json={"before": "x", "after": "correct horse battery"})),
+    Row(
+        method="POST",
+        path="/me/password",
+        least=None,
+        refused=404,  # who asks here is no user of the store
+        make=nothing(json={"before": "x", "after": "correct horse battery"}),
+    ),
     Row(method="GET", path="/tokens", least="viewer"),
     Row(method="POST", path="/tokens", least="admin", ok=201, make=new_token),
     Row(method="DELETE", path="/tokens/{token}", least="admin", refused=404, make=token),
@@ -303,7 +375,7 @@ ROWS = (
     Row(method="GET", path="/audit/entries", least="operator", limited=403),
     Row(method="GET", path="/audit/head", least="operator", limited=403),
     Row(method="GET", path="/audit/verify", least="admin"),
-)  # fmt: skip
+)
 EXTERNAL_ROUTES = "/api/v1/external"
 """Who may is said by the rights for job types, not by the role: test_external."""
 _IDS = [f"{row.method} {row.path}" for row in ROWS]
@@ -350,4 +422,9 @@ def test_no_route_of_external_stages_is_open(one_world: World) -> None:
             for method in route.methods:
                 path = route.path.format(**EXTERNAL)
                 assert one_world.client(None).request(method, path, json={}).status_code in (401, 422), path
-                assert one_world.client("operator").request(method, path, json={}).status_code in (200, 403, 404, 422)
+                assert one_world.client("operator").request(method, path, json={}).status_code in (
+                    200,
+                    403,
+                    404,
+                    422,
+                )

@@ -42,9 +42,12 @@ EXAMPLES = 100 if LONG else 1
 MODES = (GenerationMode.POSITIVE, GenerationMode.NEGATIVE)
 """What fits the document, and what does not."""
 CHECKS = [
-    not_a_server_error, status_code_conformance, content_type_conformance, response_headers_conformance,
+    not_a_server_error,
+    status_code_conformance,
+    content_type_conformance,
+    response_headers_conformance,
     response_schema_conformance,
-]  # fmt: skip
+]
 
 
 ROLES = (*(str(role) for role in Role), "limited", "admin")
@@ -137,7 +140,11 @@ def test_nothing_but_documented_answers(
     operation = operations[label]
 
     @settings(
-        max_examples=EXAMPLES, deadline=None, database=None, derandomize=not LONG, phases=[Phase.generate],
+        max_examples=EXAMPLES,
+        deadline=None,
+        database=None,
+        derandomize=not LONG,
+        phases=[Phase.generate],
         suppress_health_check=list(HealthCheck),
     )
     @given(case=operation.as_strategy(generation_mode=mode))
@@ -166,7 +173,9 @@ def test_every_operation_is_told(told: dict[str, Any]) -> None:
 def test_every_body_and_every_answer_has_an_example_that_fits(told: dict[str, Any]) -> None:
     for name, operation in each(told):
         sent = operation.get("requestBody", {}).get("content", {})
-        answers = [answer.get("content", {}) for code, answer in operation["responses"].items() if code < "300"]
+        answers = [
+            answer.get("content", {}) for code, answer in operation["responses"].items() if code < "300"
+        ]
         for content in (sent, *answers):
             for kind, of in content.items():
                 if kind in ("application/json", "application/x-ndjson", "text/plain", "text/event-stream"):

@@ -119,7 +119,12 @@ def test_a_stale_fence_is_a_problem_with_a_sentence(party: TestClient, world: Wo
     (lost,) = claim(party, key)["work"]
     claim(party, key)  # the first answer is taken to be lost, and what it gave goes back
 
-    bodies = {"settle": {"outcome": "ok"}, "output": {"text": "x"}, "progress": {"fraction": 1}, "lock": {"name": "x"}}
+    bodies = {
+        "settle": {"outcome": "ok"},
+        "output": {"text": "x"},
+        "progress": {"fraction": 1},
+        "lock": {"name": "x"},
+    }
     for verb, body in bodies.items():
         answer = party.post(at(key, lost, verb), json=body)
         assert answer.status_code == 409

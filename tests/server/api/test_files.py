@@ -37,7 +37,11 @@ def test_files_are_listed_and_read(world: World, job: int) -> None:
     listed = client.get(f"/api/v1/jobs/{job}/files").json()
     answer = client.get(f"/api/v1/jobs/{job}/files/sub/a%20b.txt")
 
-    assert listed == {"items": [{"path": "sub/a b.txt", "kind": "file", "size": 1000}], "more": False, "next": None}
+    assert listed == {
+        "items": [{"path": "sub/a b.txt", "kind": "file", "size": 1000}],
+        "more": False,
+        "next": None,
+    }
     assert answer.content == TEXT
     assert answer.headers["content-type"] == "application/octet-stream"
     assert answer.headers["content-disposition"].startswith('attachment; filename="a b.txt"')
@@ -58,7 +62,9 @@ def test_files_are_listed_and_read(world: World, job: int) -> None:
         ("lines=0-1", 200, TEXT),
     ],
 )
-def test_parts_are_given_as_asked_for(world: World, job: int, wanted: str, status: int, content: bytes | None) -> None:
+def test_parts_are_given_as_asked_for(
+    world: World, job: int, wanted: str, status: int, content: bytes | None
+) -> None:
     answer = world.client("viewer").get(f"/api/v1/jobs/{job}/files/sub/a b.txt", headers={"Range": wanted})
 
     assert answer.status_code == status
@@ -82,7 +88,16 @@ def test_what_is_known_is_not_sent_again(world: World, job: int) -> None:
 
 @pytest.mark.parametrize(
     "path",
-    ["../../../../.spinney-token", "%2e%2e/%2e%2e", "sub%2f..%2fsub/a b.txt", "link", "sub", "pipe", "none", "a%00b"],
+    [
+        "../../../../.spinney-token",
+        "%2e%2e/%2e%2e",
+        "sub%2f..%2fsub/a b.txt",
+        "link",
+        "sub",
+        "pipe",
+        "none",
+        "a%00b",
+    ],
 )
 def test_paths_lead_nowhere_else(world: World, job: int, path: str) -> None:
     folder = world.folder(job)
@@ -167,7 +182,9 @@ def test_output_is_followed_until_the_attempt_has_ended(world: World, job: int) 
 
     timer = threading.Timer(0.3, work)
     timer.start()
-    answer = world.client("viewer").get(f"/api/v1/jobs/{job}/attempts/{lease.fence}/stdout", params={"follow": True})
+    answer = world.client("viewer").get(
+        f"/api/v1/jobs/{job}/attempts/{lease.fence}/stdout", params={"follow": True}
+    )
     timer.join()
 
     assert answer.text == "first\nlast\n"

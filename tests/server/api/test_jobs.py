@@ -27,7 +27,11 @@ def test_what_failed_bears_its_fingerprint_and_what_was_killed_its_number(world:
 
     assert found[broken]["status"] == {"disbatch": 2, "motus": -1}
     assert found[killed]["status"] == {"disbatch": -3, "motus": -1}
-    by_cause = world.client("viewer").get("/api/v1/jobs", params={"failure": found[broken]["fingerprint"][:8]}).json()
+    by_cause = (
+        world.client("viewer")
+        .get("/api/v1/jobs", params={"failure": found[broken]["fingerprint"][:8]})
+        .json()
+    )
     assert [job["id"] for job in by_cause["items"]] == [broken]
 
 
@@ -58,7 +62,9 @@ def test_secrets_are_masked(world: World) -> None:
     assert "open sesame" not in world.client("admin").get("/api/v1/jobs").text
 
 
-@pytest.mark.parametrize("what", ["", "/tree", "/children", "/attempts", "/data", "/results", "/explain", "/holds"])
+@pytest.mark.parametrize(
+    "what", ["", "/tree", "/children", "/attempts", "/data", "/results", "/explain", "/holds"]
+)
 def test_what_is_out_of_sight_is_not_there(world: World, what: str) -> None:
     hidden, own = world.submit("one", collection="other"), world.submit("one", collection="lab")
 

@@ -46,14 +46,22 @@ def test_a_node_is_drained_with_a_reason(world: World) -> None:
     world.client().post("/api/v1/nodes/alpha/drain", json={"reason": "a new disk"})
 
     (node,) = world.client().get("/api/v1/nodes").json()["items"]
-    assert (node["state"], node["drained_reason"], node["drained_by"]) == ("drained", "a new disk", "operator")
+    assert (node["state"], node["drained_reason"], node["drained_by"]) == (
+        "drained",
+        "a new disk",
+        "operator",
+    )
     assert world.client().post("/api/v1/nodes/beta/drain", json={}).status_code in (404, 409)
 
 
 def test_a_hold_is_laid_swept_and_lifted(world: World) -> None:
     job = world.submit("one")
 
-    hold = world.client().post("/api/v1/holds", json={"scope": "type", "name": "one", "reason": "looking"}).json()
+    hold = (
+        world.client()
+        .post("/api/v1/holds", json={"scope": "type", "name": "one", "reason": "looking"})
+        .json()
+    )
     under = world.store.job(job).state
     lifted = world.client().delete(f"/api/v1/holds/{hold['id']}", params={"reason": "done"})
 
@@ -70,7 +78,9 @@ def test_what_a_hold_and_its_release_would_come_to(world: World) -> None:
     laid = world.client().post("/api/v1/holds", json={**asked, "dry_run": True})
     none = world.client().get("/api/v1/holds").json()["items"]
     hold = world.client().post("/api/v1/holds", json=asked).json()
-    lifted = world.client().delete(f"/api/v1/holds/{hold['id']}", params={"dry_run": True, "together": [hold["id"]]})
+    lifted = world.client().delete(
+        f"/api/v1/holds/{hold['id']}", params={"dry_run": True, "together": [hold["id"]]}
+    )
 
     assert (laid.status_code, laid.json(), none) == (200, {"jobs": 1, "later": 0}, [])
     assert (lifted.status_code, lifted.json()) == (200, {"jobs": 1, "later": 0})
@@ -79,7 +89,11 @@ def test_what_a_hold_and_its_release_would_come_to(world: World) -> None:
 
 def test_a_release_that_was_cut_off_before_its_sweep_is_asked_for_again(world: World) -> None:
     job = world.submit("one")
-    hold = world.client().post("/api/v1/holds", json={"scope": "type", "name": "one", "reason": "looking"}).json()
+    hold = (
+        world.client()
+        .post("/api/v1/holds", json={"scope": "type", "name": "one", "reason": "looking"})
+        .json()
+    )
     world.store.holds.lift(hold["id"], Author(by="operator", call="c"), now_us=world.site.now)
     assert world.store.job(job).state == "held"
 
@@ -108,7 +122,12 @@ def test_locks_are_seen_freed_and_given_a_capacity(world: World) -> None:
 
 def test_a_schedule_is_made_run_paused_and_dropped(world: World) -> None:
     client = world.client()
-    asked = {"type": "double", "cron": "0 6 * * mon", "zone": "Europe/Berlin", "params": {"n": 1, "pin": "open sesame"}}
+    asked = {
+        "type": "double",
+        "cron": "0 6 * * mon",
+        "zone": "Europe/Berlin",
+        "params": {"n": 1, "pin": "open sesame"},
+    }
 
     made = client.put("/api/v1/schedules/weekly", json=asked)
     again = client.put("/api/v1/schedules/weekly", json=asked)
@@ -149,7 +168,9 @@ def test_a_refusal_is_in_the_audit(world: World) -> None:
 
 
 def test_a_secret_is_told_once_and_kept_by_nobody(world: World) -> None:
-    made = world.client("admin").post("/api/v1/tokens", json={"name": "night", "rights": {"role": "submitter"}})
+    made = world.client("admin").post(
+        "/api/v1/tokens", json={"name": "night", "rights": {"role": "submitter"}}
+    )
     link = world.client("admin").post("/api/v1/users", json={"name": "ann", "rights": {"role": "viewer"}})
     sent = world.client("admin").post("/api/v1/users/ann/link")
 
@@ -184,7 +205,9 @@ def test_types_have_their_schemas_and_figures_their_window(world: World) -> None
     assert world.client("viewer").get("/api/v1/stats", params={"window_s": 30}).json()["window_s"] >= 30
 
 
-@pytest.mark.parametrize("path", ["/jobs/0", "/jobs/1e3", "/jobs/999999999999999999999", "/jobs/x", "/jobs/-1"])
+@pytest.mark.parametrize(
+    "path", ["/jobs/0", "/jobs/1e3", "/jobs/999999999999999999999", "/jobs/x", "/jobs/-1"]
+)
 def test_what_is_no_number_of_a_job_is_refused(world: World, path: str) -> None:
     assert world.client("viewer").get(f"/api/v1{path}").status_code == 422
 

@@ -63,8 +63,12 @@ def test_at_is_a_time_in_either_form(world: World) -> None:
         (b"", 400, "JSON"),
     ],
 )
-def test_what_cannot_be_meant_is_refused_with_a_sentence(world: World, body: bytes, status: int, word: str) -> None:
-    answer = world.client("submitter").post("/api/v1/jobs", content=body, headers={"Content-Type": "application/json"})
+def test_what_cannot_be_meant_is_refused_with_a_sentence(
+    world: World, body: bytes, status: int, word: str
+) -> None:
+    answer = world.client("submitter").post(
+        "/api/v1/jobs", content=body, headers={"Content-Type": "application/json"}
+    )
 
     assert (answer.status_code, answer.headers["content-type"]) == (status, "application/problem+json")
     assert word in answer.json()["detail"]
@@ -133,7 +137,9 @@ def test_many_jobs_of_one_key_are_made_once(world: World) -> None:
     headers = {**LINES, "Idempotency-Key": "night"}
     lines = "\n".join('{"type": "one"}' for _ in range(10))
 
-    ids = [world.client("submitter").post(BATCH, content=lines, headers=headers).json()["ids"] for _ in range(2)]
+    ids = [
+        world.client("submitter").post(BATCH, content=lines, headers=headers).json()["ids"] for _ in range(2)
+    ]
 
     assert ids[0] == ids[1]
 

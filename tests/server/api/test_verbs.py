@@ -135,7 +135,9 @@ def test_a_limited_operator_reaches_his_own_alone(world: World) -> None:
     by_number = world.client("limited").post(VERBS, json={"verb": "cancel", "ids": [others]}).json()
 
     assert by_filter["touched"] == 1
-    assert by_number["refused"] == {str(others): f"there is no job {others}; 'spinney list' shows those there are"}
+    assert by_number["refused"] == {
+        str(others): f"there is no job {others}; 'spinney list' shows those there are"
+    }
     assert (world.store.job(own).state, world.store.job(others).state) == ("cancelled", "pending")
 
 
@@ -151,7 +153,11 @@ def test_a_canary_stops_where_too_many_fail(world: World) -> None:
 
     answer = world.client().post(
         VERBS,
-        json={"verb": "retry", "filter": {"type": "one"}, "canary": {"first": 1, "stop_at": 0.5, "patience_s": 0.1}},
+        json={
+            "verb": "retry",
+            "filter": {"type": "one"},
+            "canary": {"first": 1, "stop_at": 0.5, "patience_s": 0.1},
+        },
     )
 
     assert answer.json()["touched"] == 1

@@ -82,7 +82,12 @@ def test_deliveries_are_pages_with_their_last_answer(world: World) -> None:
     assert [d["job_id"] for d in (*page["items"], *rest["items"])] == jobs[::-1]
     assert rest["next"] is None
     (failed,) = client.get(f"{WEBHOOKS}/archive/deliveries", params={"outcome": "failed"}).json()["items"]
-    assert (failed["status"], failed["answer"], failed["tries"], failed["event"]) == (503, "closed", 1, "completed")
+    assert (failed["status"], failed["answer"], failed["tries"], failed["event"]) == (
+        503,
+        "closed",
+        1,
+        "completed",
+    )
     one = f"{WEBHOOKS}/deliveries/{failed['delivery']}"
     assert client.get(one).json() == failed
     again = client.post(f"{one}/retry", json={"reason": "they opened"})
@@ -105,11 +110,22 @@ def test_removed_it_is_not_there(world: World) -> None:
 @pytest.mark.parametrize(
     "more",
     [
-        {"url": "ftp://example.org/"}, {"url": "https://u:p@example.org/"}, {"url": "nowhere"}, {"url": ""}, {"url": 7},
-        {"events": []}, {"events": ["held"]}, {"events": "failed"}, {"type": "nosuch"}, {"queue": "nosuch"},
-        {"name": "../x"}, {"name": ""}, {"secret": "mine"}, {"roots_only": "yes"},
+        {"url": "ftp://example.org/"},
+        {"url": "https://u:p@example.org/"},
+        {"url": "nowhere"},
+        {"url": ""},
+        {"url": 7},
+        {"events": []},
+        {"events": ["held"]},
+        {"events": "failed"},
+        {"type": "nosuch"},
+        {"queue": "nosuch"},
+        {"name": "../x"},
+        {"name": ""},
+        {"secret": "mine"},
+        {"roots_only": "yes"},
     ],
-)  # fmt: skip
+)
 def test_what_cannot_be_meant_is_refused(world: World, more: dict[str, Any]) -> None:
     answer = world.client().post(WEBHOOKS, json=HOOK | more)
     assert answer.status_code == 422, answer.text
@@ -124,11 +140,21 @@ def test_a_name_that_is_taken_is_refused(world: World) -> None:
 
 
 ROUTES = [
-    ("GET", ""), ("POST", ""), ("GET", "/archive"), ("PATCH", "/archive"), ("DELETE", "/archive"),
-    ("POST", "/archive/rotate"), ("POST", "/archive/test"), ("GET", "/archive/deliveries"),
-    ("GET", "/deliveries/{id}"), ("POST", "/deliveries/{id}/retry"),
-]  # fmt: skip
-BODIES: dict[tuple[str, str], dict[str, Any]] = {("POST", ""): HOOK, ("PATCH", "/archive"): {"events": ["failed"]}}
+    ("GET", ""),
+    ("POST", ""),
+    ("GET", "/archive"),
+    ("PATCH", "/archive"),
+    ("DELETE", "/archive"),
+    ("POST", "/archive/rotate"),
+    ("POST", "/archive/test"),
+    ("GET", "/archive/deliveries"),
+    ("GET", "/deliveries/{id}"),
+    ("POST", "/deliveries/{id}/retry"),
+]
+BODIES: dict[tuple[str, str], dict[str, Any]] = {
+    ("POST", ""): HOOK,
+    ("PATCH", "/archive"): {"events": ["failed"]},
+}
 
 
 @pytest.mark.parametrize(("method", "path"), ROUTES)
@@ -144,7 +170,9 @@ def test_only_operators_may(world: World, method: str, path: str) -> None:
 
 
 @pytest.mark.parametrize(("method", "path"), ROUTES[2:])
-def test_one_that_tells_of_more_than_its_asker_may_see_is_not_there(world: World, method: str, path: str) -> None:
+def test_one_that_tells_of_more_than_its_asker_may_see_is_not_there(
+    world: World, method: str, path: str
+) -> None:
     add(world)
     settle(world)
     (delivery,) = world.store.webhooks.deliveries("archive")
@@ -169,7 +197,10 @@ def test_what_somebody_limited_makes_tells_of_what_he_may_see(world: World) -> N
     assert [d["job_id"] for d in found] == [own]
     answer = world.client("limited").patch(f"{WEBHOOKS}/archive", json={"collection": "other"})
     assert (answer.status_code, "other" in answer.text) == (403, True)
-    assert world.client("limited").post(WEBHOOKS, json=HOOK | {"name": "b", "collection": "other"}).status_code == 403
+    assert (
+        world.client("limited").post(WEBHOOKS, json=HOOK | {"name": "b", "collection": "other"}).status_code
+        == 403
+    )
 
 
 def test_every_answer_is_documented(world: World) -> None:

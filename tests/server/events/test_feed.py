@@ -45,7 +45,9 @@ class Watching:
         self.feed, self._stores = feed, stores
 
     def watch(self, *topics: str, rights: Rights = ALL_RIGHTS, last: str | None = None) -> Watcher:
-        hands = Hands(asker=Asker(name="wanda", rights=rights, how=How.TOKEN), stores=self._stores, run_dir=None)
+        hands = Hands(
+            asker=Asker(name="wanda", rights=rights, how=How.TOKEN), stores=self._stores, run_dir=None
+        )
         return self.feed.watch([topic(name) for name in topics], hands, last=last)
 
 
@@ -89,7 +91,9 @@ async def test_what_does_not_change_is_not_told_again(url: str, control: Control
         assert orjson.loads(event.data)["state"] == "cancelled"
 
 
-async def test_many_watchers_are_one_look(url: str, control: Control, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_many_watchers_are_one_look(
+    url: str, control: Control, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (job,) = control.submit("work", [{}]).ids
     looks = 0
     async with watching(url) as there:
@@ -128,10 +132,14 @@ async def test_who_comes_back_is_told_what_has_changed_since_and_no_more(url: st
         assert [e.topic for e in again] == [f"job:{moving}"]
 
 
-async def test_who_comes_back_to_another_start_of_the_server_is_told_everything(url: str, control: Control) -> None:
+async def test_who_comes_back_to_another_start_of_the_server_is_told_everything(
+    url: str, control: Control
+) -> None:
     (job,) = control.submit("work", [{}]).ids
     async with watching(url) as there:
-        assert [e.topic for e in await told(there.watch(f"job:{job}", last="0123456789ab.999999"))] == [f"job:{job}"]
+        assert [e.topic for e in await told(there.watch(f"job:{job}", last="0123456789ab.999999"))] == [
+            f"job:{job}"
+        ]
 
 
 async def test_between_two_tellings_the_last_state_counts(url: str, control: Control) -> None:
@@ -167,9 +175,20 @@ async def test_a_tree_is_told_by_its_counts(url: str, control: Control) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["overview", "batches", "jobs", "queues", "nodes", "holds", "locks", "schedules", "failures",
-             "jobs:state=failed&type=work"],
-)  # fmt: skip
+    "name",
+    [
+        "overview",
+        "batches",
+        "jobs",
+        "queues",
+        "nodes",
+        "holds",
+        "locks",
+        "schedules",
+        "failures",
+        "jobs:state=failed&type=work",
+    ],
+)
 @pytest.mark.parametrize("within", [Within(), Within(collections=("fish",)), Within(queues=("default",))])
 async def test_every_topic_can_be_watched(url: str, control: Control, name: str, within: Within) -> None:
     control.submit("work", [{}])
@@ -180,17 +199,39 @@ async def test_every_topic_can_be_watched(url: str, control: Control, name: str,
 
 
 @pytest.mark.parametrize(
-    "name", ["overvieuw", "job:", "job:x", "job:1.5", "job:²", "tree:99999999999999999999", "jobs:state=glad",
-             "jobs:colour=red", ""],
-)  # fmt: skip
+    "name",
+    [
+        "overvieuw",
+        "job:",
+        "job:x",
+        "job:1.5",
+        "job:²",
+        "tree:99999999999999999999",
+        "jobs:state=glad",
+        "jobs:colour=red",
+        "",
+    ],
+)
 def test_a_topic_that_there_is_not_is_refused(name: str) -> None:
     with pytest.raises(UsageError):
         topic(name)
 
 
 async def test_the_topic_of_nodes_tells_each(url: str, control: Control) -> None:
-    node = NodeInfo(id=0, name="oak", boot_id="b", host="h", pid=1, slots=2, state="active", beat=0, started_us=0,
-                    seen_us=0, version="1", types=("work",))  # fmt: skip
+    node = NodeInfo(
+        id=0,
+        name="oak",
+        boot_id="b",
+        host="h",
+        pid=1,
+        slots=2,
+        state="active",
+        beat=0,
+        started_us=0,
+        seen_us=0,
+        version="1",
+        types=("work",),
+    )
     control.store.join(node, now_us=now_us())
     async with watching(url) as there:
         (event,) = await told(there.watch("nodes"))
@@ -198,9 +239,7 @@ async def test_the_topic_of_nodes_tells_each(url: str, control: Control) -> None
         assert (found["node"], found["used"]) == ("oak", 0)
 
 
-async def test_a_topic_that_cannot_be_looked_at_keeps_no_other_back(
-    url: str, control: Control
-) -> None:
+async def test_a_topic_that_cannot_be_looked_at_keeps_no_other_back(url: str, control: Control) -> None:
     (job,) = control.submit("work", [{}]).ids
 
     def broken(control: Control) -> object:

@@ -22,10 +22,15 @@ from ..conftest import RIGHTS, Askers, store_at
 def app(tmp_path: Path) -> FastAPI:
     """An application that is started in the test's own event loop."""
     url = store_at(tmp_path / "spinney.db")
-    return make(Parts(
-        settings=ServerSettings(), open_store=lambda: open_store(url), folders=tmp_path / "folders", run_dir=None,
-        identity=lambda stores, settings: Askers(RIGHTS),
-    ))  # fmt: skip
+    return make(
+        Parts(
+            settings=ServerSettings(),
+            open_store=lambda: open_store(url),
+            folders=tmp_path / "folders",
+            run_dir=None,
+            identity=lambda stores, settings: Askers(RIGHTS),
+        )
+    )
 
 
 class Stream:
@@ -56,8 +61,11 @@ class Stream:
 async def stream(app: FastAPI, who: str, path: str, *topics: str, last: str = "") -> AsyncIterator[Stream]:
     found, gone = Stream(), asyncio.Event()
     query = urlencode([("topic", t) for t in topics])
-    headers = [(b"host", b"localhost"), *([(b"x-asker", who.encode())] if who else []),
-               *([(b"last-event-id", last.encode())] if last else [])]  # fmt: skip
+    headers = [
+        (b"host", b"localhost"),
+        *([(b"x-asker", who.encode())] if who else []),
+        *([(b"last-event-id", last.encode())] if last else []),
+    ]
     asked = False
 
     async def receive() -> dict[str, Any]:
@@ -68,10 +76,21 @@ async def stream(app: FastAPI, who: str, path: str, *topics: str, last: str = ""
         await gone.wait()
         return {"type": "http.disconnect"}
 
-    scope = {"type": "http", "asgi": {"version": "3.0", "spec_version": "2.3"}, "http_version": "1.1", "method": "GET",
-             "scheme": "http", "path": path, "raw_path": path.encode(), "query_string": query.encode(),
-             "root_path": "", "headers": headers, "client": ("127.0.0.1", 5), "server": ("127.0.0.1", 80),
-             "state": {}}  # fmt: skip
+    scope = {
+        "type": "http",
+        "asgi": {"version": "3.0", "spec_version": "2.3"},
+        "http_version": "1.1",
+        "method": "GET",
+        "scheme": "http",
+        "path": path,
+        "raw_path": path.encode(),
+        "query_string": query.encode(),
+        "root_path": "",
+        "headers": headers,
+        "client": ("127.0.0.1", 5),
+        "server": ("127.0.0.1", 80),
+        "state": {},
+    }
     async with app.router.lifespan_context(app):
         task = asyncio.create_task(app(scope, receive, found.put))
         try:
@@ -93,7 +112,9 @@ async def test_given_a_topic_when_watched_then_its_state_comes_with_a_number(app
         assert body.startswith(b"retry: ")
 
 
-async def test_given_who_comes_back_to_another_start_of_the_server_then_everything_is_told(app: FastAPI) -> None:
+async def test_given_who_comes_back_to_another_start_of_the_server_then_everything_is_told(
+    app: FastAPI,
+) -> None:
     async with stream(app, "viewer", "/events", "holds", last="000000000000.999") as again:
         assert b"event: holds" in await again.until(b"event: holds\n")
 

@@ -43,9 +43,13 @@ class House:
     def client(self, address: str = LOCAL, base: str = "http://localhost", **headers: str) -> TestClient:
         """A browser or a program at this address, with cookies of its own."""
         client = TestClient(
-            self.app, base, raise_server_exceptions=False, headers=headers, follow_redirects=False,
+            self.app,
+            base,
+            raise_server_exceptions=False,
+            headers=headers,
+            follow_redirects=False,
             client=(address, 4000),
-        )  # fmt: skip
+        )
         client.portal = self.portal
         return client
 
@@ -119,10 +123,15 @@ def quick_hashes(monkeypatch: pytest.MonkeyPatch) -> None:
 def house(settings: ServerSettings, tmp_path: Path) -> Iterator[House]:
     url = new_store(tmp_path / "spinney.db")
     store = open_store(url)
-    app = make(Parts(
-        settings=settings, open_store=lambda: open_store(url), folders=tmp_path / "folders", run_dir=None,
-        identity=Identify,
-    ))  # fmt: skip
+    app = make(
+        Parts(
+            settings=settings,
+            open_store=lambda: open_store(url),
+            folders=tmp_path / "folders",
+            run_dir=None,
+            identity=Identify,
+        )
+    )
 
     async def probe(hands: Asked) -> dict[str, Any]:
         return {"name": hands.asker.name, "how": hands.asker.how, "role": hands.asker.rights.role}

@@ -57,20 +57,26 @@ def test_given_the_api_then_a_field_is_no_proof(browser: TestClient) -> None:
 
 
 @pytest.mark.parametrize("site", ["cross-site", "same-site"])
-def test_given_a_request_that_another_site_made_then_the_proof_does_not_help(browser: TestClient, site: str) -> None:
+def test_given_a_request_that_another_site_made_then_the_proof_does_not_help(
+    browser: TestClient, site: str
+) -> None:
     headers = {"X-CSRF-Token": _proof(browser), "Sec-Fetch-Site": site}
 
     assert browser.post("/probe", headers=headers).status_code == 403
 
 
-@pytest.mark.parametrize("origin", ["null", "http://evil.example", "http://localhost:3000", "http://localhost.evil.example"])
+@pytest.mark.parametrize(
+    "origin", ["null", "http://evil.example", "http://localhost:3000", "http://localhost.evil.example"]
+)
 def test_given_another_origin_then_the_proof_does_not_help(browser: TestClient, origin: str) -> None:
     headers = {"X-CSRF-Token": _proof(browser), "Origin": origin}
 
     assert browser.post("/probe", headers=headers).status_code == 403
 
 
-def test_given_a_browser_that_hides_where_it_comes_from_then_a_page_of_ours_still_is(browser: TestClient) -> None:
+def test_given_a_browser_that_hides_where_it_comes_from_then_a_page_of_ours_still_is(
+    browser: TestClient,
+) -> None:
     headers = {"X-CSRF-Token": _proof(browser), "Origin": "null", "Sec-Fetch-Site": "same-origin"}
 
     assert browser.post("/probe", headers=headers).status_code == 200

@@ -37,7 +37,11 @@ def test_given_a_users_token_then_its_owner_asks_with_what_both_allow(house: Hou
 def test_given_a_machines_token_then_its_name_is_no_users(house: House) -> None:
     made = house.control.accounts.make_token("ci", owner=None, rights=Rights(role=Role.SUBMITTER))
 
-    assert who(house.client().get("/probe", headers=_bearer(made.secret))) == ("token:ci", "token", "submitter")
+    assert who(house.client().get("/probe", headers=_bearer(made.secret))) == (
+        "token:ci",
+        "token",
+        "submitter",
+    )
 
 
 def test_given_a_token_that_was_revoked_then_it_is_refused_once_asked_anew(house: House) -> None:
@@ -55,7 +59,9 @@ def test_given_a_token_that_expires_then_it_is_refused_at_that_moment_although_i
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     until_us = now_us() + 3_600_000_000
-    made = house.control.accounts.make_token("ci", owner=None, rights=Rights(role=Role.VIEWER), expires_us=until_us)
+    made = house.control.accounts.make_token(
+        "ci", owner=None, rights=Rights(role=Role.VIEWER), expires_us=until_us
+    )
     client = house.client()
     monkeypatch.setattr("spinney.server.identity.identify.now_us", lambda: until_us - 1)
     assert client.get("/probe", headers=_bearer(made.secret)).status_code == 200
@@ -65,8 +71,12 @@ def test_given_a_token_that_expires_then_it_is_refused_at_that_moment_although_i
     assert client.get("/probe", headers=_bearer(made.secret)).status_code == 401
 
 
-@pytest.mark.parametrize("secret", ["", "x", "spn_0123456789abcdef_" + "A" * 43, "spn_é", "spn_" + "0" * 5000])
-def test_given_a_wrong_token_then_it_is_refused_and_in_the_audit_without_its_secret(house: House, secret: str) -> None:
+@pytest.mark.parametrize(
+    "secret", ["", "x", "spn_0123456789abcdef_" + "A" * 43, "spn_é", "spn_" + "0" * 5000]
+)
+def test_given_a_wrong_token_then_it_is_refused_and_in_the_audit_without_its_secret(
+    house: House, secret: str
+) -> None:
     answer = house.client().get("/probe", headers={"Authorization": f"Bearer {secret}".encode("latin-1")})  # type: ignore[dict-item]
 
     assert answer.status_code == 401
@@ -129,7 +139,9 @@ def test_given_the_token_of_somebody_else_then_to_revoke_it_is_refused_as_not_th
 
     assert house.client(**_bearer(own)).delete(f"/api/v1/tokens/{made.token.id}").status_code == 404
 
-    assert [(entry.by, "you have no token" in entry.what) for entry in house.audited("refused")] == [("ann", True)]
+    assert [(entry.by, "you have no token" in entry.what) for entry in house.audited("refused")] == [
+        ("ann", True)
+    ]
 
 
 def test_given_a_wrong_token_beside_a_good_session_then_it_is_refused(house: House) -> None:
@@ -143,13 +155,19 @@ def test_given_another_scheme_then_it_is_passed_over(house: House) -> None:
     house.user()
     browser = house.signed_in()
 
-    assert who(browser.get("/probe", headers={"Authorization": "Basic YTpi"})) == ("ann", "session", "operator")
+    assert who(browser.get("/probe", headers={"Authorization": "Basic YTpi"})) == (
+        "ann",
+        "session",
+        "operator",
+    )
 
 
 # --- peers ------------------------------------------------------------------------------------
 
 
-def test_given_the_servers_own_user_at_the_socket_then_it_is_admin_in_a_name_no_user_can_have(house: House) -> None:
+def test_given_the_servers_own_user_at_the_socket_then_it_is_admin_in_a_name_no_user_can_have(
+    house: House,
+) -> None:
     house.user("root" if ME == "root" else ME, Role.VIEWER)
 
     assert who(house.client(f"uid:{os.geteuid()}").post("/probe")) == (f"socket:{ME}", "peer", "admin")
@@ -174,7 +192,9 @@ def test_given_any_other_peer_then_it_is_refused_and_in_the_audit(house: House) 
 
 
 @pytest.mark.parametrize("header", ["X-Forwarded-For", "Forwarded", "Via", "X-Real-IP"])
-def test_given_a_proxy_at_the_socket_then_its_visitors_are_not_taken_for_it(house: House, header: str) -> None:
+def test_given_a_proxy_at_the_socket_then_its_visitors_are_not_taken_for_it(
+    house: House, header: str
+) -> None:
     answer = house.client(f"uid:{os.geteuid()}").get("/probe", headers={header: "192.0.2.1"})
 
     assert answer.status_code == 403
@@ -213,7 +233,9 @@ class TestBehindAProxy:
         assert "spinney user add bob --no-password" in answer.json()["detail"]
         assert len(house.audited("access refused")) == 1
 
-    def test_given_a_role_for_such_then_he_has_that_role(self, house: House, settings: ServerSettings) -> None:
+    def test_given_a_role_for_such_then_he_has_that_role(
+        self, house: House, settings: ServerSettings
+    ) -> None:
         house.app.state.identity._settings = settings.model_copy(update={"trusted_role": Role.VIEWER})
 
         answer = house.client("10.9.0.7").get("/probe", headers={"X-Remote-User": "bob"})

@@ -80,10 +80,16 @@ class ProviderMadeForThisTest:
     def _get(self, handler: BaseHTTPRequestHandler) -> None:
         self.asked.append(handler.path)
         if handler.path == "/realm/.well-known/openid-configuration":
-            self._answer(handler, 200, {
-                "issuer": self.issuer, "authorization_endpoint": f"{self.issuer}/authorize",
-                "token_endpoint": f"{self.issuer}/token", "jwks_uri": f"{self.issuer}/keys",
-            })  # fmt: skip
+            self._answer(
+                handler,
+                200,
+                {
+                    "issuer": self.issuer,
+                    "authorization_endpoint": f"{self.issuer}/authorize",
+                    "token_endpoint": f"{self.issuer}/token",
+                    "jwks_uri": f"{self.issuer}/keys",
+                },
+            )
         elif handler.path == "/realm/keys":
             self._answer(handler, 200, KeySet(self.keys).as_dict(private=False))
         else:
@@ -106,9 +112,13 @@ class ProviderMadeForThisTest:
             return
         now = int(time.time())
         claims = {
-            "iss": self.issuer, "aud": given["client_id"], "iat": now, "exp": now + 300, "nonce": given["nonce"],
+            "iss": self.issuer,
+            "aud": given["client_id"],
+            "iat": now,
+            "exp": now + 300,
+            "nonce": given["nonce"],
             **self.person,
-        }  # fmt: skip
+        }
         answer = {"access_token": "a", "token_type": "Bearer", "id_token": self.sign(self.lie(claims))}
         self._answer(handler, 200, answer)
 
@@ -139,7 +149,9 @@ def settings(provider: ProviderMadeForThisTest, monkeypatch: pytest.MonkeyPatch)
     return ServerSettings(oidc=Oidc(issuer=provider.issuer, client_id="spinney", roles=roles))
 
 
-def _come(house: House, provider: ProviderMadeForThisTest, browser: TestClient | None = None) -> tuple[TestClient, Any]:
+def _come(
+    house: House, provider: ProviderMadeForThisTest, browser: TestClient | None = None
+) -> tuple[TestClient, Any]:
     browser = browser or house.client()
     away = browser.get("/sign-in/oidc?next=/queues")
     assert away.status_code == 303, away.text
@@ -156,7 +168,9 @@ def test_given_somebody_of_a_group_then_a_user_is_made_and_signed_in(
     user = house.store.accounts.user("ann")
     assert user.password_us is None
     assert user.by == f"oidc:{provider.issuer}"
-    assert provider.authorization == "Basic " + base64.b64encode(b"spinney:s3cr%3At/of%20the%20client").decode()
+    assert (
+        provider.authorization == "Basic " + base64.b64encode(b"spinney:s3cr%3At/of%20the%20client").decode()
+    )
 
 
 def test_given_a_user_whom_the_store_knew_before_then_the_store_says_what_he_may(
@@ -247,7 +261,9 @@ def test_given_claims_that_do_not_fit_then_nobody_comes_in_and_it_is_in_the_audi
     assert len(house.audited("access refused")) == 1
 
 
-def test_given_signatures_of_others_then_nobody_comes_in(house: House, provider: ProviderMadeForThisTest) -> None:
+def test_given_signatures_of_others_then_nobody_comes_in(
+    house: House, provider: ProviderMadeForThisTest
+) -> None:
     digest = hashlib.sha256(provider.keys[0].as_pem(private=False)).hexdigest()
     strangers = _key("one", "a stranger")
     unsigned = base64.urlsafe_b64encode(b'{"alg":"none"}').decode().rstrip("=")
@@ -269,7 +285,9 @@ def test_given_signatures_of_others_then_nobody_comes_in(house: House, provider:
     assert house.store.accounts.users() == []
 
 
-def test_given_an_answer_to_another_browser_then_it_is_refused(house: House, provider: ProviderMadeForThisTest) -> None:
+def test_given_an_answer_to_another_browser_then_it_is_refused(
+    house: House, provider: ProviderMadeForThisTest
+) -> None:
     begun = house.client().get("/sign-in/oidc")
     back = provider.authorize(begun.headers["location"])
 
@@ -279,7 +297,9 @@ def test_given_an_answer_to_another_browser_then_it_is_refused(house: House, pro
     assert other.get(back).status_code == 401  # has begun another
 
 
-def test_given_a_code_that_was_used_then_it_is_refused(house: House, provider: ProviderMadeForThisTest) -> None:
+def test_given_a_code_that_was_used_then_it_is_refused(
+    house: House, provider: ProviderMadeForThisTest
+) -> None:
     browser = house.client()
     back = provider.authorize(browser.get("/sign-in/oidc").headers["location"])
     assert browser.get(back).status_code == 303
@@ -301,7 +321,9 @@ def test_given_that_the_provider_refuses_then_its_words_are_text(
     assert "alert(1)" in answer.text
 
 
-def test_given_another_issuer_in_the_answer_then_it_is_refused(house: House, provider: ProviderMadeForThisTest) -> None:
+def test_given_another_issuer_in_the_answer_then_it_is_refused(
+    house: House, provider: ProviderMadeForThisTest
+) -> None:
     browser = house.client()
     back = provider.authorize(browser.get("/sign-in/oidc").headers["location"])
 
@@ -311,7 +333,9 @@ def test_given_another_issuer_in_the_answer_then_it_is_refused(house: House, pro
     assert "/realm/token" not in provider.asked
 
 
-def test_given_no_provider_that_answers_then_the_form_says_so(house: House, provider: ProviderMadeForThisTest) -> None:
+def test_given_no_provider_that_answers_then_the_form_says_so(
+    house: House, provider: ProviderMadeForThisTest
+) -> None:
     provider.end()
 
     answer = house.client().get("/sign-in/oidc")
@@ -351,7 +375,9 @@ async def test_given_a_new_key_of_the_provider_then_it_is_asked_for_but_not_ever
     assert provider.asked.count("/realm/keys") == 2
 
 
-async def test_given_an_email_that_is_not_verified_then_it_names_nobody(provider: ProviderMadeForThisTest) -> None:
+async def test_given_an_email_that_is_not_verified_then_it_names_nobody(
+    provider: ProviderMadeForThisTest,
+) -> None:
     provider.person |= {"email": "ann@example.org", "email_verified": False}
     client = Provider(Oidc(issuer=provider.issuer, client_id="spinney", name_claim="email"), "")
     address, away = await client.leave("http://localhost/sign-in/oidc/callback")
@@ -359,5 +385,3 @@ async def test_given_an_email_that_is_not_verified_then_it_names_nobody(provider
 
     with pytest.raises(Exception, match="not verified"):
         await client.arrive(back, away)
-
-

@@ -37,7 +37,9 @@ def test_given_the_sessions_cookie_then_no_script_reads_it_and_it_is_signed(hous
     ("name", "password"),
     [("ann", "wrong"), ("nobody", PASSWORD), ("", ""), ("a\0b", "x"), ("ann", "x" * 1000)],
 )
-def test_given_what_is_wrong_then_it_says_so_without_telling_what(house: House, name: str, password: str) -> None:
+def test_given_what_is_wrong_then_it_says_so_without_telling_what(
+    house: House, name: str, password: str
+) -> None:
     house.user()
     browser = house.client()
 
@@ -112,10 +114,18 @@ def test_given_a_proxy_that_is_not_trusted_then_the_log_says_once_that_its_word_
 @pytest.mark.parametrize(
     "where",
     [
-        "//evil.example", "https://evil.example/", "/\\evil.example", "javascript:alert(1)", "\\/evil",
-        "/a\r\nSet-Cookie: x=y", "/sign-out", "", "jobs", "/\t/evil.example",
+        "//evil.example",
+        "https://evil.example/",
+        "/\\evil.example",
+        "javascript:alert(1)",
+        "\\/evil",
+        "/a\r\nSet-Cookie: x=y",
+        "/sign-out",
+        "",
+        "jobs",
+        "/\t/evil.example",
     ],
-)  # fmt: skip
+)
 def test_given_a_place_that_is_not_ours_then_it_leads_to_the_overview(house: House, where: str) -> None:
     house.user()
 
@@ -146,7 +156,9 @@ def test_given_a_form_of_nobodys_then_nobody_signs_in(house: House) -> None:
     assert len(house.audited("login")) == 0
 
 
-def test_given_that_somebody_signs_out_then_the_session_is_over_for_whoever_has_its_cookie(house: House) -> None:
+def test_given_that_somebody_signs_out_then_the_session_is_over_for_whoever_has_its_cookie(
+    house: House,
+) -> None:
     house.user()
     browser = house.signed_in()
     value = browser.cookies["spinney_session"]
@@ -216,7 +228,9 @@ def test_given_a_new_password_then_this_browser_stays_and_the_others_are_out(hou
     proof = csrf(here.get("/account").text)
     new = "another horse battery"
 
-    answer = here.post("/account/password", data={"csrf": proof, "before": PASSWORD, "password": new, "again": new})
+    answer = here.post(
+        "/account/password", data={"csrf": proof, "before": PASSWORD, "password": new, "again": new}
+    )
 
     assert answer.status_code == 303, answer.text
     assert here.get("/probe").status_code == 200
@@ -239,7 +253,9 @@ def test_given_what_does_not_fit_then_the_field_says_so(
     browser = house.signed_in()
     proof = csrf(browser.get("/account").text)
 
-    answer = browser.post("/account/password", data={"csrf": proof, "before": before, "password": new, "again": again})
+    answer = browser.post(
+        "/account/password", data={"csrf": proof, "before": before, "password": new, "again": again}
+    )
 
     assert answer.status_code == status
     assert said in answer.text
@@ -269,7 +285,9 @@ class TestOverHttps:
     def settings(self) -> ServerSettings:
         return ServerSettings(url="https://spinney.example.org")
 
-    def test_given_https_then_cookies_are_bound_to_this_host_and_go_over_nothing_else(self, house: House) -> None:
+    def test_given_https_then_cookies_are_bound_to_this_host_and_go_over_nothing_else(
+        self, house: House
+    ) -> None:
         house.user()
         browser = house.client(base="https://spinney.example.org")
 
@@ -289,14 +307,20 @@ class TestOverHttps:
         form = browser.get("/sign-in")
         sign_in(browser, "ann", PASSWORD)
         page = browser.get("/account")
-        done = browser.post("/account/alone", data={"csrf": csrf(page.text)}, headers={"Sec-Fetch-Site": "same-origin"})
+        done = browser.post(
+            "/account/alone", data={"csrf": csrf(page.text)}, headers={"Sec-Fetch-Site": "same-origin"}
+        )
         shown = browser.get("/account")
 
-        cookies = [cookie for answer in (form, done, shown) for cookie in answer.headers.get_list("set-cookie")]
+        cookies = [
+            cookie for answer in (form, done, shown) for cookie in answer.headers.get_list("set-cookie")
+        ]
         names = {cookie.partition("=")[0] for cookie in cookies}
         assert {"spinney_told", "__Host-spinney_guest", "__Host-spinney_session"} <= names
         assert [cookie for cookie in cookies if cookie.lower().split("; ").count("secure") != 1] == []
-        assert "data-secure" in page.text.partition("<html")[2].partition(">")[0]  # for the cookie that the script sets
+        assert (
+            "data-secure" in page.text.partition("<html")[2].partition(">")[0]
+        )  # for the cookie that the script sets
 
     def test_given_a_cookie_that_another_host_could_have_set_then_it_says_nothing(self, house: House) -> None:
         house.user()
@@ -304,6 +328,8 @@ class TestOverHttps:
         sign_in(browser, "ann", PASSWORD)
         value = browser.cookies["__Host-spinney_session"]
 
-        stranger: TestClient = house.client(base="https://spinney.example.org", Cookie=f"spinney_session={value}")
+        stranger: TestClient = house.client(
+            base="https://spinney.example.org", Cookie=f"spinney_session={value}"
+        )
 
         assert stranger.get("/probe").status_code == 401

@@ -22,7 +22,9 @@ def _open(browser: TestClient, secret: str) -> Any:
 
 
 def _fill(browser: TestClient, page: str, **given: str) -> Any:
-    return browser.post("/welcome", data={"csrf": csrf(page), "password": PASSWORD, "again": PASSWORD, **given})
+    return browser.post(
+        "/welcome", data={"csrf": csrf(page), "password": PASSWORD, "again": PASSWORD, **given}
+    )
 
 
 def test_given_the_first_link_then_it_makes_an_admin_who_is_signed_in(house: House) -> None:
@@ -49,7 +51,9 @@ def test_given_a_link_then_its_secret_stays_in_no_address_no_page_and_no_referre
     assert "Max-Age=600" in first.headers["set-cookie"]
 
 
-def test_given_a_link_that_was_used_then_it_is_good_for_nothing_and_that_is_in_the_audit(house: House) -> None:
+def test_given_a_link_that_was_used_then_it_is_good_for_nothing_and_that_is_in_the_audit(
+    house: House,
+) -> None:
     secret = _first(house)
     browser = house.client()
     _fill(browser, _open(browser, secret).text, name="wanda")
@@ -124,9 +128,10 @@ def test_given_a_form_of_another_site_then_the_link_is_not_used(house: House) ->
     page = _open(browser, _first(house)).text
 
     answer = browser.post(
-        "/welcome", data={"csrf": csrf(page), "name": "eve", "password": PASSWORD, "again": PASSWORD},
+        "/welcome",
+        data={"csrf": csrf(page), "name": "eve", "password": PASSWORD, "again": PASSWORD},
         headers={"Sec-Fetch-Site": "cross-site"},
-    )  # fmt: skip
+    )
 
     assert answer.status_code == 403
     assert house.store.accounts.users() == []

@@ -26,7 +26,9 @@ def batch(world: World, objects: int = 4, failing: int = 1, **fields: Any) -> tu
     return top, children
 
 
-def get(world: World, path: str, asker: str = "operator", headers: dict[str, str] = HTML, status: int = 200) -> str:
+def get(
+    world: World, path: str, asker: str = "operator", headers: dict[str, str] = HTML, status: int = 200
+) -> str:
     answer = world.client(asker).get(path, headers=headers)
     assert answer.status_code == status, answer.text[:500]
     return str(answer.text)
@@ -70,12 +72,16 @@ def test_given_a_batch_when_opened_then_its_objects_stand_in_a_grid_by_their_sta
 
     states = ["failed", "completed", "pending", "pending"]
     assert cells(text) == list(zip(children, states, strict=True))
-    assert f'/jobs/verbs?verb=retry&amp;root={top}&amp;failure=' in text
+    assert f"/jobs/verbs?verb=retry&amp;root={top}&amp;failure=" in text
     assert f'href="/jobs?parent={top}"' in text
     assert cells(get(world, f"/batches/{top}?state=failed&state=pending")) == [
-        (children[0], "failed"), (children[2], "pending"), (children[3], "pending"),
-    ]  # fmt: skip
-    assert cells(get(world, f"/batches/{top}/grid?state=completed", headers=PART)) == [(children[1], "completed")]
+        (children[0], "failed"),
+        (children[2], "pending"),
+        (children[3], "pending"),
+    ]
+    assert cells(get(world, f"/batches/{top}/grid?state=completed", headers=PART)) == [
+        (children[1], "completed")
+    ]
 
 
 def test_given_more_objects_than_a_grid_when_paged_through_then_each_comes_once(

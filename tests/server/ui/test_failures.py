@@ -28,7 +28,9 @@ def get(world: World, path: str, asker: str = "operator", status: int = 200) -> 
     return str(answer.text)
 
 
-def test_given_failures_when_listed_then_the_largest_cause_comes_first_and_types_narrow_it(world: World) -> None:
+def test_given_failures_when_listed_then_the_largest_cause_comes_first_and_types_narrow_it(
+    world: World,
+) -> None:
     small = fail(world, 1, type_="three", message="no room")
     large = fail(world, 3)
 
@@ -41,7 +43,9 @@ def test_given_failures_when_listed_then_the_largest_cause_comes_first_and_types
     assert "Nothing stands failed of this type" in get(world, "/failures?type=batch")
 
 
-def test_given_a_cause_when_opened_then_its_jobs_and_frames_are_there_and_all_can_be_retried(world: World) -> None:
+def test_given_a_cause_when_opened_then_its_jobs_and_frames_are_there_and_all_can_be_retried(
+    world: World,
+) -> None:
     mark = fail(world, 12)
 
     text = get(world, f"/failures/{mark[:6]}")
@@ -50,7 +54,12 @@ def test_given_a_cause_when_opened_then_its_jobs_and_frames_are_there_and_all_ca
     assert "&lt;b&gt;open" in text
     assert len(re.findall(r'<tr id="job-', text)) == 12
     assert f"/jobs/verbs?verb=retry&amp;failure={mark}" in text
-    assert len(re.findall(r"id=\d+", next(iter(re.findall(r'href="/jobs/verbs\?verb=retry&amp;id=[^"]+', text))))) == 10
+    assert (
+        len(
+            re.findall(r"id=\d+", next(iter(re.findall(r'href="/jobs/verbs\?verb=retry&amp;id=[^"]+', text))))
+        )
+        == 10
+    )
 
 
 def test_given_a_cause_that_is_no_more_when_opened_then_the_page_says_so(world: World) -> None:
@@ -63,7 +72,9 @@ def test_given_a_cause_that_is_no_more_when_opened_then_the_page_says_so(world: 
     get(world, "/failures/nohex", status=422)
 
 
-def test_given_a_viewer_or_limits_when_looking_then_nothing_can_be_done_and_nothing_else_is_seen(world: World) -> None:
+def test_given_a_viewer_or_limits_when_looking_then_nothing_can_be_done_and_nothing_else_is_seen(
+    world: World,
+) -> None:
     mark = fail(world, 2, collection="other")
 
     assert "/jobs/verbs" not in get(world, f"/failures/{mark}", "viewer") + get(world, "/failures", "viewer")

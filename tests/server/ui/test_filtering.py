@@ -18,9 +18,16 @@ def test_given_a_form_as_a_browser_sends_it_then_empty_fields_narrow_nothing() -
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("state", "broken"), ("root", "seven"), ("parent", "0"), ("created_after", "yesterday"), ("typ", "x"),
-     ("message", "a\0b"), ("root", "9" * 30)],
-)  # fmt: skip
+    [
+        ("state", "broken"),
+        ("root", "seven"),
+        ("parent", "0"),
+        ("created_after", "yesterday"),
+        ("typ", "x"),
+        ("message", "a\0b"),
+        ("root", "9" * 30),
+    ],
+)
 def test_given_what_cannot_be_meant_then_it_is_told_at_its_field(name: str, value: str) -> None:
     found = asked([(name, value)], NOW_US)
 

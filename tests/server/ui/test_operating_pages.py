@@ -92,7 +92,9 @@ def test_given_who_may_not_when_he_tries_then_he_is_refused_and_nothing_has_chan
     assert world.store.locks.of("receiver:SG-1")[0].owner_id == locked[0]
 
 
-def test_given_a_viewer_when_he_reads_then_no_button_does_anything(world: World, locked: tuple[int, int]) -> None:
+def test_given_a_viewer_when_he_reads_then_no_button_does_anything(
+    world: World, locked: tuple[int, int]
+) -> None:
     world.control().holds.lay(Scope.QUEUE, "slow", reason="why not")
     for path in READ:
         text = get(world.client("viewer"), path)
@@ -109,7 +111,9 @@ def test_given_less_than_an_operator_of_all_when_he_asks_for_the_audit_then_he_i
 # --- queues -----------------------------------------------------------------------------------
 
 
-def test_given_a_queue_when_its_limit_and_type_are_set_then_they_are_and_can_be_taken_back(world: World) -> None:
+def test_given_a_queue_when_its_limit_and_type_are_set_then_they_are_and_can_be_taken_back(
+    world: World,
+) -> None:
     client = world.client("operator")
 
     assert "the limit 4" in post(client, "/queues/slow/limit", limit="4", reason="a faster store")
@@ -140,14 +144,20 @@ def test_given_pins_that_another_set_meanwhile_when_one_is_added_then_the_others
 
 @pytest.mark.parametrize("limit", ["four", "-1", "1.5", "9" * 30])
 def test_given_no_number_when_it_is_to_be_a_limit_then_the_page_says_so(world: World, limit: str) -> None:
-    assert "no limit; write a whole number" in post(world.client("operator"), "/queues/slow/limit", limit=limit)
+    assert "no limit; write a whole number" in post(
+        world.client("operator"), "/queues/slow/limit", limit=limit
+    )
     assert world.store.queueing.of("slow").in_force.limit == 1
 
 
-def test_given_an_operator_when_he_makes_a_queue_then_it_is_there_and_an_admin_deletes_it(world: World) -> None:
+def test_given_an_operator_when_he_makes_a_queue_then_it_is_there_and_an_admin_deletes_it(
+    world: World,
+) -> None:
     client = world.client("operator")
 
-    assert "new is there now" in post(client, "/queues", name="new", order="fifo", limit="2", reason="for imports")
+    assert "new is there now" in post(
+        client, "/queues", name="new", order="fifo", limit="2", reason="for imports"
+    )
     assert world.store.queueing.of("new").in_force.order == "fifo"
     again = client.post("/queues", data={"name": "new", "limit": "7"}, headers=HTML)
     assert again.status_code == 422
@@ -158,7 +168,9 @@ def test_given_an_operator_when_he_makes_a_queue_then_it_is_there_and_an_admin_d
     get(client, "/queues/new", 404)
 
 
-def test_given_an_operator_of_one_queue_when_he_looks_then_he_may_set_it_and_sees_no_other(world: World) -> None:
+def test_given_an_operator_of_one_queue_when_he_looks_then_he_may_set_it_and_sees_no_other(
+    world: World,
+) -> None:
     world.rights["keeper"] = Rights(role=Role.OPERATOR, within=Within(queues=("slow",)))
     keeper = world.client("keeper")
 
@@ -188,7 +200,9 @@ def test_given_a_node_when_drained_resumed_and_given_slots_then_the_page_shows_i
 # --- holds ------------------------------------------------------------------------------------
 
 
-def test_given_a_hold_when_laid_then_it_shows_what_it_covers_and_is_released_with_all_others(world: World) -> None:
+def test_given_a_hold_when_laid_then_it_shows_what_it_covers_and_is_released_with_all_others(
+    world: World,
+) -> None:
     client = world.client("operator")
     world.submit("one", queue="slow")
 
@@ -201,7 +215,9 @@ def test_given_a_hold_when_laid_then_it_shows_what_it_covers_and_is_released_wit
     assert "And every other hold on it" in shown
 
     first = world.store.holds.all()[0].id
-    assert "2 holds on queue slow released" in post(client, f"/holds/{first}/release", all="1", reason="mended")
+    assert "2 holds on queue slow released" in post(
+        client, f"/holds/{first}/release", all="1", reason="mended"
+    )
     assert not world.store.holds.all()
     assert "there is no hold" in post(client, f"/holds/{first}/release").lower()
 
@@ -245,7 +261,9 @@ def test_given_a_submitter_when_he_holds_his_job_then_he_may_release_it_and_no_o
 # --- locks ------------------------------------------------------------------------------------
 
 
-def test_given_a_lock_when_it_is_freed_then_its_owner_has_lost_it(world: World, locked: tuple[int, int]) -> None:
+def test_given_a_lock_when_it_is_freed_then_its_owner_has_lost_it(
+    world: World, locked: tuple[int, int]
+) -> None:
     client = world.client("operator")
     shown = get(client, "/locks")
     assert "receiver:SG-1" in shown
@@ -253,7 +271,9 @@ def test_given_a_lock_when_it_is_freed_then_its_owner_has_lost_it(world: World, 
 
     assert "reason" in post(client, "/locks/free", name="receiver:SG-1").lower()
     assert world.store.locks.of("receiver:SG-1")[0].owner_id == locked[0]
-    assert "1 job lost the lock receiver:SG-1" in post(client, "/locks/free", name="receiver:SG-1", reason="it is gone")
+    assert "1 job lost the lock receiver:SG-1" in post(
+        client, "/locks/free", name="receiver:SG-1", reason="it is gone"
+    )
 
     assert all(line.owner_id != locked[0] for line in world.store.locks.of("receiver:SG-1"))
 
@@ -308,7 +328,9 @@ def test_given_many_entries_when_paged_then_each_is_shown_once(world: World) -> 
     assert len(entries) == len(set(entries)) == 60
 
 
-def test_given_a_head_when_the_audit_is_proven_then_the_page_says_so_and_a_wrong_one_does_not(world: World) -> None:
+def test_given_a_head_when_the_audit_is_proven_then_the_page_says_so_and_a_wrong_one_does_not(
+    world: World,
+) -> None:
     world.control().queues.change("slow", QueueChange(set={"limit": 3}))
     admin = world.client("admin")
     head = world.store.audit.head()
@@ -325,7 +347,13 @@ def test_given_a_head_when_the_audit_is_proven_then_the_page_says_so_and_a_wrong
 
 
 def test_given_what_a_call_was_asked_when_put_into_words_then_nothing_empty_is_said() -> None:
-    asked = {"queue": "slow", "within": {"queues": None}, "tree": True, "force": False, "many": list(range(7))}
+    asked = {
+        "queue": "slow",
+        "within": {"queues": None},
+        "tree": True,
+        "force": False,
+        "many": list(range(7)),
+    }
 
     assert in_words(asked) == "queue slow, tree, many 0 1 2 3 4 and 2 more"
 

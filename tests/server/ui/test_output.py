@@ -53,14 +53,19 @@ def test_given_a_text_to_find_then_lines_of_both_streams_are_told_by_number(worl
     matches = read(world, job, "fish").matches
 
     assert matches is not None
-    assert [(m.stream, m.number, m.text) for m in matches] == [("stdout", 2, "TWO fish"), ("stderr", 2, "red FISH")]
+    assert [(m.stream, m.number, m.text) for m in matches] == [
+        ("stdout", 2, "TWO fish"),
+        ("stderr", 2, "red FISH"),
+    ]
 
 
 def test_given_more_was_written_then_it_is_told_from_where_the_page_stands(world: World) -> None:
     job = ran(world, b"first\nsecond\n")
     fence = world.control().look.attempts(job)[-1].fence
 
-    text, go_on, more = output.more(world.control(), job, world.folders, fence=fence, stream="stdout", start=6)
+    text, go_on, more = output.more(
+        world.control(), job, world.folders, fence=fence, stream="stdout", start=6
+    )
 
     assert (text, go_on, more) == ("second\n", 13, False)
 
@@ -75,7 +80,9 @@ def test_given_output_was_lost_then_the_page_says_so_and_not_that_there_was_none
     assert "It has written nothing" not in page
 
 
-def test_given_a_folder_then_its_names_are_listed_without_the_engines_own(world: World, tmp_path: Path) -> None:
+def test_given_a_folder_then_its_names_are_listed_without_the_engines_own(
+    world: World, tmp_path: Path
+) -> None:
     job = ran(world, b"x")
     folder = world.folder(job)
     (folder / "b.txt").write_text("x")

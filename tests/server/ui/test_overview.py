@@ -60,8 +60,16 @@ def test_given_a_failed_batch_then_it_is_told_and_a_failed_single_job_is_not(wor
 def test_given_poison_and_an_old_hold_then_both_are_told(world: World) -> None:
     hold = world.control().holds.lay(Scope.EVERYTHING, reason="move")
     found = looked(world)
-    group = Failure(fingerprint="ab", type="one", stage="work", exception="poison", message="", first_us=0, last_us=0,
-                    jobs=3)  # fmt: skip
+    group = Failure(
+        fingerprint="ab",
+        type="one",
+        stage="work",
+        exception="poison",
+        message="",
+        first_us=0,
+        last_us=0,
+        jobs=3,
+    )
     found = replace(found, failures=FailureGroups(jobs=3, causes=1, consequences=0, groups=[group]))
 
     assert titles(found) == ["3 poisonous jobs in one.work"]

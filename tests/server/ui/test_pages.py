@@ -49,7 +49,14 @@ def failed(world: World) -> int:
 
 
 def paths(job: int) -> Iterator[str]:
-    yield from ("/", "/overview/now", "/jobs", "/jobs/now", "/jobs?state=failed", "/jobs/verbs?verb=retry&state=failed")
+    yield from (
+        "/",
+        "/overview/now",
+        "/jobs",
+        "/jobs/now",
+        "/jobs?state=failed",
+        "/jobs/verbs?verb=retry&state=failed",
+    )
     yield from (f"/jobs/{job}{part}" for part in ("", "/now", "/output", "/files", "/below"))
 
 
@@ -59,9 +66,11 @@ def paths(job: int) -> Iterator[str]:
 def test_given_nobody_when_any_page_is_asked_for_then_he_is_led_to_sign_in_and_back(world: World) -> None:
     nobody = world.client(None)
     pages = [
-        route.path for router in ui.routers() for route in router.routes
+        route.path
+        for router in ui.routers()
+        for route in router.routes
         if isinstance(route, APIRoute) and "GET" in (route.methods or ()) and not route.path.startswith(OPEN)
-    ]  # fmt: skip
+    ]
     assert len(pages) >= 12
 
     for path in pages:
@@ -72,7 +81,9 @@ def test_given_nobody_when_any_page_is_asked_for_then_he_is_led_to_sign_in_and_b
 
 
 def test_given_nobody_when_a_script_of_a_page_asks_then_it_is_told_where_to_sign_in(world: World) -> None:
-    answer = world.client(None).get("/jobs/now", headers={"HX-Request": "true", "HX-Current-URL": "http://localhost/jobs?type=a"})
+    answer = world.client(None).get(
+        "/jobs/now", headers={"HX-Request": "true", "HX-Current-URL": "http://localhost/jobs?type=a"}
+    )
 
     assert answer.status_code == 401
     assert answer.headers["hx-redirect"] == "/sign-in?next=%2Fjobs%3Ftype%3Da"
@@ -88,7 +99,9 @@ def test_given_any_role_when_pages_are_read_then_all_are_there(world: World, fai
         assert refused.status_code == 403
 
 
-def test_given_somebody_limited_when_he_looks_then_what_is_out_of_sight_is_not_there(world: World, failed: int) -> None:
+def test_given_somebody_limited_when_he_looks_then_what_is_out_of_sight_is_not_there(
+    world: World, failed: int
+) -> None:
     other = world.submit("one", submitter="elsewhere", collection="other")
     limited = world.client("limited")
 
@@ -102,7 +115,9 @@ def test_given_somebody_limited_when_he_looks_then_what_is_out_of_sight_is_not_t
     assert limited.get(f"/jobs/{failed}/history", headers=HTML).status_code == 403
 
 
-def test_given_roles_when_a_job_is_shown_then_buttons_are_those_that_they_may_use(world: World, failed: int) -> None:
+def test_given_roles_when_a_job_is_shown_then_buttons_are_those_that_they_may_use(
+    world: World, failed: int
+) -> None:
     def verbs(name: str) -> set[str]:
         return set(re.findall(r'name="verb" value="(\w+)"', get(world.client(name), f"/jobs/{failed}")))
 
@@ -126,7 +141,9 @@ def test_given_markup_in_what_users_wrote_when_shown_then_it_is_text(world: Worl
     assert "&lt;b&gt;bad" in get(client, f"/jobs/{failed}")
 
 
-def test_given_any_page_when_read_then_nothing_in_it_is_inline_or_from_elsewhere(world: World, failed: int) -> None:
+def test_given_any_page_when_read_then_nothing_in_it_is_inline_or_from_elsewhere(
+    world: World, failed: int
+) -> None:
     for path in paths(failed):
         for tag, attributes in elements(get(world.client("admin"), path)):
             assert tag not in ("style", "iframe", "object", "embed", "img"), (path, tag)
@@ -182,10 +199,12 @@ def test_given_more_jobs_than_a_page_when_turned_then_each_is_seen_once(world: W
 
 @pytest.mark.parametrize(
     ("path", "one_pending"),
-    [("/overview/now", 'state=pending"><span class="big figure">1<'),
-     ("/jobs/now", 'pending <span class="figure" title="1">'),
-     ("/jobs/now?type=one", 'pending <span class="figure" title="1">')],
-)  # fmt: skip
+    [
+        ("/overview/now", 'state=pending"><span class="big figure">1<'),
+        ("/jobs/now", 'pending <span class="figure" title="1">'),
+        ("/jobs/now?type=one", 'pending <span class="figure" title="1">'),
+    ],
+)
 def test_given_a_live_part_that_was_asked_for_just_now_when_something_changes_then_it_shows_that_at_once(
     world: World, path: str, one_pending: str
 ) -> None:
@@ -215,7 +234,9 @@ def test_given_a_cause_that_is_no_more_when_its_jobs_are_asked_for_then_there_ar
 # --- what is refused --------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("path", ["/nothing", "/jobs/999", "/jobs/0", "/jobs/x", "/jobs/999/output", "/jobs/runs/none"])
+@pytest.mark.parametrize(
+    "path", ["/nothing", "/jobs/999", "/jobs/0", "/jobs/x", "/jobs/999/output", "/jobs/runs/none"]
+)
 def test_given_what_is_not_there_when_asked_for_then_a_page_says_so(world: World, path: str) -> None:
     answer = world.client("viewer").get(path, headers=HTML)
 
@@ -226,7 +247,9 @@ def test_given_what_is_not_there_when_asked_for_then_a_page_says_so(world: World
     assert for_programs.headers["content-type"] == "application/problem+json"
 
 
-def test_given_a_viewer_when_he_sends_a_form_then_it_is_refused_in_a_sentence(world: World, failed: int) -> None:
+def test_given_a_viewer_when_he_sends_a_form_then_it_is_refused_in_a_sentence(
+    world: World, failed: int
+) -> None:
     answer = world.client("viewer").post(f"/jobs/{failed}/verb", data={"verb": "retry"}, headers=HTML)
 
     assert answer.status_code == 403
@@ -237,7 +260,9 @@ def test_given_a_viewer_when_he_sends_a_form_then_it_is_refused_in_a_sentence(wo
 # --- what is done -----------------------------------------------------------------------------
 
 
-def test_given_a_form_when_sent_then_the_verb_is_done_told_once_and_in_the_audit(world: World, failed: int) -> None:
+def test_given_a_form_when_sent_then_the_verb_is_done_told_once_and_in_the_audit(
+    world: World, failed: int
+) -> None:
     client = world.client("operator")
 
     answer = client.post(f"/jobs/{failed}/verb", data={"verb": "retry", "reason": "mended"}, headers=HTML)
@@ -251,9 +276,14 @@ def test_given_a_form_when_sent_then_the_verb_is_done_told_once_and_in_the_audit
 
 @pytest.mark.parametrize(
     ("form", "says"),
-    [({"verb": "hold"}, "reason"), ({"verb": "polish"}, "there is no verb"), ({"verb": "release"}, "failed"),
-     ({"verb": "priority", "to_priority": "x"}, "is no priority"), ({"verb": "retry", "stage": "nothing"}, "stage")],
-)  # fmt: skip
+    [
+        ({"verb": "hold"}, "reason"),
+        ({"verb": "polish"}, "there is no verb"),
+        ({"verb": "release"}, "failed"),
+        ({"verb": "priority", "to_priority": "x"}, "is no priority"),
+        ({"verb": "retry", "stage": "nothing"}, "stage"),
+    ],
+)
 def test_given_a_form_that_cannot_be_done_when_sent_then_the_page_says_why(
     world: World, failed: int, form: dict[str, str], says: str
 ) -> None:
@@ -301,7 +331,9 @@ def test_given_more_fit_than_were_shown_when_confirmed_then_it_is_asked_again(wo
     assert {world.store.job(n).state for n in ids} == {"pending"}
 
 
-@pytest.mark.parametrize("verb", ["retry", "rerun", "cancel", "hold", "release", "delete", "move", "priority"])
+@pytest.mark.parametrize(
+    "verb", ["retry", "rerun", "cancel", "hold", "release", "delete", "move", "priority"]
+)
 def test_given_each_verb_when_asked_about_then_its_particulars_are_asked_for(world: World, verb: str) -> None:
     world.submit("one")
 
@@ -325,7 +357,8 @@ def test_given_what_pages_refer_to_when_fetched_then_it_is_there_for_ever_and_pa
 
 
 @pytest.mark.parametrize(
-    "path", ["/static/0000000000000000/spinney.css", "/static/x/../../rendering.py", "/static/%2e%2e/words.py"]
+    "path",
+    ["/static/0000000000000000/spinney.css", "/static/x/../../rendering.py", "/static/%2e%2e/words.py"],
 )
 def test_given_another_path_when_fetched_then_there_is_nothing(world: World, path: str) -> None:
     assert world.client(None).get(path).status_code in (400, 404)

@@ -31,15 +31,25 @@ def given(**texts: str) -> dict[str, str]:
     return {PREFIX + name: text for name, text in {"title": "a", **texts}.items()}
 
 
-def test_given_a_schema_when_made_into_fields_then_each_has_its_kind_and_what_must_be_said_comes_first() -> None:
+def test_given_a_schema_when_made_into_fields_then_each_has_its_kind_and_what_must_be_said_comes_first() -> (
+    None
+):
     found = {field.name: field for field in fields(SCHEMA)}
 
     assert list(found)[:2] == ["title", "owner"]
     assert {name: field.kind for name, field in found.items()} == {
-        "title": Kind.TEXT, "count": Kind.NUMBER, "ratio": Kind.NUMBER, "keep": Kind.CHOICE, "quality": Kind.CHOICE,
-        "level": Kind.CHOICE, "day": Kind.DATE, "tags": Kind.JSON, "pin": Kind.SECRET, "id": Kind.WORD,
+        "title": Kind.TEXT,
+        "count": Kind.NUMBER,
+        "ratio": Kind.NUMBER,
+        "keep": Kind.CHOICE,
+        "quality": Kind.CHOICE,
+        "level": Kind.CHOICE,
+        "day": Kind.DATE,
+        "tags": Kind.JSON,
+        "pin": Kind.SECRET,
+        "id": Kind.WORD,
         "owner": Kind.TEXT,
-    }  # fmt: skip
+    }
     assert found["quality"].choices == ["draft", "fine"]
     assert (found["count"].about, found["count"].least, found["count"].whole) == ("How many copies.", 1, True)
     assert found["keep"].default == "false"
@@ -47,17 +57,42 @@ def test_given_a_schema_when_made_into_fields_then_each_has_its_kind_and_what_mu
 
 
 def test_given_texts_when_read_then_they_are_what_the_schema_wants_and_what_is_empty_is_left_out() -> None:
-    params, wrong = read(SCHEMA, given(
-        count="3", ratio="0.5", keep="false", quality="fine", level="2", day="2030-01-31", tags='["x", "y"]',
-        pin="secret", id="17", owner="",
-    ))  # fmt: skip
+    params, wrong = read(
+        SCHEMA,
+        given(
+            count="3",
+            ratio="0.5",
+            keep="false",
+            quality="fine",
+            level="2",
+            day="2030-01-31",
+            tags='["x", "y"]',
+            pin="secret",
+            id="17",
+            owner="",
+        ),
+    )
 
     assert not wrong
     assert params == {
-        "title": "a", "owner": None, "count": 3, "ratio": 0.5, "keep": False, "quality": "fine", "level": 2,
-        "day": "2030-01-31", "tags": ["x", "y"], "pin": "secret", "id": 17,
-    }  # fmt: skip
-    assert read(SCHEMA, given(id="A17", level="high"))[0] == {"title": "a", "owner": None, "id": "A17", "level": "high"}
+        "title": "a",
+        "owner": None,
+        "count": 3,
+        "ratio": 0.5,
+        "keep": False,
+        "quality": "fine",
+        "level": 2,
+        "day": "2030-01-31",
+        "tags": ["x", "y"],
+        "pin": "secret",
+        "id": 17,
+    }
+    assert read(SCHEMA, given(id="A17", level="high"))[0] == {
+        "title": "a",
+        "owner": None,
+        "id": "A17",
+        "level": "high",
+    }
 
 
 @pytest.mark.parametrize(
@@ -73,7 +108,9 @@ def test_given_texts_when_read_then_they_are_what_the_schema_wants_and_what_is_e
         ("title", "", "is missing"),
     ],
 )
-def test_given_what_cannot_be_meant_when_read_then_it_is_told_at_its_field(name: str, text: str, told: str) -> None:
+def test_given_what_cannot_be_meant_when_read_then_it_is_told_at_its_field(
+    name: str, text: str, told: str
+) -> None:
     _, wrong = read(SCHEMA, given(**{name: text}))
 
     assert list(wrong) == [name]
@@ -99,4 +136,7 @@ def test_given_an_open_schema_when_more_is_written_then_it_is_an_object_beside_t
 
 
 def test_given_parameters_when_shown_again_then_all_but_secrets_are() -> None:
-    assert texts(SCHEMA, {"title": "a", "count": 3, "pin": "x", "owner": None}) == {"p.title": "a", "p.count": "3"}
+    assert texts(SCHEMA, {"title": "a", "count": 3, "pin": "x", "owner": None}) == {
+        "p.title": "a",
+        "p.count": "3",
+    }

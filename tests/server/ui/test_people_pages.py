@@ -51,7 +51,9 @@ def admin(world: World) -> TestClient:
 
 
 @pytest.mark.parametrize("path", ["/users", "/users/admin", "/tokens"])
-def test_given_no_admin_when_he_asks_for_people_then_he_is_refused(world: World, admin: TestClient, path: str) -> None:
+def test_given_no_admin_when_he_asks_for_people_then_he_is_refused(
+    world: World, admin: TestClient, path: str
+) -> None:
     get(admin, path)
     for who in ("viewer", "submitter", "operator", "limited"):
         get(world.client(who), path, 403)
@@ -83,7 +85,9 @@ def test_given_no_admin_when_he_tries_then_he_is_refused(
 
 
 @pytest.mark.parametrize("who", ["viewer", "submitter"])
-def test_given_less_than_an_operator_when_he_asks_for_webhooks_then_he_is_refused(world: World, who: str) -> None:
+def test_given_less_than_an_operator_when_he_asks_for_webhooks_then_he_is_refused(
+    world: World, who: str
+) -> None:
     get(world.client(who), "/webhooks", 403)
     post(world.client(who), "/webhooks", 403, name="mine", url="https://example.org", event="*")
 
@@ -91,7 +95,9 @@ def test_given_less_than_an_operator_when_he_asks_for_webhooks_then_he_is_refuse
 # --- users ------------------------------------------------------------------------------------
 
 
-def test_given_an_admin_when_he_makes_a_user_then_the_link_is_shown_once(world: World, admin: TestClient) -> None:
+def test_given_an_admin_when_he_makes_a_user_then_the_link_is_shown_once(
+    world: World, admin: TestClient
+) -> None:
     text = post(admin, "/users", 200, name="grace", role="operator", collections="maps\nphotos", link="1")
 
     link = secret(text)
@@ -119,17 +125,23 @@ def test_given_a_user_when_his_rights_are_set_then_a_limit_to_nothing_stays_one(
     form = dict(fields_of(nothing)) | {"role": "submitter"}
     post(admin, "/users/guest/rights", **form)
 
-    assert world.store.accounts.user("guest").rights == Rights(role=Role.SUBMITTER, within=Within(collections=()))
+    assert world.store.accounts.user("guest").rights == Rights(
+        role=Role.SUBMITTER, within=Within(collections=())
+    )
 
 
-def test_given_the_only_admin_when_he_is_disabled_then_the_page_says_why_not(world: World, admin: TestClient) -> None:
+def test_given_the_only_admin_when_he_is_disabled_then_the_page_says_why_not(
+    world: World, admin: TestClient
+) -> None:
     text = post(admin, "/users/admin/disable", reason="holiday")
 
     assert 'class="refused"' in text
     assert not world.store.accounts.user("admin").disabled
 
 
-def test_given_a_user_when_disabled_enabled_and_deleted_then_each_is_so(world: World, admin: TestClient) -> None:
+def test_given_a_user_when_disabled_enabled_and_deleted_then_each_is_so(
+    world: World, admin: TestClient
+) -> None:
     world.control("root").accounts.add("grace", Rights(role=Role.VIEWER), None)
 
     assert "nobody comes in by this name" in post(admin, "/users/grace/disable", reason="left")
@@ -164,9 +176,13 @@ def test_given_an_admin_of_one_collection_when_he_gives_more_then_he_is_refused(
 
 def test_given_rights_when_put_into_a_form_and_back_then_they_are_the_same() -> None:
     rights = Rights(
-        role=Role.OPERATOR, within=Within(collections=("a b", "c"), queues=()), shares=("lab:*",), priorities=(40, 60),
-        locks=("receiver:a, b",), external=("ingest",),
-    )  # fmt: skip
+        role=Role.OPERATOR,
+        within=Within(collections=("a b", "c"), queues=()),
+        shares=("lab:*",),
+        priorities=(40, 60),
+        locks=("receiver:a, b",),
+        external=("ingest",),
+    )
 
     assert rights_of(Given(pairs=list(fields_of(rights).items()))) == rights
     assert limits_in_words(Rights(role=Role.VIEWER)) == ""
@@ -218,7 +234,9 @@ def test_given_another_s_token_when_a_viewer_revokes_it_then_it_is_not_there_for
     assert world.store.accounts.token(made.id).revoked_us is None
 
 
-def test_given_an_admin_when_he_makes_a_machine_s_token_then_it_needs_a_role(world: World, admin: TestClient) -> None:
+def test_given_an_admin_when_he_makes_a_machine_s_token_then_it_needs_a_role(
+    world: World, admin: TestClient
+) -> None:
     assert "which role" in post(admin, "/tokens", 422, name="robot")
 
     post(admin, "/tokens", 200, name="robot", role="submitter")
@@ -226,7 +244,9 @@ def test_given_an_admin_when_he_makes_a_machine_s_token_then_it_needs_a_role(wor
     assert "token:robot" in get(admin, "/tokens")
 
 
-def test_given_who_is_no_user_when_he_looks_for_his_tokens_then_he_is_told_why_there_are_none(world: World) -> None:
+def test_given_who_is_no_user_when_he_looks_for_his_tokens_then_he_is_told_why_there_are_none(
+    world: World,
+) -> None:
     assert "no user of this store" in get(world.client("submitter"), "/account/tokens")
 
 
@@ -236,7 +256,12 @@ def test_given_who_is_no_user_when_he_looks_for_his_tokens_then_he_is_told_why_t
 def test_given_an_operator_when_he_makes_a_webhook_then_its_secret_is_shown_once(world: World) -> None:
     client = world.client("operator")
 
-    asked = {"name": "archive", "url": "https://example.org/hook", "event": ["failed", "batch"], "queue": "slow"}
+    asked = {
+        "name": "archive",
+        "url": "https://example.org/hook",
+        "event": ["failed", "batch"],
+        "queue": "slow",
+    }
     text = post(client, "/webhooks", 200, **asked)
     first = secret(text)
 
@@ -264,13 +289,18 @@ def test_given_a_webhook_when_changed_paused_tested_and_removed_then_each_is_so(
     post(client, "/webhooks/archive/change", url="https://example.org/other", event="completed", below="1")
     found = world.store.webhooks.of("archive")
     assert (found.url, found.events, found.roots_only, found.paused) == (
-        "https://example.org/other", ("completed",), False, None,
-    )  # fmt: skip
+        "https://example.org/other",
+        ("completed",),
+        False,
+        None,
+    )
     assert "is removed" in post(client, "/webhooks/archive/remove")
     get(client, "/webhooks/archive", 404)
 
 
-def test_given_a_webhook_whose_maker_was_deleted_then_the_list_and_its_page_say_why_it_is_paused(world: World) -> None:
+def test_given_a_webhook_whose_maker_was_deleted_then_the_list_and_its_page_say_why_it_is_paused(
+    world: World,
+) -> None:
     ann = Author(by="ann", call="c", account="ann")
     world.store.accounts.add("ann", Rights(role=Role.OPERATOR), None, ann, now_us=1)
     world.store.webhooks.add(Webhook(name="archive", url="https://example.org"), "secret", ann, now_us=1)
@@ -284,7 +314,8 @@ def test_given_a_webhook_whose_maker_was_deleted_then_the_list_and_its_page_say_
 
 
 @pytest.mark.parametrize(
-    "form", [{"url": "ftp://example.org"}, {"url": "https://u:p@example.org"}, {"event": ()}, {"type": "nope"}]
+    "form",
+    [{"url": "ftp://example.org"}, {"url": "https://u:p@example.org"}, {"event": ()}, {"type": "nope"}],
 )
 def test_given_what_cannot_be_meant_when_a_webhook_is_to_be_made_then_the_form_says_so(
     world: World, form: dict[str, Any]

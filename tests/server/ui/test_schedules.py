@@ -42,7 +42,10 @@ def test_given_a_schedule_when_looked_at_then_its_times_and_parameters_are_there
 def test_given_a_schedule_when_paused_resumed_run_and_dropped_then_it_is(world: World, nightly: str) -> None:
     control = world.control()
 
-    assert post(world, "/schedules/nightly/pause", back="list", reason="moving").headers["location"] == "/schedules"
+    assert (
+        post(world, "/schedules/nightly/pause", back="list", reason="moving").headers["location"]
+        == "/schedules"
+    )
     assert control.look.schedule("nightly").paused
     assert "paused" in get(world, "/schedules")
     post(world, "/schedules/nightly/resume")
@@ -60,14 +63,29 @@ def test_given_a_schedule_when_paused_resumed_run_and_dropped_then_it_is(world: 
 
 
 def test_given_a_form_when_sent_then_the_schedule_is_made_as_it_says(world: World) -> None:
-    answer = post(world, "/make-schedule", **{
-        "type": "double", "name": "hourly", "every": "1h", "overlap": "queue", "catch_up": "none", "p.n": "5",
-        "priority": "9", "queue": "slow",
-    })  # fmt: skip
+    answer = post(
+        world,
+        "/make-schedule",
+        **{
+            "type": "double",
+            "name": "hourly",
+            "every": "1h",
+            "overlap": "queue",
+            "catch_up": "none",
+            "p.n": "5",
+            "priority": "9",
+            "queue": "slow",
+        },
+    )
 
     found = world.control().look.schedule("hourly")
     assert (answer.status_code, answer.headers["location"]) == (303, "/schedules/hourly")
-    assert (found.every_s, found.overlap, found.catch_up, found.by) == (3600, Overlap.QUEUE, CatchUp.NONE, "operator")
+    assert (found.every_s, found.overlap, found.catch_up, found.by) == (
+        3600,
+        Overlap.QUEUE,
+        CatchUp.NONE,
+        "operator",
+    )
     assert found.params == {"n": 5}
     assert (found.options["priority"], found.options["queue"]) == (9, "slow")
 
@@ -88,7 +106,9 @@ def test_given_a_form_when_sent_then_the_schedule_is_made_as_it_says(world: Worl
 def test_given_what_cannot_be_meant_when_sent_then_it_is_told_at_its_field(
     world: World, nightly: str, form: dict[str, str], field: str
 ) -> None:
-    answer = post(world, "/make-schedule", **{"type": "double", "name": "x", "cron": "0 6 * * *", "p.n": "1", **form})
+    answer = post(
+        world, "/make-schedule", **{"type": "double", "name": "x", "cron": "0 6 * * *", "p.n": "1", **form}
+    )
 
     assert answer.status_code in (409, 422)
     assert re.search(rf'id="{field}"[^>]*aria-invalid="true"', answer.text, re.S)

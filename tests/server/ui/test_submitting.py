@@ -27,7 +27,9 @@ def form_key(client: TestClient, type_: str) -> str:
     return found[1]
 
 
-def send(client: TestClient, *, files: Any = None, headers: Any = None, once: str | None = None, **fields: str) -> Any:
+def send(
+    client: TestClient, *, files: Any = None, headers: Any = None, once: str | None = None, **fields: str
+) -> Any:
     """The form of ``double``, as a browser sends it without scripts, or with them (``headers``)."""
     data = {"csrf": "", "once": once or form_key(client, "double"), "type": "double", "p.n": "1", **fields}
     return client.post("/submit", data=data, files=files or [CHOSEN], headers=headers or HTML)
@@ -39,18 +41,34 @@ def jobs(world: World) -> list[Any]:
 
 
 @pytest.mark.parametrize("headers", [HTML, PART], ids=["without scripts", "with scripts"])
-def test_given_a_form_when_sent_then_the_job_is_there_as_it_says(world: World, headers: dict[str, str]) -> None:
-    answer = send(world.client("submitter"), headers=headers, **{
-        "p.n": "21", "p.name": "Zoë", "queue": "slow", "priority": "7", "collection": "lab", "key": "k-1",
-    })  # fmt: skip
+def test_given_a_form_when_sent_then_the_job_is_there_as_it_says(
+    world: World, headers: dict[str, str]
+) -> None:
+    answer = send(
+        world.client("submitter"),
+        headers=headers,
+        **{
+            "p.n": "21",
+            "p.name": "Zoë",
+            "queue": "slow",
+            "priority": "7",
+            "collection": "lab",
+            "key": "k-1",
+        },
+    )
 
     (job,) = jobs(world)
     where = answer.headers.get("location") or answer.headers["hx-redirect"]
     assert (answer.status_code, where) == (204 if headers is PART else 303, f"/jobs/{job.id}")
     assert TOLD_COOKIE in answer.headers["set-cookie"]
     assert (job.params, job.queue, job.priority, job.collection, job.key, job.submitter) == (
-        {"n": 21, "name": "Zoë"}, "slow", 7, "lab", "k-1", "submitter"
-    )  # fmt: skip
+        {"n": 21, "name": "Zoë"},
+        "slow",
+        7,
+        "lab",
+        "k-1",
+        "submitter",
+    )
 
 
 @pytest.mark.parametrize("headers", [HTML, PART], ids=["without scripts", "with scripts"])
@@ -82,11 +100,20 @@ def test_given_a_form_that_is_sent_twice_when_it_is_the_same_then_there_is_one_j
     assert once not in other.text
 
 
-def test_given_what_does_not_fit_when_sent_then_it_is_told_at_its_field_and_the_rest_is_kept(world: World) -> None:
-    answer = send(world.client("submitter"), **{
-        "p.n": "many", "p.name": '"><b>', "p.pin": "s3cret-word", "priority": "200", "queue": "no queue",
-        "at": "soon",
-    })  # fmt: skip
+def test_given_what_does_not_fit_when_sent_then_it_is_told_at_its_field_and_the_rest_is_kept(
+    world: World,
+) -> None:
+    answer = send(
+        world.client("submitter"),
+        **{
+            "p.n": "many",
+            "p.name": '"><b>',
+            "p.pin": "s3cret-word",
+            "priority": "200",
+            "queue": "no queue",
+            "at": "soon",
+        },
+    )
 
     text = answer.text
     assert answer.status_code == 422
@@ -99,14 +126,18 @@ def test_given_what_does_not_fit_when_sent_then_it_is_told_at_its_field_and_the_
     assert "s3cret-word" not in text
 
 
-def test_given_a_refusal_when_sent_by_the_script_then_the_form_alone_comes_back_with_its_status(world: World) -> None:
+def test_given_a_refusal_when_sent_by_the_script_then_the_form_alone_comes_back_with_its_status(
+    world: World,
+) -> None:
     answer = send(world.client("submitter"), headers=PART, **{"p.n": ""})
 
     assert answer.status_code == 422
     assert answer.text.lstrip().startswith('<form id="submit"')
 
 
-def test_given_a_key_that_is_taken_when_sent_then_the_form_says_so_and_has_a_new_key_of_its_own(world: World) -> None:
+def test_given_a_key_that_is_taken_when_sent_then_the_form_says_so_and_has_a_new_key_of_its_own(
+    world: World,
+) -> None:
     client = world.client("submitter")
     send(client, key="same")
     once = form_key(client, "double")

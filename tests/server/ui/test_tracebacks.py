@@ -34,8 +34,9 @@ def test_given_frames_of_libraries_then_they_are_told_from_ones_own() -> None:
     (piece,) = pieces(text)
 
     assert [(f.file, f.line, f.own) for f in piece.frames] == [
-        ("/srv/jobs.py", 3, True), ("/usr/lib/python3.11/json/__init__.py", 346, False),
-    ]  # fmt: skip
+        ("/srv/jobs.py", 3, True),
+        ("/usr/lib/python3.11/json/__init__.py", 346, False),
+    ]
 
 
 def test_given_text_that_is_no_traceback_then_nothing_of_it_is_lost() -> None:

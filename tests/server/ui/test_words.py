@@ -7,18 +7,34 @@ NOW_US = 1_800_000_000_000_000
 
 @pytest.mark.parametrize(
     ("seconds", "said"),
-    [(2, "just now"), (-2, "in a moment"), (59, "59 s ago"), (60, "1 min ago"), (7_200, "2 h ago"),
-     (86_400, "1 day ago"), (3 * 86_400, "3 days ago"), (-7_300, "in 2 h")],
-)  # fmt: skip
+    [
+        (2, "just now"),
+        (-2, "in a moment"),
+        (59, "59 s ago"),
+        (60, "1 min ago"),
+        (7_200, "2 h ago"),
+        (86_400, "1 day ago"),
+        (3 * 86_400, "3 days ago"),
+        (-7_300, "in 2 h"),
+    ],
+)
 def test_given_a_moment_then_it_is_said_how_long_ago_it_was(seconds: float, said: str) -> None:
     assert words.ago(NOW_US - round(seconds * 1e6), NOW_US) == said
 
 
 @pytest.mark.parametrize(
     ("seconds", "said"),
-    [(None, ""), (0.34, "340 ms"), (1.26, "1.3 s"), (61, "1 min 1 s"), (3_600, "1 h"), (90_000, "1 day 1 h"),
-     (3_601, "1 h"), (-3, "0 s")],
-)  # fmt: skip
+    [
+        (None, ""),
+        (0.34, "340 ms"),
+        (1.26, "1.3 s"),
+        (61, "1 min 1 s"),
+        (3_600, "1 h"),
+        (90_000, "1 day 1 h"),
+        (3_601, "1 h"),
+        (-3, "0 s"),
+    ],
+)
 def test_given_a_time_then_its_two_largest_parts_are_said(seconds: float | None, said: str) -> None:
     assert words.lasting(seconds) == said
 
@@ -43,7 +59,9 @@ def test_given_a_fraction_then_a_hundred_is_said_of_the_whole_alone(part: float 
     assert words.percent(part) == said
 
 
-@pytest.mark.parametrize(("rate", "said"), [(0, "0/s"), (0.5, "30/min"), (1.5, "1.5/s"), (1_234.4, "1,234/s")])
+@pytest.mark.parametrize(
+    ("rate", "said"), [(0, "0/s"), (0.5, "30/min"), (1.5, "1.5/s"), (1_234.4, "1,234/s")]
+)
 def test_given_a_rate_then_a_slow_one_is_said_by_the_minute(rate: float, said: str) -> None:
     assert words.rate(rate) == said
 

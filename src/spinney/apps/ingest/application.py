@@ -38,8 +38,12 @@ batches = app.pipeline(
     description="Deposit a payload: a job an object, and a report",
 )
 for _stage in STAGES:
-    app.queue(queue_of(_stage), limit="50%" if _stage == "downloading" else None)  # what waits for others' servers
+    app.queue(
+        queue_of(_stage), limit="50%" if _stage == "downloading" else None
+    )  # what waits for others' servers
 objects = app.pipeline(
-    "ingest.object", queue=queue_of(STAGES[0]), description="Deposit one object: fetch, identify, store, record it"
+    "ingest.object",
+    queue=queue_of(STAGES[0]),
+    description="Deposit one object: fetch, identify, store, record it",
 )
 outbox = Outbox(app, mail=mail_settings, transport=callbacks.transport, priority=priorities.FIRST)

@@ -109,7 +109,12 @@ def reporting(job: Job, order: BatchOrder) -> dict[str, Any]:
     for part, mail in _mails(found, profile, order, made, files).items():
         outgoing.belongs(found, report.key(made, part), job.submit(outbox.mail, **mail))
     failed = made.totals.failed
-    summary = {"number": made.facts.number, "state": made.state, "objects": made.totals.objects, "failed": failed}
+    summary = {
+        "number": made.facts.number,
+        "state": made.state,
+        "objects": made.totals.objects,
+        "failed": failed,
+    }
     if failed:
         raise Warn(f"{failed} of {made.totals.objects} objects failed", value=summary)
     return summary
@@ -177,35 +182,58 @@ def _objects(job: Job, order: BatchOrder, payload: Path) -> Iterator[dict[str, A
     """The parameters of each object's job."""
     if not order.kind.is_batch:
         held = Payload(
-            kind=order.kind, held=f"{PAYLOAD}/{payload.name}", name=payload.name, size_bytes=payload.stat().st_size,
+            kind=order.kind,
+            held=f"{PAYLOAD}/{payload.name}",
+            name=payload.name,
+            size_bytes=payload.stat().st_size,
             digest=order.digest,
-        )  # fmt: skip
+        )
         yield _object(order, 1, held, order.about)
         return
     kind = _OF_ROWS[order.kind]
     with queries.writing(job.folder) as put:
         for number, row in enumerate(manifests.read(payload, order.kind).rows, 1):
-            yield _object(order, number, _of_row(job, order, kind, row, number, put), Description.of(row.about))
+            yield _object(
+                order, number, _of_row(job, order, kind, row, number, put), Description.of(row.about)
+            )
 
 
-def _of_row(job: Job, order: BatchOrder, kind: PayloadKind, row: Row, number: int, put: queries.Put) -> Payload:
+def _of_row(
+    job: Job, order: BatchOrder, kind: PayloadKind, row: Row, number: int, put: queries.Put
+) -> Payload:
     held, (url, query) = None, put(row.url)
     if row.files:
         held = f"objects/{orders.jid(order.bid, number)}.json"
         (job.folder / "objects").mkdir(exist_ok=True)
         with (job.folder / held).open("wb") as out:
-            manifests.write_json(row.files, PayloadKind.OBJECT_MANIFEST, out)  # synced with the folder by the engine
+            manifests.write_json(
+                row.files, PayloadKind.OBJECT_MANIFEST, out
+            )  # synced with the folder by the engine
     return Payload(
-        kind=kind, url=None if held else url, query=query, held=held, name=row.name, size_bytes=row.size_bytes,
-        digest=Sum.of(row.digest), mime_type=row.mime_type, modified=row.modified,
-    )  # fmt: skip
+        kind=kind,
+        url=None if held else url,
+        query=query,
+        held=held,
+        name=row.name,
+        size_bytes=row.size_bytes,
+        digest=Sum.of(row.digest),
+        mime_type=row.mime_type,
+        modified=row.modified,
+    )
 
 
 def _object(order: BatchOrder, number: int, payload: Payload, about: Description) -> dict[str, Any]:
     return ObjectOrder(
-        jid=orders.jid(order.bid, number), bid=order.bid, profile=order.profile, submitter=order.submitter,
-        payload=payload, about=about, update=order.update, response=order.response, fail_at=order.fail_at,
-    ).model_dump(exclude_defaults=True)  # fmt: skip
+        jid=orders.jid(order.bid, number),
+        bid=order.bid,
+        profile=order.profile,
+        submitter=order.submitter,
+        payload=payload,
+        about=about,
+        update=order.update,
+        response=order.response,
+        fail_at=order.fail_at,
+    ).model_dump(exclude_defaults=True)
 
 
 # --- the report -------------------------------------------------------------------------------
@@ -225,7 +253,7 @@ class Seen(Protocol):
 
 def report_of(
     job: Seen, found: Settings, profile: Profile, order: BatchOrder, *, number: int, fault: str | None = None
-) -> report.Report:  # fmt: skip
+) -> report.Report:
     """The report with this number, as of now. When it was first made is kept, for it is the date of its mail.
     ``fault``: why it failed as a whole."""
     name = f"reported {number}"
@@ -239,15 +267,29 @@ def _told_before(job: Seen, number: int) -> report.Told | None:
 
 
 def _facts(
-    job: Seen, found: Settings, profile: Profile, order: BatchOrder, number: int, reported: datetime,
+    job: Seen,
+    found: Settings,
+    profile: Profile,
+    order: BatchOrder,
+    number: int,
+    reported: datetime,
     fault: str | None = None,
-) -> report.BatchFacts:  # fmt: skip
+) -> report.BatchFacts:
     accepted = order.accepted or datetime.fromisoformat(job.data["begun"])
     return report.BatchFacts(
-        bid=order.bid, job=job.id, profile=profile.name, submitter=order.submitter, collections=profile.collections,
-        payload=order.name, accepted=accepted, reported=reported, number=number, fault=fault, link=_link(found, job.id),
+        bid=order.bid,
+        job=job.id,
+        profile=profile.name,
+        submitter=order.submitter,
+        collections=profile.collections,
+        payload=order.name,
+        accepted=accepted,
+        reported=reported,
+        number=number,
+        fault=fault,
+        link=_link(found, job.id),
         warnings=tuple(job.data.get("warnings", ())),
-    )  # fmt: skip
+    )
 
 
 def _link(found: Settings, job_id: int) -> str | None:
@@ -291,7 +333,11 @@ def _before(stage: str | None) -> str | None:
 
 
 def _mails(
-    found: Settings, profile: Profile, order: BatchOrder, made: report.Report, files: Mapping[str, report.Written]
+    found: Settings,
+    profile: Profile,
+    order: BatchOrder,
+    made: report.Report,
+    files: Mapping[str, report.Written],
 ) -> dict[str, dict[str, Any]]:
     """The parameters of the report's mails: to whom the profile names; and to whom the depositor named, in a mail of
     their own, so that neither learn of the others."""
@@ -304,15 +350,22 @@ def _mails(
     named = [address for address in order.notify if mailbox(address).addr_spec not in known]
     mails = {
         part: report.mail(
-            made, profile.report.kind, sender=found.mail.sender, to=to_, cc=cc_, domain=found.mail.domain, files=files,
+            made,
+            profile.report.kind,
+            sender=found.mail.sender,
+            to=to_,
+            cc=cc_,
+            domain=found.mail.domain,
+            files=files,
             part=part,
         )
         for part, to_, cc_ in (("", to, cc), (NOTIFIED, named, ()))
-    }  # fmt: skip
+    }
     return {
         part: mail | {"attachments": outgoing.keep(found, report.key(made, part), mail["attachments"])}
-        for part, mail in mails.items() if mail is not None
-    }  # fmt: skip
+        for part, mail in mails.items()
+        if mail is not None
+    }
 
 
 def _tell_refused(job: Job, found: Settings, profile: Profile, order: BatchOrder, why: str) -> None:

@@ -17,7 +17,11 @@ def transport() -> "httpx.BaseTransport":
 
     try:
         found = settings.load()
-        hosts = frozenset[str]().union(*(profiles.load(found, name).hosts for name in profiles.names_of(found)))
+        hosts = frozenset[str]().union(
+            *(profiles.load(found, name).hosts for name in profiles.names_of(found))
+        )
     except UsageError as error:
-        raise OSError(f"no host can be looked up now: {error}") from None  # so that it is tried again, once mended
+        raise OSError(
+            f"no host can be looked up now: {error}"
+        ) from None  # so that it is tried again, once mended
     return Doors(hosts=hosts, advice=_ADVICE)

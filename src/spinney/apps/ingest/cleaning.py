@@ -99,7 +99,9 @@ def outgoing_over(folder: Path, store: "Store", now: datetime) -> Iterator[Path]
     for path in _folders(folder, lambda name: outgoing.NAME.fullmatch(name) is not None):
         job = _job(store, _owner(path))
         # One whose mail is not there may be yet to come: its report is being recorded.
-        over = _age(path, now) > LEFTOVER if job is None else job.state in _OVER or _settled_long_ago(job, now)
+        over = (
+            _age(path, now) > LEFTOVER if job is None else job.state in _OVER or _settled_long_ago(job, now)
+        )
         if over:
             yield path
 

@@ -58,7 +58,10 @@ audits = app.pipeline(
     description="Read stored objects again, and report damage",
 )
 readings = app.pipeline(
-    "ingest.fixity-object", queue="ingest-fixity", priority=PRIORITY, description="Read one stored object again"
+    "ingest.fixity-object",
+    queue="ingest-fixity",
+    priority=PRIORITY,
+    description="Read one stored object again",
 )
 
 
@@ -85,7 +88,9 @@ def telling(job: Job) -> dict[str, Any]:
     if damaged:
         said.append(f"{len(damaged)} objects are damaged: {_some([d.ark for d in damaged])}")
     if unread:
-        said.append(f"{len(unread)} objects could not be read: {_some([child.params['ark'] for child in unread])}")
+        said.append(
+            f"{len(unread)} objects could not be read: {_some([child.params['ark'] for child in unread])}"
+        )
     if said:
         raise Warn("; ".join(said), value=summary)
     return summary
@@ -162,7 +167,9 @@ def _read(storage: Storage, ark: str, between: Callable[[int], None]) -> Verifie
     except NotAdmitted as error:  # it is not there, or something else is in its place
         return Verified(files=0, bytes=0, faults=(str(error),))
     except OSError as error:
-        raise Fail(f"the storage could not be read ({error.strerror or error}); see to it and retry") from error
+        raise Fail(
+            f"the storage could not be read ({error.strerror or error}); see to it and retry"
+        ) from error
 
 
 def _progress(job: Job, expected: int) -> Callable[[int], None]:
@@ -197,15 +204,23 @@ def _mail(found: Settings, news: list[Damaged], name: str) -> dict[str, Any]:
     lines = [f"{what}.", "", "Reading their files again has shown:", ""]
     for each in news[:LISTED]:
         more = f" (and {len(each.audit.faults) - 1} faults more)" if len(each.audit.faults) > 1 else ""
-        lines += [f"  {each.ark} in {each.collection}, since {each.since:%Y-%m-%d %H:%M} UTC",
-                  f"      {shown(each.audit.faults[0])}{more}"]  # fmt: skip
+        lines += [
+            f"  {each.ark} in {each.collection}, since {each.since:%Y-%m-%d %H:%M} UTC",
+            f"      {shown(each.audit.faults[0])}{more}",
+        ]
     if len(news) > LISTED:
         lines.append(f"  … and {len(news) - LISTED:,} more")
-    lines += ["", "Restore them from a copy; the next audit reads them again. All: 'spinney ingest fixity --damaged'."]
+    lines += [
+        "",
+        "Restore them from a copy; the next audit reads them again. All: 'spinney ingest fixity --damaged'.",
+    ]
     return {
-        "sender": found.mail.sender, "to": list(found.mail.admins), "subject": what,
-        "text": "\n".join(lines) + "\n", "message_id": f"<damage-{name}@{found.mail.domain}>",
-    }  # fmt: skip
+        "sender": found.mail.sender,
+        "to": list(found.mail.admins),
+        "subject": what,
+        "text": "\n".join(lines) + "\n",
+        "message_id": f"<damage-{name}@{found.mail.domain}>",
+    }
 
 
 def _some(arks: list[str]) -> str:

@@ -32,7 +32,9 @@ def require_file(row: Row) -> None:
     if row.mime_type is not None:
         admitting.name("MIME type", row.mime_type)
     if len(row.name.encode()) > PATH_MAX_BYTES:
-        raise NotAdmitted(f"the path '{shown(row.name[:60])}…' is longer than {PATH_MAX_BYTES} bytes; shorten it")
+        raise NotAdmitted(
+            f"the path '{shown(row.name[:60])}…' is longer than {PATH_MAX_BYTES} bytes; shorten it"
+        )
     relative(f"{PRODUCER}/{row.name}")
 
 
@@ -115,7 +117,16 @@ def _require_url(url: str) -> None:
 
 def _require_parameters(row: Row) -> None:
     about = row.about
-    said = (row.url, row.name, row.mime_type, about.primary_id, about.local_ids, about.creator, about.title, about.date)
+    said = (
+        row.url,
+        row.name,
+        row.mime_type,
+        about.primary_id,
+        about.local_ids,
+        about.creator,
+        about.title,
+        about.date,
+    )
     if len(orjson.dumps(said)) > _PARAMS_MAX_BYTES:
         raise NotAdmitted(f"what is said of the object takes more than {_PARAMS_MAX_BYTES} bytes; shorten it")
 

@@ -60,13 +60,17 @@ def minter(settings: Settings, profile: Profile, inventory: "Inventory") -> Mint
     found = settings.minters[profile.minter]
     if found.url is None:
         return LocalMinter(
-            naan=found.naan, shoulder=found.shoulder, template=found.template,
+            naan=found.naan,
+            shoulder=found.shoulder,
+            template=found.template,
             number=lambda name, key: inventory.number(name, key) - 1,
-        )  # fmt: skip
+        )
     password = os.environ.get(found.password_variable)
     if not password:
-        raise UsageError(f"the environment has no {found.password_variable}, the password of {found.url}; set it and "
-                         f"start the nodes again")  # fmt: skip
+        raise UsageError(
+            f"the environment has no {found.password_variable}, the password of {found.url}; set it and "
+            f"start the nodes again"
+        )
     return EzidMinter(
         url=found.url, shoulder=f"ark:/{found.naan}/{found.shoulder}", user=found.user, password=password
     )

@@ -76,7 +76,9 @@ def look(store: Store, batch: int, settings: Settings, folders: Path) -> Looked:
         recorded = list(inventory.batch_entries(order.bid))
         unchanged = standing.read(folders / places.job_folder(batch))
         faults += _counted(objects, recorded, unchanged)
-        storages = {name: targets.standing(settings, name) for name in {entry.version.storage for entry in recorded}}
+        storages = {
+            name: targets.standing(settings, name) for name in {entry.version.storage for entry in recorded}
+        }
         verified = [_verified(storages[e.version.storage], inventory, e, faults) for e in recorded]
     faults += _left_over(settings, order, objects, folders)
     ended = [attempt for attempts in history.values() for attempt in attempts]
@@ -123,7 +125,9 @@ def _calls(store: Store, verb: str) -> Iterator[Call]:
         after = page[-1].first
 
 
-def _counted(objects: dict[str, Job], recorded: Iterable[Recorded], unchanged: Collection[str]) -> Iterator[str]:
+def _counted(
+    objects: dict[str, Job], recorded: Iterable[Recorded], unchanged: Collection[str]
+) -> Iterator[str]:
     """Completed objects are those that the inventory has, each once, and those that had all of it before."""
     entered = Counter(entry.version.job_id for entry in recorded)
     for jid, times in entered.items():
@@ -136,7 +140,9 @@ def _counted(objects: dict[str, Job], recorded: Iterable[Recorded], unchanged: C
             yield f"{jid} (job {job.id}) is completed, and not in the inventory"
 
 
-def _verified(storage: Storage, inventory: "Inventory", entry: Recorded, faults: list[str]) -> tuple[int, int]:
+def _verified(
+    storage: Storage, inventory: "Inventory", entry: Recorded, faults: list[str]
+) -> tuple[int, int]:
     """Files and bytes of an object that were read again; what is wrong goes to ``faults``."""
     try:
         found = storage.verify(entry.ark)
@@ -162,7 +168,9 @@ def _compared(storage: Storage, inventory: "Inventory", entry: Recorded) -> Iter
             yield f"{entry.ark}: version {number}: '{path}' is not the same in the archive and in the inventory"
 
 
-def _left_over(settings: Settings, order: BatchOrder, objects: dict[str, Job], folders: Path) -> Iterator[str]:
+def _left_over(
+    settings: Settings, order: BatchOrder, objects: dict[str, Job], folders: Path
+) -> Iterator[str]:
     for jid, job in objects.items():
         if job.state is not State.COMPLETED:
             continue

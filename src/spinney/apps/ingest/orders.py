@@ -33,7 +33,9 @@ def _path(text: str) -> str:
 
 def _submitter(text: str) -> str:
     if not 0 < len(text.encode("utf-8", "surrogatepass")) <= SUBMITTER_MAX_BYTES:
-        raise ValueError(f"a submitter has 1 to {SUBMITTER_MAX_BYTES} bytes, as the inventory keeps them; shorten it")
+        raise ValueError(
+            f"a submitter has 1 to {SUBMITTER_MAX_BYTES} bytes, as the inventory keeps them; shorten it"
+        )
     return text
 
 
@@ -48,10 +50,14 @@ ADDRESS_MAX = 320
 def require_notified(addresses: Sequence[str]) -> None:
     """Raises ValueError unless reports may be sent there."""
     if len(addresses) > NOTIFIED_MAX:
-        raise ValueError(f"{len(addresses)} addresses are to be notified, and {NOTIFIED_MAX} may be; name fewer")
+        raise ValueError(
+            f"{len(addresses)} addresses are to be notified, and {NOTIFIED_MAX} may be; name fewer"
+        )
     for address in addresses:
         if len(address) > ADDRESS_MAX:
-            raise ValueError(f"an address has {len(address)} characters, and {ADDRESS_MAX} are the most; shorten it")
+            raise ValueError(
+                f"an address has {len(address)} characters, and {ADDRESS_MAX} are the most; shorten it"
+            )
         mailbox(address)
 
 
@@ -98,9 +104,12 @@ class Description(Noun):
     @classmethod
     def of(cls, about: About) -> "Description":
         return cls(
-            primary_id=about.primary_id, local_ids=about.local_ids, creator=about.creator, title=about.title,
+            primary_id=about.primary_id,
+            local_ids=about.local_ids,
+            creator=about.creator,
+            title=about.title,
             date=about.date,
-        )  # fmt: skip
+        )
 
 
 class Payload(Noun):

@@ -1,17 +1,17 @@
 """Profiles: how deposits of one kind are treated. A TOML file each, named after the profile.
 
-    collection = "maps"
-    owner = "ark:/99999/fk4owner"
-    storage = "main"
-    minter = "main"
+collection = "maps"
+owner = "ark:/99999/fk4owner"
+storage = "main"
+minter = "main"
 
-    [report]
-    batch = ["depositor@example.org"]
-    kind = "attached"
+[report]
+batch = ["depositor@example.org"]
+kind = "attached"
 
-    [callback]
-    url = "https://example.org/deposited"
-    secret = "depositor"
+[callback]
+url = "https://example.org/deposited"
+secret = "depositor"
 """
 
 import re
@@ -176,7 +176,9 @@ def _read(settings: Settings, name: str) -> Profile:
         ("area", profile.area, settings.areas),
     ):
         if chosen is not None and chosen not in there:
-            raise UsageError(f"{path}: there is no {kind} {chosen!r} in the settings; name one of: {listed(there)}")
+            raise UsageError(
+                f"{path}: there is no {kind} {chosen!r} in the settings; name one of: {listed(there)}"
+            )
     return profile
 
 

@@ -26,7 +26,9 @@ class Provenance:
 
     def message(self) -> str:
         """The message of the version."""
-        return "{bid} {jid}\nsubmitter {submitter}\nowner {owner}\ncollection {collection}".format(**asdict(self))
+        return "{bid} {jid}\nsubmitter {submitter}\nowner {owner}\ncollection {collection}".format(
+            **asdict(self)
+        )
 
     @classmethod
     def of(cls, message: str) -> Self | None:

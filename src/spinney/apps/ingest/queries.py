@@ -49,4 +49,6 @@ def whole(folder: Path, plain: str, place: int | None) -> str:
             file.seek(place)
             return f"{plain}?{orjson.loads(file.readline())}"
     except (FileNotFoundError, ValueError):
-        raise NotAdmitted(f"the query of {plain} is gone from the batch's folder; submit the batch again") from None
+        raise NotAdmitted(
+            f"the query of {plain} is gone from the batch's folder; submit the batch again"
+        ) from None

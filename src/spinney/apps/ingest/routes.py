@@ -55,10 +55,14 @@ _HEADERS = REPLAYED | {"Location": {"description": "Where the batch is shown.", 
 
 
 @router.post(
-    "/submit", summary="Hand a payload in", status_code=202, dependencies=[LargeBody],
-    responses=documented(404, 408, 409, 413) | {202: {"description": "The batch is durable.", "headers": _HEADERS}},
+    "/submit",
+    summary="Hand a payload in",
+    status_code=202,
+    dependencies=[LargeBody],
+    responses=documented(404, 408, 409, 413)
+    | {202: {"description": "The batch is durable.", "headers": _HEADERS}},
     openapi_extra={"requestBody": {"required": True, "content": _BODIES}},
-)  # fmt: skip
+)
 async def submit(
     hands: Asked, request: Request, asked: Annotated[Said, Query()], key: IdempotencyKey = None
 ) -> dict[str, Any]:
@@ -72,7 +76,9 @@ async def submit(
         form = OneFile(given_as, pieces, name=FILE)
         fields, file_name, pieces = await form.fields(), form.file_name, form.pieces()
     given = _meant(asked, fields, file_name).deposit()
-    with await hands.run(lambda control: _refusing(lambda: expect(_service(control, root), given, key))) as arrival:
+    with await hands.run(
+        lambda control: _refusing(lambda: expect(_service(control, root), given, key))
+    ) as arrival:
         async for piece in pieces:
             await asyncio.to_thread(arrival.file.write, piece)
         await asyncio.to_thread(arrival.file.finish)
@@ -98,7 +104,9 @@ def _meant(asked: Said, fields: list[tuple[str, str]], file_name: str) -> Submit
         return of_fields(asked, fields, file_name)
     except ValidationError as error:
         place = "body" if fields else "query"
-        found = [{**e, "loc": (place, *e["loc"])} for e in error.errors(include_url=False, include_context=False)]
+        found = [
+            {**e, "loc": (place, *e["loc"])} for e in error.errors(include_url=False, include_context=False)
+        ]
         raise RequestValidationError(found) from None
 
 
@@ -109,9 +117,12 @@ def _taken(accepted: Accepted) -> dict[str, Any]:
 
 
 @router.get(
-    "/file", summary="Fetch a file of a stored object", response_class=Response,
-    responses=documented(404, 409) | {200: {"description": "The file.", "content": {BINARY: {"schema": _BINARY}}}},
-)  # fmt: skip
+    "/file",
+    summary="Fetch a file of a stored object",
+    response_class=Response,
+    responses=documented(404, 409)
+    | {200: {"description": "The file.", "content": {BINARY: {"schema": _BINARY}}}},
+)
 async def file(hands: Asked, request: Request, asked: Annotated[File, Query()]) -> Response:
     """It is compared with its digests on the way. Where it is damaged and longer than a piece, the connection is closed
     before its end."""
@@ -129,9 +140,12 @@ async def file(hands: Asked, request: Request, asked: Annotated[File, Query()]) 
 
 
 @router.get(
-    "/manifest", summary="List the files of a stored object as a manifest", response_class=Response,
-    responses=documented(404, 409) | {200: {"description": "The manifest.", "content": {BINARY: {"schema": _BINARY}}}},
-)  # fmt: skip
+    "/manifest",
+    summary="List the files of a stored object as a manifest",
+    response_class=Response,
+    responses=documented(404, 409)
+    | {200: {"description": "The manifest.", "content": {BINARY: {"schema": _BINARY}}}},
+)
 async def manifest(hands: Asked, request: Request, asked: Annotated[Manifest, Query()]) -> Response:
     """In Checkm, each row with the address where this server has the file."""
     root = request.app.state.folders
@@ -164,9 +178,14 @@ def _add(to: APIRouter, verb: type[Verb]) -> None:
         return _sent(done)
 
     to.add_api_route(
-        f"/{verb.name}", answer, methods=["POST" if verb.changes else "GET"], name=f"ingest_{verb.name}",
-        summary=_sentence(verb), description=verb.__doc__, responses=documented(404, 409, 415),
-    )  # fmt: skip
+        f"/{verb.name}",
+        answer,
+        methods=["POST" if verb.changes else "GET"],
+        name=f"ingest_{verb.name}",
+        summary=_sentence(verb),
+        description=verb.__doc__,
+        responses=documented(404, 409, 415),
+    )
 
 
 def _sent(answer: bytes, status: int = 200, headers: Mapping[str, str] | None = None) -> dict[str, Any]:
@@ -184,7 +203,9 @@ def _service(control: Control, folders: Path) -> Service:
     except UsageError as error:
         # It names files of this host, which is for who runs the server to know.
         log.warning("%s", error)
-        raise Refused("the settings of the ingest service cannot be read on the server; its log tells why") from error
+        raise Refused(
+            "the settings of the ingest service cannot be read on the server; its log tells why"
+        ) from error
     return Service(control=control, settings=found, folders=folders)
 
 

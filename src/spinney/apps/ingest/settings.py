@@ -142,7 +142,9 @@ class Minting(Table):
     def _can_mint(self) -> "Minting":
         try:
             if self.url is None:
-                LocalMinter(naan=self.naan, shoulder=self.shoulder, template=self.template, number=lambda *_: 0)
+                LocalMinter(
+                    naan=self.naan, shoulder=self.shoulder, template=self.template, number=lambda *_: 0
+                )
                 noid.template(f"{self.shoulder}.{self.template}")
             else:
                 shoulder = f"ark:/{self.naan}/{self.shoulder}"
@@ -318,4 +320,6 @@ def explained(path: Path) -> Iterator[None]:
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         key = ".".join(str(part) for part in first["loc"]) or "the file"
-        raise UsageError(f"{path}: {key}: {shown(first['msg']).removeprefix('Value error, ')}; mend it there") from None
+        raise UsageError(
+            f"{path}: {key}: {shown(first['msg']).removeprefix('Value error, ')}; mend it there"
+        ) from None

@@ -28,7 +28,9 @@ def no_room(folder: Path, needed_bytes: int = 0, mend: str = _MEND) -> NoRoom:
             f"{folder} has no room: {needed_bytes:,} bytes are needed and {free:,} are free, {missing:,} are missing; "
             f"{mend}"
         )
-    return NoRoom(f"{folder} takes no more, with {free:,} bytes free on its disk; {mend} (or raise its quota)")
+    return NoRoom(
+        f"{folder} takes no more, with {free:,} bytes free on its disk; {mend} (or raise its quota)"
+    )
 
 
 def require(folder: Path, needed_bytes: int) -> None:

@@ -40,5 +40,7 @@ def read(folder: Path) -> dict[str, Standing]:
     """All of a batch, by jid."""
     if not (folder / FOLDER).is_dir():
         return {}
-    notes = (path for path in (folder / FOLDER).iterdir() if not path.suffix)  # one is being written: NAME.new
+    notes = (
+        path for path in (folder / FOLDER).iterdir() if not path.suffix
+    )  # one is being written: NAME.new
     return {path.name: Standing(**orjson.loads(path.read_bytes())) for path in notes}

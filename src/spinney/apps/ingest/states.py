@@ -35,7 +35,7 @@ _SETTLED = {
 
 def shown(
     state: State, stage: str | None, *, begun: bool, reports: int, failed: int = 0, stopped: bool = False
-) -> BatchState:  # fmt: skip
+) -> BatchState:
     """The state of a batch, by its job's ``state`` and ``stage``; ``begun``: an attempt of it has begun; ``reports``:
     how many reports have been told; ``failed``: how many objects had failed by the last of them; ``stopped``: a
     hold keeps what is open of it."""

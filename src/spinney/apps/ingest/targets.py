@@ -16,8 +16,12 @@ def standing(settings: Settings, name: str) -> Storage:
     """
     target = settings.storage.get(name)
     if target is None:
-        raise UsageError(f"the settings have no storage {name!r}, where objects are kept; name it there again")
+        raise UsageError(
+            f"the settings have no storage {name!r}, where objects are kept; name it there again"
+        )
     folder = target.folder
     if folder is not None and not (folder / ROOT_DECLARATION).exists():
-        raise NotThere(f"{folder} is no storage root now; mount the disk of storage {name!r}, or mend its url")
+        raise NotThere(
+            f"{folder} is no storage root now; mount the disk of storage {name!r}, or mend its url"
+        )
     return opened.storage(settings, name)

@@ -49,9 +49,13 @@ class AfarBulk:
         fits = None if which is None else asked_for(which)
         found = self._client.plan(str(order.verb), ids=list(ids) or None, which=fits, **_how(order))
         return AfarPlan(
-            order=order, which=which, ids=tuple(dict.fromkeys(ids)), jobs=found.jobs, more=found.more,
+            order=order,
+            which=which,
+            ids=tuple(dict.fromkeys(ids)),
+            jobs=found.jobs,
+            more=found.more,
             stages=found.stages,
-        )  # fmt: skip
+        )
 
     def stages(self, plan: Plan) -> Sequence[StageCount]:
         return plan.stages if isinstance(plan, AfarPlan) else ()
@@ -96,9 +100,12 @@ class AfarBulk:
     def _call(self, plan: Plan, canary: trial.Canary | None) -> Call[Any]:
         order = plan.order
         body = said(
-            verb=str(order.verb), ids=list(plan.ids) or None,
-            filter=None if plan.which is None else said(**asked_for(plan.which)), canary=_canary(canary), **_how(order),
-        )  # fmt: skip
+            verb=str(order.verb),
+            ids=list(plan.ids) or None,
+            filter=None if plan.which is None else said(**asked_for(plan.which)),
+            canary=_canary(canary),
+            **_how(order),
+        )
         return do("POST", "/jobs/verbs", json=body)
 
 
@@ -120,9 +127,14 @@ def _single(order: Order, job_id: int) -> Call[Any]:
 def _how(order: Order) -> Any:
     """What is said of the verb beside itself."""
     return said(
-        reason=order.reason, stage=order.stage, and_after=order.and_after or None, tree=order.tree or None,
-        queue=order.queue, priority=order.priority, until=order.until_us,
-    )  # fmt: skip
+        reason=order.reason,
+        stage=order.stage,
+        and_after=order.and_after or None,
+        tree=order.tree or None,
+        queue=order.queue,
+        priority=order.priority,
+        until=order.until_us,
+    )
 
 
 def _take(line: Any, report: Report, on_step: OnStep, on_look: OnLook) -> None:

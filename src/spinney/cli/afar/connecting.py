@@ -88,10 +88,14 @@ def _token(place: Place) -> str | None:
     try:
         with file.open("rb") as opened:
             if os.fstat(opened.fileno()).st_mode & (stat.S_IRWXG | stat.S_IRWXO):
-                raise UsageError(f"others may read the token in {file}; take that from them: chmod 600 {file}")
+                raise UsageError(
+                    f"others may read the token in {file}; take that from them: chmod 600 {file}"
+                )
             text = opened.read(_TOKEN_MAX)
     except OSError as error:
-        raise UsageError(f"cannot read the token in {file}: {error.strerror}; name a file that can be read") from error
+        raise UsageError(
+            f"cannot read the token in {file}: {error.strerror}; name a file that can be read"
+        ) from error
     try:
         found = text.decode("ascii").strip()
     except UnicodeDecodeError:

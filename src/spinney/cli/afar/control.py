@@ -38,11 +38,17 @@ class Afar:
         self.look = Looks(client)
         self.bulk = AfarBulk(client)
         self.accounts, self.fleet, self.holds, self.locks = (
-            Accounts(client), Fleet(client), Holds(client), Locks(client)
-        )  # fmt: skip
+            Accounts(client),
+            Fleet(client),
+            Holds(client),
+            Locks(client),
+        )
         self.queues, self.retention, self.schedules, self.webhooks = (
-            Queues(client), Retention(client), Schedules(client), Webhooks(client)
-        )  # fmt: skip
+            Queues(client),
+            Retention(client),
+            Schedules(client),
+            Webhooks(client),
+        )
 
     @property
     def store(self) -> Reading:
@@ -59,9 +65,13 @@ class Afar:
         return now_us()
 
     def submit(
-        self, type_: str | None, rows: Iterable[Mapping[str, Any]], options: Options = _NO_OPTIONS, *,
+        self,
+        type_: str | None,
+        rows: Iterable[Mapping[str, Any]],
+        options: Options = _NO_OPTIONS,
+        *,
         internal: bool = False,
-    ) -> Submitted:  # fmt: skip
+    ) -> Submitted:
         """One job a row. Sent again by itself, with the same key, where the answer got lost."""
         require_not_internal(internal)
         ids: list[int] = []
@@ -73,9 +83,13 @@ class Afar:
         return Submitted(ids=ids, held=held)
 
     def submit_lines(
-        self, lines: Iterable[str | bytes], *, type_: str | None = None, options: Options = _NO_OPTIONS,
+        self,
+        lines: Iterable[str | bytes],
+        *,
+        type_: str | None = None,
+        options: Options = _NO_OPTIONS,
         internal: bool = False,
-    ) -> Submitted:  # fmt: skip
+    ) -> Submitted:
         """Jobs that are lines of JSON: all, or none."""
         require_not_internal(internal)
         said = _options(options)
@@ -108,5 +122,3 @@ def _with(line: bytes, type_: str | None, options: Mapping[str, Any]) -> bytes:
     if type_ is not None:
         return orjson.dumps({**options, "type": type_, "params": value})
     return orjson.dumps({**options, **value}) if isinstance(value, dict) else line
-
-

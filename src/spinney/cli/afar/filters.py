@@ -8,11 +8,21 @@ from spinney.model.jobs import Filter
 from spinney.model.lineage import depth
 
 _WORDS = {
-    "states": "state", "type": "type", "queue": "queue", "stage": "stage", "collection": "collection",
-    "submitter": "submitter", "root_id": "root", "parent_id": "parent", "roots_only": "roots", "node": "node",
-    "message": "message", "fingerprint": "failure", "created_after_us": "created_after",
+    "states": "state",
+    "type": "type",
+    "queue": "queue",
+    "stage": "stage",
+    "collection": "collection",
+    "submitter": "submitter",
+    "root_id": "root",
+    "parent_id": "parent",
+    "roots_only": "roots",
+    "node": "node",
+    "message": "message",
+    "fingerprint": "failure",
+    "created_after_us": "created_after",
     "created_before_us": "created_before",
-}  # fmt: skip
+}
 
 
 def which(filter_: Filter) -> Which:
@@ -23,7 +33,9 @@ def which(filter_: Filter) -> Which:
         if value is None or value is False:
             continue
         if field.name not in _WORDS:
-            raise UsageError(f"a server is not asked for jobs by {field.name!r}; do it on a host that has the store")
+            raise UsageError(
+                f"a server is not asked for jobs by {field.name!r}; do it on a host that has the store"
+            )
         found[_WORDS[field.name]] = list(value) if isinstance(value, tuple) else value  # type: ignore[literal-required]
     return found
 

@@ -163,12 +163,24 @@ class Looks:
     # --- the audit ------------------------------------------------------------------------
 
     def entries(
-        self, *, after: int = 0, limit: int = 1000, newest: bool = False, verb: str | None = None, by: str | None = None
+        self,
+        *,
+        after: int = 0,
+        limit: int = 1000,
+        newest: bool = False,
+        verb: str | None = None,
+        by: str | None = None,
     ) -> Sequence[tuple[Entry, str]]:
         return self.store.audit.entries(after=after, limit=limit, newest=newest, verb=verb, by=by)
 
     def calls(
-        self, *, after: int = 0, limit: int = 1000, newest: bool = False, verb: str | None = None, by: str | None = None
+        self,
+        *,
+        after: int = 0,
+        limit: int = 1000,
+        newest: bool = False,
+        verb: str | None = None,
+        by: str | None = None,
     ) -> Sequence[Call]:
         return self.store.audit.calls(after=after, limit=limit, newest=newest, verb=verb, by=by)
 
@@ -197,7 +209,9 @@ class Files:
     def output(self, attempt: Attempt, stream: str, *, start: int = 0) -> Iterator[bytes]:
         """What an attempt wrote."""
         fence = attempt.fence
-        return self._client.whole(lambda at: self._client.output(self._job_id, fence, stream, start=at), start)
+        return self._client.whole(
+            lambda at: self._client.output(self._job_id, fence, stream, start=at), start
+        )
 
     def everything(self) -> Iterator[tuple[str, FileEntry]]:
         """All files, by path."""

@@ -38,7 +38,9 @@ class Holds(_Part):
     def lift(self, hold_id: int, *, reason: str | None = None) -> Hold:
         return self._client.lift_hold(hold_id, reason=reason)
 
-    def would_hold(self, scope: Scope, name: str = "", *, reason: str, until_us: int | None = None) -> HoldPreview:
+    def would_hold(
+        self, scope: Scope, name: str = "", *, reason: str, until_us: int | None = None
+    ) -> HoldPreview:
         return self._client.plan_hold(str(scope), name, reason=reason, until=until_us)
 
     def would_lift(self, hold_ids: Sequence[int]) -> HoldPreview:
@@ -71,22 +73,36 @@ class Locks(_Part):
 
 class Queues(_Part):
     def change(self, name: str, change: QueueChange, *, reason: str | None = None) -> QueueInfo:
-        said: dict[str, Any] = {field: change.set[field] for field in ("limit", "type") if field in change.set}
+        said: dict[str, Any] = {
+            field: change.set[field] for field in ("limit", "type") if field in change.set
+        }
         unpin, unbar = list(change.unpin), list(change.unbar)
         if "pinned" in change.set or "barred" in change.set:  # all away, before those that are named
             spec = queue(self._client, name).in_force
             unpin += [node for node in spec.pinned if node not in (*change.pin, *unpin)]
             unbar += [node for node in spec.barred if node not in (*change.bar, *unbar)]
-        lists = {"declared": change.declared, "pin": change.pin, "bar": change.bar, "unpin": unpin, "unbar": unbar}
+        lists = {
+            "declared": change.declared,
+            "pin": change.pin,
+            "bar": change.bar,
+            "unpin": unpin,
+            "unbar": unbar,
+        }
         said |= {field: list(value) for field, value in lists.items() if value}
         queue(self._client, name)
         return self._client.change_queue(name, reason=reason, **said)
 
     def create(self, spec: QueueSpec, *, reason: str | None = None) -> QueueInfo:
         return self._client.create_queue(
-            spec.name, limit=spec.limit, order=spec.order, sharing=spec.sharing, type_=spec.type, pinned=spec.pinned,
-            barred=spec.barred, reason=reason,
-        )  # fmt: skip
+            spec.name,
+            limit=spec.limit,
+            order=spec.order,
+            sharing=spec.sharing,
+            type_=spec.type,
+            pinned=spec.pinned,
+            barred=spec.barred,
+            reason=reason,
+        )
 
     def delete(self, name: str, *, reason: str | None = None) -> None:
         queue(self._client, name)
@@ -126,10 +142,17 @@ class Schedules(_Part):
     def put(self, schedule: Schedule, *, replace: bool = False, internal: bool = False) -> Schedule:
         require_not_internal(internal)
         made = self._client.put_schedule(
-            schedule.name, schedule.type, cron=schedule.cron, every_s=schedule.every_s, zone=schedule.zone,
-            params=schedule.params, options=schedule.options, overlap=str(schedule.overlap),
-            catch_up=str(schedule.catch_up), replace=replace,
-        )  # fmt: skip
+            schedule.name,
+            schedule.type,
+            cron=schedule.cron,
+            every_s=schedule.every_s,
+            zone=schedule.zone,
+            params=schedule.params,
+            options=schedule.options,
+            overlap=str(schedule.overlap),
+            catch_up=str(schedule.catch_up),
+            replace=replace,
+        )
         return self.pause(schedule.name) if schedule.paused else made
 
     def pause(self, name: str, *, reason: str | None = None) -> Schedule:
@@ -149,13 +172,27 @@ class Schedules(_Part):
 
 class Webhooks(_Part):
     def add(
-        self, name: str, url: str, *, events: Sequence[str] = (EVERY,), type_: str | None = None,
-        collection: str | None = None, queue: str | None = None, roots_only: bool = True, reason: str | None = None,
-    ) -> WithSecret:  # fmt: skip
+        self,
+        name: str,
+        url: str,
+        *,
+        events: Sequence[str] = (EVERY,),
+        type_: str | None = None,
+        collection: str | None = None,
+        queue: str | None = None,
+        roots_only: bool = True,
+        reason: str | None = None,
+    ) -> WithSecret:
         return self._client.add_webhook(
-            name, url, events=events, type_=type_, collection=collection, queue=queue, roots_only=roots_only,
+            name,
+            url,
+            events=events,
+            type_=type_,
+            collection=collection,
+            queue=queue,
+            roots_only=roots_only,
             reason=reason,
-        )  # fmt: skip
+        )
 
     def all(self) -> list[Webhook]:
         return list(self._client.webhooks().items)
@@ -164,7 +201,9 @@ class Webhooks(_Part):
         return self._client.webhook(name)
 
     def change(self, name: str, change: Mapping[str, Any], *, reason: str | None = None) -> Webhook:
-        said: Any = {field: list(value) if isinstance(value, tuple) else value for field, value in change.items()}
+        said: Any = {
+            field: list(value) if isinstance(value, tuple) else value for field, value in change.items()
+        }
         return self._client.change_webhook(name, reason=reason, **said)
 
     def rotate(self, name: str, *, reason: str | None = None) -> WithSecret:
@@ -188,9 +227,12 @@ class Webhooks(_Part):
         self, name: str, *, limit: int = 100, after: int = 0, outcome: Outcome | None = None
     ) -> Sequence[Delivery]:
         pages = self._client.each(
-            self._client.deliveries, name, after=after, limit=min(limit, _PAGE),
+            self._client.deliveries,
+            name,
+            after=after,
+            limit=min(limit, _PAGE),
             outcome=None if outcome is None else str(outcome),
-        )  # fmt: skip
+        )
         return list(islice(pages, limit))
 
     def delivery(self, delivery: str) -> Delivery:
@@ -220,7 +262,9 @@ class Accounts(_Part):
         self._client.delete_user(name, reason=reason)
 
     def set_password(self, name: str, password: str | None, *, reason: str | None = None) -> User:
-        raise _not_afar("sets another's password", f"'spinney user link {name}' makes a link with which {name} does")
+        raise _not_afar(
+            "sets another's password", f"'spinney user link {name}' makes a link with which {name} does"
+        )
 
     def invite(self, name: str) -> tuple[str, Link]:
         made = self._client.make_link(name)
@@ -233,9 +277,14 @@ class Accounts(_Part):
         return self._client.tokens(owner=owner).items
 
     def make_token(
-        self, name: str, *, owner: str | None, rights: Rights | None = None, expires_us: int | None = None,
+        self,
+        name: str,
+        *,
+        owner: str | None,
+        rights: Rights | None = None,
+        expires_us: int | None = None,
         reason: str | None = None,
-    ) -> NewToken:  # fmt: skip
+    ) -> NewToken:
         made = self._client.make_token(name, owner=owner, rights=rights, expires=expires_us, reason=reason)
         return NewToken(token=made.token, secret=made.secret)
 

@@ -61,8 +61,10 @@ class Reading:
     def _parties(self) -> list[NodeInfo]:
         lanes = [
             f"{spec.name}/{stage.name}"
-            for spec in self.types().values() for stage in spec.stages if stage.isolation is Isolation.EXTERNAL
-        ]  # fmt: skip
+            for spec in self.types().values()
+            for stage in spec.stages
+            if stage.isolation is Isolation.EXTERNAL
+        ]
         if not lanes:
             return []
         rights = self._client.me().rights
@@ -77,18 +79,44 @@ class Reading:
 def _node(status: NodeStatus) -> NodeInfo:
     state = status.state if status.state in ("draining", "left") else "active"
     return NodeInfo(
-        id=status.id, name=status.node, boot_id="", host=status.host, pid=status.pid, slots=status.slots, state=state,
-        beat=0, started_us=status.started_us, seen_us=status.seen_us, version=status.version, types=status.types,
-        serves=status.serves, leases=status.leases, drained=status.drained_by is not None or status.state == "drained",
-        load=status.load, trouble=status.trouble, lease_s=status.lease_s,
-    )  # fmt: skip
+        id=status.id,
+        name=status.node,
+        boot_id="",
+        host=status.host,
+        pid=status.pid,
+        slots=status.slots,
+        state=state,
+        beat=0,
+        started_us=status.started_us,
+        seen_us=status.seen_us,
+        version=status.version,
+        types=status.types,
+        serves=status.serves,
+        leases=status.leases,
+        drained=status.drained_by is not None or status.state == "drained",
+        load=status.load,
+        trouble=status.trouble,
+        lease_s=status.lease_s,
+    )
 
 
 def _party(name: str, lanes: tuple[str, ...]) -> NodeInfo:
     return NodeInfo(
-        id=0, name=name, boot_id="", host="", pid=0, slots=0, state="active", beat=0, started_us=0, seen_us=0,
-        version="", types=lanes, lease_s=0.0, is_party=True,
-    )  # fmt: skip
+        id=0,
+        name=name,
+        boot_id="",
+        host="",
+        pid=0,
+        slots=0,
+        state="active",
+        beat=0,
+        started_us=0,
+        seen_us=0,
+        version="",
+        types=lanes,
+        lease_s=0.0,
+        is_party=True,
+    )
 
 
 class _Names:
@@ -177,15 +205,29 @@ class _Audit:
         self._client = client
 
     def calls(
-        self, *, after: int = 0, limit: int = 1000, newest: bool = False, verb: str | None = None, by: str | None = None
+        self,
+        *,
+        after: int = 0,
+        limit: int = 1000,
+        newest: bool = False,
+        verb: str | None = None,
+        by: str | None = None,
     ) -> Sequence[Call]:
         return self._some(self._client.audit, after, limit, newest=newest, verb=verb, by=by)
 
     def entries(
-        self, *, after: int = 0, limit: int = 1000, newest: bool = False, verb: str | None = None, by: str | None = None
+        self,
+        *,
+        after: int = 0,
+        limit: int = 1000,
+        newest: bool = False,
+        verb: str | None = None,
+        by: str | None = None,
     ) -> Sequence[tuple[Entry, str]]:
         found = self._some(self._client.audit_entries, after, limit, newest=newest, verb=verb, by=by)
-        return [(Entry(**{name: getattr(linked, name) for name in _OF_ENTRY}), linked.link) for linked in found]
+        return [
+            (Entry(**{name: getattr(linked, name) for name in _OF_ENTRY}), linked.link) for linked in found
+        ]
 
     def head(self) -> str:
         return self._client.audit_head().head

@@ -14,6 +14,13 @@ from spinney.client.verbs.webhooks import WebhookVerbs
 
 
 class Verbs(
-    SubmittingVerbs, DoingVerbs, JobVerbs, OperatingVerbs, ScheduleVerbs, WebhookVerbs, ExternalVerbs, AccountVerbs
+    SubmittingVerbs,
+    DoingVerbs,
+    JobVerbs,
+    OperatingVerbs,
+    ScheduleVerbs,
+    WebhookVerbs,
+    ExternalVerbs,
+    AccountVerbs,
 ):
     """What a client can ask. Raises what ``spinney.control`` raises for the same, and ServerAway."""

@@ -36,11 +36,18 @@ class AccountVerbs:
         self: None, name: str, rights: Rights, *, password: str | None = None, reason: str | None = None
     ) -> Call[User]:
         """Make a user; without a password a link sets one, or a proxy says who it is."""
-        return do("POST", "/users", User, said(name=name, rights=_rights(rights), password=password, reason=reason))
+        return do(
+            "POST", "/users", User, said(name=name, rights=_rights(rights), password=password, reason=reason)
+        )
 
     @verb
     def change_user(
-        self: None, name: str, *, rights: Rights | None = None, disabled: bool | None = None, reason: str | None = None
+        self: None,
+        name: str,
+        *,
+        rights: Rights | None = None,
+        disabled: bool | None = None,
+        reason: str | None = None,
     ) -> Call[User]:
         """Give a user other rights, or shut him out."""
         body = said(rights=None if rights is None else _rights(rights), disabled=disabled, reason=reason)
@@ -73,13 +80,22 @@ class AccountVerbs:
 
     @verb
     def make_token(
-        self: None, name: str, *, owner: str | None = None, rights: Rights | None = None, expires: int | None = None,
+        self: None,
+        name: str,
+        *,
+        owner: str | None = None,
+        rights: Rights | None = None,
+        expires: int | None = None,
         reason: str | None = None,
-    ) -> Call[MadeToken]:  # fmt: skip
+    ) -> Call[MadeToken]:
         """Make a token, a user's or a machine's; ``expires`` in µs since 1970 UTC."""
         given = None if rights is None else _rights(rights)
-        return do("POST", "/tokens", MadeToken, said(name=name, owner=owner, rights=given, expires=expires,
-                                                     reason=reason))  # fmt: skip
+        return do(
+            "POST",
+            "/tokens",
+            MadeToken,
+            said(name=name, owner=owner, rights=given, expires=expires, reason=reason),
+        )
 
     @verb
     def revoke_token(self: None, token: str, *, reason: str | None = None) -> Call[Token]:
@@ -90,6 +106,11 @@ class AccountVerbs:
 def _rights(rights: Rights) -> dict[str, Any]:
     """As requests say them."""
     return {
-        "role": rights.role, "collections": rights.within.collections, "queues": rights.within.queues,
-        "shares": rights.shares, "priorities": rights.priorities, "locks": rights.locks, "external": rights.external,
-    }  # fmt: skip
+        "role": rights.role,
+        "collections": rights.within.collections,
+        "queues": rights.within.queues,
+        "shares": rights.shares,
+        "priorities": rights.priorities,
+        "locks": rights.locks,
+        "external": rights.external,
+    }

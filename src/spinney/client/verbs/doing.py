@@ -91,25 +91,32 @@ class DoingVerbs:
 
     @verb
     def plan(
-        self: None, verb: str, *, ids: Sequence[int] | None = None, which: Which | None = None,
+        self: None,
+        verb: str,
+        *,
+        ids: Sequence[int] | None = None,
+        which: Which | None = None,
         **how: Unpack[Particulars],
-    ) -> Call[Planned]:  # fmt: skip
+    ) -> Call[Planned]:
         """To how many jobs a verb would be done."""
         body = _to_many(verb, ids, which, how) | {"dry_run": True}
         return do("POST", "/jobs/verbs", Planned, body)
 
     @verb
     def carry_out(
-        self: None, verb: str, *, ids: Sequence[int] | None = None, which: Which | None = None,
-        canary: Canary | None = None, **how: Unpack[Particulars],
-    ) -> Call[Reported]:  # fmt: skip
+        self: None,
+        verb: str,
+        *,
+        ids: Sequence[int] | None = None,
+        which: Which | None = None,
+        canary: Canary | None = None,
+        **how: Unpack[Particulars],
+    ) -> Call[Reported]:
         """Do a verb to many jobs: those of ``ids``, those that fit ``which``, or of these those that fit. ``follow``
         of a client tells meanwhile how far it is."""
         return do("POST", "/jobs/verbs", Reported, _to_many(verb, ids, which, how) | said(canary=canary))
 
 
-def _to_many(
-    verb: str, ids: Sequence[int] | None, which: Which | None, how: Particulars
-) -> dict[str, Any]:
+def _to_many(verb: str, ids: Sequence[int] | None, which: Which | None, how: Particulars) -> dict[str, Any]:
     fits: Mapping[str, Any] | None = None if which is None else said(**which)
     return said(verb=verb, ids=ids, filter=fits, **how)

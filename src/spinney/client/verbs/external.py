@@ -57,7 +57,9 @@ class ExternalVerbs:
         return do("POST", path("/external/{}/alive", party), Standing, said(seen=seen, fences=list(fences)))
 
     @verb
-    def settle(self: None, party: str, job: int, fence: int, outcome: str, **how: Unpack[Ending]) -> Call[None]:
+    def settle(
+        self: None, party: str, job: int, fence: int, outcome: str, **how: Unpack[Ending]
+    ) -> Call[None]:
         """Say what became of an attempt; may be said again. Raises StaleFence when it has lost its lease."""
         if "delay_s" in how:
             how["delay_s"] = optional(how["delay_s"], "delay_s")
@@ -68,7 +70,9 @@ class ExternalVerbs:
         self: None, party: str, job: int, fence: int, fraction: float, *, message: str | None = None
     ) -> Call[None]:
         """Show how far it is."""
-        return do("POST", _attempt(party, job, fence, "progress"), None, said(fraction=fraction, message=message))
+        return do(
+            "POST", _attempt(party, job, fence, "progress"), None, said(fraction=fraction, message=message)
+        )
 
     @verb
     def keep_output(
@@ -89,7 +93,9 @@ class ExternalVerbs:
         self: None, party: str, job: int, fence: int, name: str, value: Any, *, of: str = "job"
     ) -> Call[Length]:
         """Append to the list of that name."""
-        return do("POST", _attempt(party, job, fence, "data"), Length, {"name": name, "value": value, "of": of})
+        return do(
+            "POST", _attempt(party, job, fence, "data"), Length, {"name": name, "value": value, "of": of}
+        )
 
     @verb
     def spawn(self: None, party: str, job: int, fence: int, jobs: Sequence[Mapping[str, Any]]) -> Call[Born]:
@@ -101,7 +107,9 @@ class ExternalVerbs:
         self: None, party: str, job: int, fence: int, name: str, *, until: str = "attempt", amount: int = 1
     ) -> Call[Taken]:
         """Take a lock if it is to be had; never waits."""
-        return do("POST", _attempt(party, job, fence, "lock"), Taken, said(name=name, until=until, amount=amount))
+        return do(
+            "POST", _attempt(party, job, fence, "lock"), Taken, said(name=name, until=until, amount=amount)
+        )
 
 
 def _attempt(party: str, job: int, fence: int, what: str) -> str:

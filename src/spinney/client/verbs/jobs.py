@@ -80,9 +80,12 @@ class JobVerbs:
     def upload(self: None, job: int, file: str, content: bytes | IO[bytes] | Iterable[bytes]) -> Call[Put]:
         """Put a file into its folder; not while it is at work. An AsyncClient takes bytes alone."""
         return Call(
-            method="PUT", path=f"/jobs/{job}/files/{file_path(file)}", meaning=answer_of(Put), content=content,
+            method="PUT",
+            path=f"/jobs/{job}/files/{file_path(file)}",
+            meaning=answer_of(Put),
+            content=content,
             headers={"Content-Type": "application/octet-stream"},
-        )  # fmt: skip
+        )
 
     # --- batches, failures, figures -----------------------------------------------------------
 
@@ -100,11 +103,23 @@ class JobVerbs:
 
     @verb
     def objects(
-        self: None, job: int, *, state: Sequence[str] | None = None, direct: bool = True, after: int = 0,
+        self: None,
+        job: int,
+        *,
+        state: Sequence[str] | None = None,
+        direct: bool = True,
+        after: int = 0,
         limit: int = 1_000,
-    ) -> Call[Page[Object]]:  # fmt: skip
+    ) -> Call[Page[Object]]:
         """A page of what is below a batch, in short, oldest first."""
-        return get(path("/batches/{}/objects", job), Page[Object], state=state, direct=direct, after=after, limit=limit)
+        return get(
+            path("/batches/{}/objects", job),
+            Page[Object],
+            state=state,
+            direct=direct,
+            after=after,
+            limit=limit,
+        )
 
     @verb
     def failures(self: None, *, type_: str | None = None, limit: int = 100) -> Call[FailureGroups]:

@@ -52,12 +52,28 @@ class OperatingVerbs:
 
     @verb
     def create_queue(
-        self: None, name: str, *, limit: int | str | None = None, order: str = "default", sharing: str | None = None,
-        type_: str | None = None, pinned: Sequence[str] = (), barred: Sequence[str] = (), reason: str | None = None,
-    ) -> Call[QueueInfo]:  # fmt: skip
+        self: None,
+        name: str,
+        *,
+        limit: int | str | None = None,
+        order: str = "default",
+        sharing: str | None = None,
+        type_: str | None = None,
+        pinned: Sequence[str] = (),
+        barred: Sequence[str] = (),
+        reason: str | None = None,
+    ) -> Call[QueueInfo]:
         """Make a queue that no application declares."""
-        body = said(name=name, limit=limit, order=order, sharing=sharing, type_=type_, pinned=list(pinned),
-                    barred=list(barred), reason=reason)  # fmt: skip
+        body = said(
+            name=name,
+            limit=limit,
+            order=order,
+            sharing=sharing,
+            type_=type_,
+            pinned=list(pinned),
+            barred=list(barred),
+            reason=reason,
+        )
         return do("POST", "/queues", QueueInfo, body)
 
     @verb
@@ -110,7 +126,9 @@ class OperatingVerbs:
     @verb
     def plan_release(self: None, hold: int, *, together: Sequence[int] = ()) -> Call[HoldPreview]:
         """How many jobs would go on if this hold were released, ``together`` with others."""
-        return do("DELETE", path("/holds/{}", hold), HoldPreview, dry_run=True, together=list(together) or None)
+        return do(
+            "DELETE", path("/holds/{}", hold), HoldPreview, dry_run=True, together=list(together) or None
+        )
 
     @verb
     def lift_hold(self: None, hold: int, *, reason: str | None = None) -> Call[Hold]:
@@ -138,9 +156,13 @@ class OperatingVerbs:
         return get("/capacities", Page[CapacityInfo])
 
     @verb
-    def set_capacity(self: None, name: str, capacity: int | None, *, reason: str | None = None) -> Call[Capacity]:
+    def set_capacity(
+        self: None, name: str, capacity: int | None, *, reason: str | None = None
+    ) -> Call[Capacity]:
         """Say how much there is of a lock, or of each of a family (``download:*``); None: take that back."""
-        return do("PUT", path("/capacities/{}", name), Capacity, {"capacity": capacity, **said(reason=reason)})
+        return do(
+            "PUT", path("/capacities/{}", name), Capacity, {"capacity": capacity, **said(reason=reason)}
+        )
 
     # --- retention ------------------------------------------------------------------------------
 
@@ -166,17 +188,27 @@ class OperatingVerbs:
 
     @verb
     def audit(
-        self: None, *, verb: str | None = None, by: str | None = None, newest: bool = True, after: int = 0,
+        self: None,
+        *,
+        verb: str | None = None,
+        by: str | None = None,
+        newest: bool = True,
+        after: int = 0,
         limit: int = 100,
-    ) -> Call[Page[AuditCall]]:  # fmt: skip
+    ) -> Call[Page[AuditCall]]:
         """A page of what was done, a line for each call of a verb."""
         return get("/audit", Page[AuditCall], verb=verb, by=by, newest=newest, after=after, limit=limit)
 
     @verb
     def audit_entries(
-        self: None, *, verb: str | None = None, by: str | None = None, newest: bool = True, after: int = 0,
+        self: None,
+        *,
+        verb: str | None = None,
+        by: str | None = None,
+        newest: bool = True,
+        after: int = 0,
         limit: int = 100,
-    ) -> Call[Page[Linked]]:  # fmt: skip
+    ) -> Call[Page[Linked]]:
         """The same, a line for each transaction, with the links of the chain."""
         return get("/audit/entries", Page[Linked], verb=verb, by=by, newest=newest, after=after, limit=limit)
 

@@ -24,18 +24,37 @@ class ScheduleVerbs:
 
     @verb
     def put_schedule(
-        self: None, name: str, type_: str, *, cron: str | None = None, every_s: Duration | None = None,
-        zone: str = "UTC", params: Mapping[str, Any] | None = None, options: Mapping[str, Any] | None = None,
-        overlap: str = "skip", catch_up: str = "last", replace: bool = False,
-    ) -> Call[Schedule]:  # fmt: skip
+        self: None,
+        name: str,
+        type_: str,
+        *,
+        cron: str | None = None,
+        every_s: Duration | None = None,
+        zone: str = "UTC",
+        params: Mapping[str, Any] | None = None,
+        options: Mapping[str, Any] | None = None,
+        overlap: str = "skip",
+        catch_up: str = "last",
+        replace: bool = False,
+    ) -> Call[Schedule]:
         """Make a schedule by ``cron`` or by ``every_s`` (seconds, a timedelta, or text such as ``"1h30m"``), or replace
         one."""
-        body = said(type_=type_, cron=cron, every_s=optional(every_s, "every_s"), zone=zone, params=params,
-                    options=options, overlap=overlap, catch_up=catch_up)  # fmt: skip
+        body = said(
+            type_=type_,
+            cron=cron,
+            every_s=optional(every_s, "every_s"),
+            zone=zone,
+            params=params,
+            options=options,
+            overlap=overlap,
+            catch_up=catch_up,
+        )
         return do("PUT", path("/schedules/{}", name), Schedule, body, replace=replace)
 
     @verb
-    def pause_schedule(self: None, name: str, *, paused: bool = True, reason: str | None = None) -> Call[Schedule]:
+    def pause_schedule(
+        self: None, name: str, *, paused: bool = True, reason: str | None = None
+    ) -> Call[Schedule]:
         """Let it make no jobs, or go on."""
         return do("PATCH", path("/schedules/{}", name), Schedule, said(paused=paused, reason=reason))
 

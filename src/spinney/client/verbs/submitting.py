@@ -32,26 +32,42 @@ class SubmittingVerbs:
 
     @verb
     def submit(
-        self: None, type_: str | None, params: Mapping[str, Any], *, once: str | None = None, **options: Unpack[Options]
+        self: None,
+        type_: str | None,
+        params: Mapping[str, Any],
+        *,
+        once: str | None = None,
+        **options: Unpack[Options],
     ) -> Call[Made]:
         """Submit a job; without a type it is of the default type of its queue. It is durable when this returns."""
         return Call(
-            method="POST", path="/jobs", meaning=answer_of(Made), headers=_once(once),
+            method="POST",
+            path="/jobs",
+            meaning=answer_of(Made),
+            headers=_once(once),
             json=said(type_=type_, params=params, **options),
-        )  # fmt: skip
+        )
 
     @verb
     def submit_with_files(
-        self: None, type_: str | None, params: Mapping[str, Any], files: Mapping[str, bytes | IO[bytes]], *,
-        once: str | None = None, **options: Unpack[Options],
-    ) -> Call[Made]:  # fmt: skip
+        self: None,
+        type_: str | None,
+        params: Mapping[str, Any],
+        files: Mapping[str, bytes | IO[bytes]],
+        *,
+        once: str | None = None,
+        **options: Unpack[Options],
+    ) -> Call[Made]:
         """The same, with files that are in the job's folder, under these paths, before it may start."""
         job = orjson.dumps(said(type_=type_, params=params, **options))
         parts = [("file", (name, content, "application/octet-stream")) for name, content in files.items()]
         return Call(
-            method="POST", path="/jobs", meaning=answer_of(Made), headers=_once(once),
+            method="POST",
+            path="/jobs",
+            meaning=answer_of(Made),
+            headers=_once(once),
             files=(("job", (None, job, "application/json")), *parts),
-        )  # fmt: skip
+        )
 
     @verb
     def submit_many(
@@ -66,9 +82,13 @@ class SubmittingVerbs:
 def lines_call(lines: bytes, type_: str | None, once: str | None) -> Call[MadeMany]:
     """Submit jobs that are lines of JSON already."""
     return Call(
-        method="POST", path="/jobs/batch", meaning=answer_of(MadeMany), query=words(type_=type_), content=lines,
+        method="POST",
+        path="/jobs/batch",
+        meaning=answer_of(MadeMany),
+        query=words(type_=type_),
+        content=lines,
         headers={"Content-Type": "application/x-ndjson", **_once(once)},
-    )  # fmt: skip
+    )
 
 
 def _once(key: str | None) -> dict[str, str]:

@@ -36,16 +36,34 @@ class WebhookVerbs:
 
     @verb
     def add_webhook(
-        self: None, name: str, url: str, *, events: Sequence[str] = ("*",), type_: str | None = None,
-        collection: str | None = None, queue: str | None = None, roots_only: bool = True, reason: str | None = None,
-    ) -> Call[WithSecret]:  # fmt: skip
+        self: None,
+        name: str,
+        url: str,
+        *,
+        events: Sequence[str] = ("*",),
+        type_: str | None = None,
+        collection: str | None = None,
+        queue: str | None = None,
+        roots_only: bool = True,
+        reason: str | None = None,
+    ) -> Call[WithSecret]:
         """Tell this URL when such jobs settle."""
-        body = said(name=name, url=url, events=list(events), type_=type_, collection=collection, queue=queue,
-                    roots_only=roots_only, reason=reason)  # fmt: skip
+        body = said(
+            name=name,
+            url=url,
+            events=list(events),
+            type_=type_,
+            collection=collection,
+            queue=queue,
+            roots_only=roots_only,
+            reason=reason,
+        )
         return do("POST", "/webhooks", WithSecret, body)
 
     @verb
-    def change_webhook(self: None, name: str, *, reason: str | None = None, **change: Unpack[Change]) -> Call[Webhook]:
+    def change_webhook(
+        self: None, name: str, *, reason: str | None = None, **change: Unpack[Change]
+    ) -> Call[Webhook]:
         """Set it otherwise, pause it, or let it go on."""
         return do("PATCH", path("/webhooks/{}", name), Webhook, {**change, **said(reason=reason)})
 
@@ -69,7 +87,9 @@ class WebhookVerbs:
         self: None, name: str, *, after: int = 0, limit: int = 100, outcome: str | None = None
     ) -> Call[Page[Delivery]]:
         """A page of what it was told, and is to be, newest first."""
-        return get(path("/webhooks/{}/deliveries", name), Page[Delivery], after=after, limit=limit, outcome=outcome)
+        return get(
+            path("/webhooks/{}/deliveries", name), Page[Delivery], after=after, limit=limit, outcome=outcome
+        )
 
     @verb
     def delivery(self: None, delivery: str) -> Call[Delivery]:

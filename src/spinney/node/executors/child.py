@@ -324,7 +324,9 @@ class Child:
 
     def _broken(self, error: Exception) -> None:
         unforeseen = None if isinstance(error, SpinneyError) else error
-        log.error("worker %s is ended because it cannot be understood: %s", self.name, error, exc_info=unforeseen)
+        log.error(
+            "worker %s is ended because it cannot be understood: %s", self.name, error, exc_info=unforeseen
+        )
         self._signal(signal.SIGKILL)
 
     def _greeted(self, hello: dict[str, Any]) -> None:
@@ -338,10 +340,14 @@ class Child:
                 error=hello.get("error"),
             )
         except Exception as error:  # noqa: BLE001 - whatever is wrong with it, it is said in one sentence
-            why = str(error) if isinstance(error, SpinneyError) else (
-                f"what it tells of the application cannot be read ({type(error).__name__}: {error}); "
-                f"see that node and application use the same version of spinney"
-            )  # fmt: skip
+            why = (
+                str(error)
+                if isinstance(error, SpinneyError)
+                else (
+                    f"what it tells of the application cannot be read ({type(error).__name__}: {error}); "
+                    f"see that node and application use the same version of spinney"
+                )
+            )
             told = Hello(pid=self.pid, error=f"the worker cannot serve: {why}")
             self._signal(signal.SIGKILL)
         self.ready = told.error is None

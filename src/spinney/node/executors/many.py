@@ -164,9 +164,7 @@ class Many:
     def _begin(self, type_: str, stage: str, row: list[Any]) -> _Attempt:
         job_id, fence, number, params, parent_id, root_id = row
         attempt = _Attempt(
-            given=Assignment(
-                job_id, fence, type_, stage, number, params, parent_id, root_id, self._folders
-            ),
+            given=Assignment(job_id, fence, type_, stage, number, params, parent_id, root_id, self._folders),
             line=self._lines.pop(),
             port=ManyPort(self._asker, fence),
             voice=Voice(fence, self._tell),
@@ -186,7 +184,9 @@ class Many:
             value = runner(given.params, Job(given, attempt.port, self._stages.types))
             detail = rows.of_value(given.stage, value)
         except BaseException as error:  # noqa: BLE001 - whatever it was, it is that attempt's end
-            detail = rows.of_exception(given.stage, error, self._stages.veil(given.type, given.params), given.params)
+            detail = rows.of_exception(
+                given.stage, error, self._stages.veil(given.type, given.params), given.params
+            )
         self._leave_fork()
         self._end_in_thread(attempt, detail)
 
@@ -206,9 +206,13 @@ class Many:
             if attempt.port.wished:
                 detail = rows.refusal(Outcome.CANCELLED, "cancelled while it was running")
             else:
-                detail = rows.of_error(error, message="the stage cancelled its own task; return or raise Fail instead")
+                detail = rows.of_error(
+                    error, message="the stage cancelled its own task; return or raise Fail instead"
+                )
         except BaseException as error:  # noqa: BLE001 - as above
-            detail = rows.of_exception(given.stage, error, self._stages.veil(given.type, given.params), given.params)
+            detail = rows.of_exception(
+                given.stage, error, self._stages.veil(given.type, given.params), given.params
+            )
         self._leave_fork()
         if has_folder(self._root, given.job_id):
             # The disk may be slow. Nothing is awaited: a cancel that comes now must not break this off.
@@ -252,7 +256,11 @@ class Many:
             if len(self._running) == 1:
                 self._end_leftovers()
                 state = self._state
-                worn = not self._place.restore() or (state.changed and not state.restore()) or state.leaks_files()
+                worn = (
+                    not self._place.restore()
+                    or (state.changed and not state.restore())
+                    or state.leaks_files()
+                )
                 self._ending |= worn
             ended_us = time.time_ns() // 1000
             row = [fence, attempt.started_us, ended_us]

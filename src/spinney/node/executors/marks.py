@@ -76,7 +76,9 @@ class Marker:
         """``sight_fd``: the descriptor of ``sight``, from now on its own; without it both pipes are
         always asked."""
         self._cells, self._token = page.cells, token
-        self._look: Callable[[int, int], Any] = _unseen if sight_fd is None else select.epoll.fromfd(sight_fd).poll
+        self._look: Callable[[int, int], Any] = (
+            _unseen if sight_fd is None else select.epoll.fromfd(sight_fd).poll
+        )
         # Own copies: an attempt may close 1 and 2 or point them elsewhere.
         self._fds = (os.dup(1), os.dup(2))
         self._most = 0

@@ -141,9 +141,7 @@ class Page:
             if not fence:
                 continue
             at = CELL_LINE + number * _LINE_CELLS
-            line = Running(
-                fence=fence, started_us=self.cells[at + 1], started_boot_ns=self.cells[at + 2]
-            )
+            line = Running(fence=fence, started_us=self.cells[at + 1], started_boot_ns=self.cells[at + 2])
             if self.cells[at] == fence:
                 found.append(line)
         return found

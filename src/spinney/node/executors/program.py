@@ -170,7 +170,9 @@ def _value(result: Path) -> Any:
     try:
         return orjson.loads(text)
     except orjson.JSONDecodeError as error:
-        raise BadResult(f"the result file of the program is no JSON ({error}); write one JSON value") from error
+        raise BadResult(
+            f"the result file of the program is no JSON ({error}); write one JSON value"
+        ) from error
 
 
 def _read(result: Path) -> bytes | None:

@@ -99,7 +99,9 @@ def of_exception(stage: str, error: BaseException, veil: Veil = OPEN, params: st
 
 def _veiled(found: Detail, veil: Veil) -> Detail:
     """Here and not only where it is shown: a message becomes a failure's cause, a hold's reason, a line of a mail."""
-    return found | {key: veil.text(found[key]) for key in ("message", "error") if isinstance(found.get(key), str)}
+    return found | {
+        key: veil.text(found[key]) for key in ("message", "error") if isinstance(found.get(key), str)
+    }
 
 
 def of_error(error: BaseException, *, retryable: bool = True, message: str | None = None) -> Detail:
@@ -176,7 +178,9 @@ def _of_signal(stage: str, signal: Signal) -> Detail:
 def _code(code: Any) -> int | None:
     if code is None or (type(code) is int and code in _CODES):
         return code
-    raise BadResult(f"Fail bears a code that is no integer from 1 to {_CODES[-1]}; raise it with such a code or none")
+    raise BadResult(
+        f"Fail bears a code that is no integer from 1 to {_CODES[-1]}; raise it with such a code or none"
+    )
 
 
 def _delay_s(seconds: Any) -> float:

@@ -126,7 +126,9 @@ class Serial:
 
     def _run_list(self) -> None:
         self._bare.forget()
-        root = opened(self._root)  # before anything is written there, and not for longer: it may be taken off its mount
+        root = opened(
+            self._root
+        )  # before anything is written there, and not for longer: it may be taken off its mount
         while self._groups and not self._stop:
             type_, stage, waiting = self._groups[-1]
             waiting.reverse()
@@ -153,7 +155,11 @@ class Serial:
         runner = self._stages.blocking(type_, stage)
         takes_handle = self._stages.takes_handle(type_, stage)
         # Where the function takes none, one that nobody looks at does for all.
-        unused = None if takes_handle else Job(Assignment(0, 0, type_, stage, 0, "{}", None, 0, folders), port, types)
+        unused = (
+            None
+            if takes_handle
+            else Job(Assignment(0, 0, type_, stage, 0, "{}", None, 0, folders), port, types)
+        )
         while waiting:
             if cells[CELL_RECALL] >= ordinal or self._stop:
                 return
@@ -162,7 +168,9 @@ class Serial:
             begin(fence, started_us)
             port.fence = fence
             job = unused or Job(
-                Assignment(job_id, fence, type_, stage, attempt, params, parent_id, root_id, folders), port, types
+                Assignment(job_id, fence, type_, stage, attempt, params, parent_id, root_id, folders),
+                port,
+                types,
             )
             try:
                 value = runner(params, job)
@@ -172,7 +180,9 @@ class Serial:
             if self._forked:
                 self._leave_fork(None)
             self._flush()
-            if not restore_place() or ((calls.noted or os.environ is not environ) and not self._state.restore()):
+            if not restore_place() or (
+                (calls.noted or os.environ is not environ) and not self._state.restore()
+            ):
                 self._stop = True  # the next attempt would not find what it may expect
             if count_threads() > known_threads and not self._threads.have_ended():
                 self._stop = self.threads_left = True
@@ -186,7 +196,9 @@ class Serial:
             ended_us = now_ns() // 1000
             cells[CELL_DONE] += 1
             # Told before it leaves the page: when the worker dies of telling it, it must count as begun.
-            self._report([fence, started_us, ended_us] if detail is None else [fence, started_us, ended_us, detail])
+            self._report(
+                [fence, started_us, ended_us] if detail is None else [fence, started_us, ended_us, detail]
+            )
             cells[CELL_LINE] = 0
 
     # --- after an attempt -----------------------------------------------------------------

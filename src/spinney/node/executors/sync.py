@@ -40,7 +40,9 @@ def synced(
         sync_folder(root, job_id, since_us, descriptor)
     except OSError as error:
         why = error.strerror or error
-        return of_error(error, message=f"what it wrote could not be put safely on the disk: {why}; see the disk")
+        return of_error(
+            error, message=f"what it wrote could not be put safely on the disk: {why}; see the disk"
+        )
     return detail
 
 

@@ -94,7 +94,9 @@ def _load(target: str, channel: Channel) -> "Spinney | None":
     except BaseException as error:  # noqa: BLE001 - a user's module may call exit, too
         traceback.print_exc()
         said = str(error) if isinstance(error, SpinneyError) else f"{type(error).__name__}: {error}"
-        sentence = said if isinstance(error, SpinneyError) else f"loading {target!r} failed with {said}; mend it"
+        sentence = (
+            said if isinstance(error, SpinneyError) else f"loading {target!r} failed with {said}; mend it"
+        )
         channel.send({"hello": {"pid": os.getpid(), "error": sentence}})
         return None
     channel.send({"hello": hello})

@@ -29,10 +29,27 @@ from spinney.server.api import (
 from spinney.server.files import spool
 
 PARTS = (
-    submitting.router, bulk.router, jobs.router, verbs.router, files.router, batches.router, failures.router,
-    queues.router, nodes.router, holds.router, locks.router, schedules.router, about.stats, about.types,
-    about.retention, webhooks.router, external.router, accounts.router, about.me, audit.router,
-)  # fmt: skip
+    submitting.router,
+    bulk.router,
+    jobs.router,
+    verbs.router,
+    files.router,
+    batches.router,
+    failures.router,
+    queues.router,
+    nodes.router,
+    holds.router,
+    locks.router,
+    schedules.router,
+    about.stats,
+    about.types,
+    about.retention,
+    webhooks.router,
+    external.router,
+    accounts.router,
+    about.me,
+    audit.router,
+)
 
 
 def add_to(app: FastAPI) -> None:

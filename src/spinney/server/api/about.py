@@ -24,8 +24,12 @@ stats = routes("stats")
 types = routes("types")
 retention = routes("retention")
 me = routes("accounts")
-TypeName = Annotated[Word, Path(alias="type", description="The job type, or `*` for all.", examples=["resize"])]
-StateName = Annotated[Word, Path(alias="state", description="A state of settled jobs.", examples=["completed"])]
+TypeName = Annotated[
+    Word, Path(alias="type", description="The job type, or `*` for all.", examples=["resize"])
+]
+StateName = Annotated[
+    Word, Path(alias="state", description="A state of settled jobs.", examples=["completed"])
+]
 
 
 class KeepAsked(Reason):
@@ -84,10 +88,14 @@ async def list_retention(hands: Asked) -> All[Keeping]:
     return await hands.run(lambda control: All(items=control.look.retention()))
 
 
-@retention.put("/retention/{type}/{state}", summary="Set how long settled jobs are kept", responses=documented(415))
+@retention.put(
+    "/retention/{type}/{state}", summary="Set how long settled jobs are kept", responses=documented(415)
+)
 async def set_retention(type_: TypeName, state: StateName, asked: KeepAsked, hands: Asked) -> Set:
     """The rule of the job at the top decides for all below it."""
-    return await hands.run(lambda control: control.retention.keep(type_, state, asked.keep_s, reason=asked.reason))
+    return await hands.run(
+        lambda control: control.retention.keep(type_, state, asked.keep_s, reason=asked.reason)
+    )
 
 
 @retention.delete("/retention/{type}/{state}", summary="Take back what was set", responses=documented())
@@ -98,7 +106,9 @@ async def unset_retention(
     reason: Annotated[Word | None, Query(description="Why; kept in the audit.")] = None,
 ) -> Unset:
     """What the type declares counts again."""
-    return await hands.run(lambda control: Unset(unset=control.retention.as_declared(type_, state, reason=reason)))
+    return await hands.run(
+        lambda control: Unset(unset=control.retention.as_declared(type_, state, reason=reason))
+    )
 
 
 @me.get("/me", summary="Show who asks")

@@ -22,23 +22,33 @@ Names = Annotated[list[Word], Field(max_length=1_000)]
 Number = Annotated[int, Field(ge=0, le=99)]
 Password = Annotated[str, Field(min_length=PASSWORD_MIN, max_length=PASSWORD_MAX)]
 Why = Annotated[Word | None, Query(description="Why; kept in the audit.")]
-TokenId = Annotated[str, Path(alias="token", pattern=r"^[0-9a-f]{1,64}$", description="Its id, not its secret.")]
+TokenId = Annotated[
+    str, Path(alias="token", pattern=r"^[0-9a-f]{1,64}$", description="Its id, not its secret.")
+]
 
 
 class RightsAsked(Asking):
     """What somebody is to be allowed."""
 
     role: Annotated[Role, Field(strict=False)] = Field(examples=["operator"])
-    collections: Names | None = Field(default=None, description="Only jobs of these collections; null: of all.")
+    collections: Names | None = Field(
+        default=None, description="Only jobs of these collections; null: of all."
+    )
     queues: Names | None = Field(default=None, description="Only jobs in these queues; null: in all.")
     shares: Names | None = Field(
         default=None, description="Shares that may be named; `lab:*`: all that begin so; null: any."
     )
     priorities: Annotated[list[Number], Field(min_length=2, max_length=2)] | None = Field(
-        default=None, description="The first and the last priority that may be given; null: any.", examples=[[40, 60]]
+        default=None,
+        description="The first and the last priority that may be given; null: any.",
+        examples=[[40, 60]],
     )
-    locks: Names | None = Field(default=None, description="Locks that may be freed or given a capacity; null: any.")
-    external: Names = Field(default=[], description="Job types whose external stages may be claimed; `*`: of all.")
+    locks: Names | None = Field(
+        default=None, description="Locks that may be freed or given a capacity; null: any."
+    )
+    external: Names = Field(
+        default=[], description="Job types whose external stages may be claimed; `*`: of all."
+    )
 
     def rights(self) -> Rights:
         """Raises UsageError, BadName for what cannot be meant."""
@@ -58,7 +68,8 @@ class UserAsked(Reason):
     name: Word
     rights: RightsAsked
     password: Password | None = Field(
-        default=None, description="null: a link sets one (`POST /users/NAME/link`), or a proxy says who it is."
+        default=None,
+        description="null: a link sets one (`POST /users/NAME/link`), or a proxy says who it is.",
     )
 
 
@@ -81,7 +92,8 @@ class TokenAsked(Reason):
 
     name: Word
     owner: Word | None = Field(
-        default=None, description="In whose name it acts; null: a machine's, in its own name, which takes an admin."
+        default=None,
+        description="In whose name it acts; null: a machine's, in its own name, which takes an admin.",
     )
     rights: RightsAsked | None = Field(default=None, description="Left out: the owner's.")
     expires: Moment | None = None
@@ -148,8 +160,9 @@ async def delete_user(name: Named, hands: Asked, reason: Why = None) -> None:
     await hands.run(lambda control: control.accounts.delete(name, reason=reason))
 
 
-@router.post("/users/{name}/link", summary="Make a link that sets a password", status_code=201,
-             responses=PROBLEMS)  # fmt: skip
+@router.post(
+    "/users/{name}/link", summary="Make a link that sets a password", status_code=201, responses=PROBLEMS
+)
 async def make_link(name: Named, hands: Asked) -> MadeLink:
     """Good once, for a day; the one before is void."""
 
@@ -192,9 +205,12 @@ async def make_token(asked: TokenAsked, hands: Asked) -> MadeToken:
 
     def call(control: Control) -> MadeToken:
         made = control.accounts.make_token(
-            asked.name, owner=asked.owner, rights=None if asked.rights is None else asked.rights.rights(),
-            expires_us=asked.expires, reason=asked.reason,
-        )  # fmt: skip
+            asked.name,
+            owner=asked.owner,
+            rights=None if asked.rights is None else asked.rights.rights(),
+            expires_us=asked.expires,
+            reason=asked.reason,
+        )
         return MadeToken(token=made.token, secret=made.secret)
 
     return told(await hands.run(call), 201, headers=NO_STORE)

@@ -23,7 +23,12 @@ Newest = Annotated[bool, Query(description="The newest first; false: the oldest.
 
 @router.get("/audit", summary="List what was done")
 async def list_calls(
-    hands: Asked, verb: VerbWord = None, by: By = None, newest: Newest = True, after: After = 0, limit: Limit = PAGE
+    hands: Asked,
+    verb: VerbWord = None,
+    by: By = None,
+    newest: Newest = True,
+    after: After = 0,
+    limit: Limit = PAGE,
 ) -> Page[Call]:
     """A line for each call of a verb, with the steps of large ones put together."""
 
@@ -36,7 +41,12 @@ async def list_calls(
 
 @router.get("/audit/entries", summary="List the entries of the audit")
 async def list_entries(
-    hands: Asked, verb: VerbWord = None, by: By = None, newest: Newest = True, after: After = 0, limit: Limit = PAGE
+    hands: Asked,
+    verb: VerbWord = None,
+    by: By = None,
+    newest: Newest = True,
+    after: After = 0,
+    limit: Limit = PAGE,
 ) -> Page[Linked]:
     """Each transaction's, with its link of the chain."""
 

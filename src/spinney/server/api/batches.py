@@ -39,8 +39,14 @@ class BatchesAsked(BaseModel):
 
     def filter(self) -> Filter:
         states = None if self.state is None else tuple(dict.fromkeys(self.state))
-        return Filter(states=states, type=self.type, queue=self.queue, collection=self.collection,
-                      submitter=self.submitter, message=self.message)  # fmt: skip
+        return Filter(
+            states=states,
+            type=self.type,
+            queue=self.queue,
+            collection=self.collection,
+            submitter=self.submitter,
+            message=self.message,
+        )
 
 
 @router.get("/batches", summary="List batches")
@@ -72,7 +78,9 @@ async def show_batch(job: JobId, hands: Asked) -> BatchDetails:
 async def list_objects(
     job: JobId,
     hands: Asked,
-    state: Annotated[list[State] | None, Query(max_length=len(State), description="Only of these states.")] = None,
+    state: Annotated[
+        list[State] | None, Query(max_length=len(State), description="Only of these states.")
+    ] = None,
     direct: Annotated[bool, Query(description="Only direct subjobs; false: all below.")] = True,
     after: After = 0,
     limit: Annotated[int, Query(ge=1, le=OBJECTS_MAX, description="How many at most.")] = PAGE_MAX,
@@ -102,6 +110,12 @@ def _facts(batch: Batch) -> dict[str, Any]:
 
 def _object(job: Job) -> Object:
     return Object(
-        id=job.id, state=job.state, type=job.type, stage=job.stage, parent_id=job.parent_id,
-        cancelling=job.cancelling, progress=job.progress, message=job.message,
-    )  # fmt: skip
+        id=job.id,
+        state=job.state,
+        type=job.type,
+        stage=job.stage,
+        parent_id=job.parent_id,
+        cancelling=job.cancelling,
+        progress=job.progress,
+        message=job.message,
+    )

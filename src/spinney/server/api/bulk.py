@@ -36,12 +36,15 @@ AGAIN_S = 30.0
 class CanaryAsked(Asking):
     """A few jobs first; more only while few of those fail."""
 
-    first: Annotated[int, Field(ge=1, le=IDS_MAX)] = Field(description="So many jobs go first.", examples=[10])
+    first: Annotated[int, Field(ge=1, le=IDS_MAX)] = Field(
+        description="So many jobs go first.", examples=[10]
+    )
     stop_at: Annotated[float, Field(ge=0, le=1)] = Field(
         default=0.1, description="The share of failures, 0 to 1, at which it stops."
     )
     patience_s: Annotated[float, Field(gt=0, le=CANARY_MOST_S), LengthOfTime()] = Field(
-        default=600.0, description="Seconds, or text such as `5m`: so long it waits for jobs to settle, each time."
+        default=600.0,
+        description="Seconds, or text such as `5m`: so long it waits for jobs to settle, each time.",
     )
 
 
@@ -49,7 +52,9 @@ class VerbAsked(Reason):
     """A verb, and to which jobs: those of `ids`, those that fit `filter`, or of these those that fit."""
 
     verb: Annotated[Verb, Field(strict=False)]
-    filter: WhichBody | None = Field(default=None, description="To all jobs that fit; at least one field is given.")
+    filter: WhichBody | None = Field(
+        default=None, description="To all jobs that fit; at least one field is given."
+    )
     ids: Annotated[list[JobNumber], Field(min_length=1, max_length=IDS_MAX)] | None = Field(
         default=None, description="To these jobs."
     )
@@ -62,7 +67,8 @@ class VerbAsked(Reason):
     priority: Priority | None = Field(default=None, description="priority: which.")
     until: Moment | None = Field(default=None, description="hold: ends by itself at this time.")
     dry_run: bool = Field(
-        default=False, description="Only say to how many it would be done, without those that it would be refused for."
+        default=False,
+        description="Only say to how many it would be done, without those that it would be refused for.",
     )
     expect: Annotated[int, Field(ge=0)] | None = Field(
         default=None, description="Refuse unless it would be done to so many jobs, as the dry run said."
@@ -71,18 +77,29 @@ class VerbAsked(Reason):
 
     def order(self) -> Order:
         return Order(
-            verb=self.verb, reason=self.reason, stage=self.stage, and_after=self.and_after, tree=self.tree,
-            queue=self.queue, priority=self.priority, until_us=self.until,
-        )  # fmt: skip
+            verb=self.verb,
+            reason=self.reason,
+            stage=self.stage,
+            and_after=self.and_after,
+            tree=self.tree,
+            queue=self.queue,
+            priority=self.priority,
+            until_us=self.until,
+        )
 
 
 @router.post(
-    "/jobs/verbs", summary="Do something to many jobs", responses=documented(404, 409, 415) | {
-        200: {"description": "What it would come to (`dry_run`), or came to. With `Accept: application/x-ndjson` a "
-              "line for each step, `{\"step\": …}`, and a last one, `{\"report\": …}` or `{\"problem\": …}`.",
-              "content": {NDJSON: {"schema": {"type": "string"}}}},
+    "/jobs/verbs",
+    summary="Do something to many jobs",
+    responses=documented(404, 409, 415)
+    | {
+        200: {
+            "description": "What it would come to (`dry_run`), or came to. With `Accept: application/x-ndjson` a "
+            'line for each step, `{"step": …}`, and a last one, `{"report": …}` or `{"problem": …}`.',
+            "content": {NDJSON: {"schema": {"type": "string"}}},
+        },
     },
-)  # fmt: skip
+)
 async def do_to_many(asked: VerbAsked, hands: Asked, request: Request) -> Planned | Reported:
     """Look first with `dry_run`, then give its number as `expect`. Who goes away before the end stops it after the step
     that is being done; the same request, given again, does the rest."""
@@ -98,7 +115,9 @@ async def do_to_many(asked: VerbAsked, hands: Asked, request: Request) -> Planne
 
 def _require_named(asked: VerbAsked) -> None:
     if asked.ids is None and (asked.filter is None or not asked.filter.model_fields_set):
-        raise UsageError(f"name the jobs to {asked.verb} in ids, or say which in filter, with at least one field")
+        raise UsageError(
+            f"name the jobs to {asked.verb} in ids, or say which in filter, with at least one field"
+        )
 
 
 def _planned(control: Control, asked: VerbAsked) -> Planned:
@@ -160,9 +179,11 @@ class _Running:
 
     def _run(self, control: Control) -> Reported:
         canary = self._asked.canary
-        trial = None if canary is None else Canary(
-            first=canary.first, stop_at=canary.stop_at, patience_s=canary.patience_s
-        )  # fmt: skip
+        trial = (
+            None
+            if canary is None
+            else Canary(first=canary.first, stop_at=canary.stop_at, patience_s=canary.patience_s)
+        )
         plan = _plan(control, self._asked)
         report = control.bulk.run(
             plan, remove=removing(self._request), canary=trial, on_step=self._step, on_look=self._look
@@ -171,8 +192,16 @@ class _Running:
         return _reported(plan, report)
 
     def _step(self, report: Report, step: Step) -> None:
-        self._tell({"step": {"touched": report.touched, "reopened": report.reopened, "passed_over": report.passed_over,
-                             "refused": len(report.refused)}})  # fmt: skip
+        self._tell(
+            {
+                "step": {
+                    "touched": report.touched,
+                    "reopened": report.reopened,
+                    "passed_over": report.passed_over,
+                    "refused": len(report.refused),
+                }
+            }
+        )
 
     def _look(self, report: Report, trial: Trial) -> None:
         self._tell({"canary": {"begun": trial.begun, "rested": trial.rested, "bad": trial.bad}})
@@ -186,9 +215,14 @@ class _Running:
 def _reported(plan: Plan, report: Report) -> Reported:
     told = dict(list(report.refused.items())[:TOLD_MAX])
     return Reported(
-        verb=plan.order.verb, touched=report.touched, reopened=report.reopened, passed_over=report.passed_over,
-        refused=told, refused_jobs=len(report.refused), stopped=report.stopped,
-    )  # fmt: skip
+        verb=plan.order.verb,
+        touched=report.touched,
+        reopened=report.reopened,
+        passed_over=report.passed_over,
+        refused=told,
+        refused_jobs=len(report.refused),
+        stopped=report.stopped,
+    )
 
 
 @contextmanager

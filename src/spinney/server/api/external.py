@@ -29,13 +29,20 @@ _MESSAGE_MAX = 20_000
 _PRINT_MAX = 2**18
 
 Key = Annotated[
-    str, Path(alias="party", min_length=1, max_length=50, description="`party` of its joining.", examples=["12-1"])
+    str,
+    Path(
+        alias="party", min_length=1, max_length=50, description="`party` of its joining.", examples=["12-1"]
+    ),
 ]
 Seen = Annotated[
     int,
-    Field(ge=0, le=FENCE_MAX, examples=[0, 4711],
-          description="The highest fence of which the party has ever heard; 0 when it has joined just now."),
-]  # fmt: skip
+    Field(
+        ge=0,
+        le=FENCE_MAX,
+        examples=[0, 4711],
+        description="The highest fence of which the party has ever heard; 0 when it has joined just now.",
+    ),
+]
 _Fence = Annotated[int, Field(ge=1, le=FENCE_MAX)]
 Long = Annotated[str, Field(max_length=_MESSAGE_MAX)]
 
@@ -57,8 +64,9 @@ class Joining(Asking):
     lanes: list[Lane] = Field(min_length=1, max_length=_LANES_MAX, description="What it runs.")
     slots: int = Field(1, ge=1, le=SLOTS_MAX, description="How many attempts it runs at once.")
     lease_s: Annotated[float, Field(ge=LEASE_S[0], le=LEASE_S[1]), LengthOfTime()] = Field(
-        60.0, description="Seconds, or text such as `5m`: so long it may be silent before its attempts go back.",
-    )  # fmt: skip
+        60.0,
+        description="Seconds, or text such as `5m`: so long it may be silent before its attempts go back.",
+    )
 
 
 class Claiming(Asking):
@@ -72,24 +80,39 @@ class Living(Asking):
     """A sign of life."""
 
     seen: Seen
-    fences: list[_Fence] = Field(max_length=SLOTS_MAX, description="All attempts on which the party works now.")
+    fences: list[_Fence] = Field(
+        max_length=SLOTS_MAX, description="All attempts on which the party works now."
+    )
 
 
 class Ending(Asking):
     """What became of an attempt."""
 
     outcome: Literal[
-        "ok", "warning", "not_applicable", "finish", "error", "defer", "hold", "cancelled", "returned", "locked"
+        "ok",
+        "warning",
+        "not_applicable",
+        "finish",
+        "error",
+        "defer",
+        "hold",
+        "cancelled",
+        "returned",
+        "locked",
     ] = Field(description="`returned`: handed back, not begun. `locked`: `lock` was not to be had.")
     result: Any = Field(None, description="The value of the stage, up to 64 kB of JSON, for what has passed.")
     message: Long | None = Field(None, description="A line for people.", examples=["no sound"])
-    error: Mapping[Literal["type", "message", "traceback"], str] | None = Field(None, description="For `error`.")
+    error: Mapping[Literal["type", "message", "traceback"], str] | None = Field(
+        None, description="For `error`."
+    )
     retryable: bool = Field(True, description="For `error`: whether another attempt has a point.")
     code: int | None = Field(None, ge=1, le=2**31 - 1, description="A status code of the party's own.")
     delay_s: Annotated[float, Field(ge=0), LengthOfTime()] | None = Field(
         None, description="For `defer`: seconds, or text such as `5m`, until the stage is tried again."
     )
-    lane: bool = Field(False, description="For `defer`: all jobs of the stage sleep so long, and one probes then.")
+    lane: bool = Field(
+        False, description="For `defer`: all jobs of the stage sleep so long, and one probes then."
+    )
     lock: Word | None = Field(None, description="For `locked`.")
 
     def settlement(self) -> Settlement:
@@ -109,7 +132,9 @@ class Printing(Asking):
     """What an attempt prints."""
 
     stream: Literal["stdout", "stderr"] = "stdout"
-    text: str = Field(max_length=_PRINT_MAX, description="The next piece, with its line feeds.", examples=["begun\n"])
+    text: str = Field(
+        max_length=_PRINT_MAX, description="The next piece, with its line feeds.", examples=["begun\n"]
+    )
 
 
 class Entry(Asking):
@@ -124,10 +149,11 @@ class Children(Asking):
     """Subjobs to be made."""
 
     jobs: list[dict[str, Any]] = Field(
-        min_length=1, max_length=SPAWN_MAX,
+        min_length=1,
+        max_length=SPAWN_MAX,
         description="Each as a line of a submission: `type`, `params`, and any options (`key`, `queue`, `priority` …).",
         examples=[[{"type": "part", "params": {"n": 1}}]],
-    )  # fmt: skip
+    )
 
 
 class Locking(Asking):
@@ -184,7 +210,9 @@ async def alive(party: Key, asked: Living, hands: Asked) -> Standing:
     return await _said(hands, lambda external: external.alive(party, seen=asked.seen, fences=asked.fences))
 
 
-@router.post("/{party}/attempts/{job}/{fence}/settle", status_code=204, summary="Settle an attempt", responses=PROBLEMS)
+@router.post(
+    "/{party}/attempts/{job}/{fence}/settle", status_code=204, summary="Settle an attempt", responses=PROBLEMS
+)
 async def settle(party: Key, job: JobId, fence: Fence, asked: Ending, hands: Asked) -> None:
     """Say what became of it. May be said again when the answer got lost. 409 when the attempt has lost its lease:
     somebody else owns the job, and nothing was written."""
@@ -195,7 +223,9 @@ async def settle(party: Key, job: JobId, fence: Fence, asked: Ending, hands: Ask
 # --- while it runs --------------------------------------------------------------------------------
 
 
-@router.post("/{party}/attempts/{job}/{fence}/progress", status_code=204, summary="Show progress", responses=PROBLEMS)
+@router.post(
+    "/{party}/attempts/{job}/{fence}/progress", status_code=204, summary="Show progress", responses=PROBLEMS
+)
 async def progress(party: Key, job: JobId, fence: Fence, asked: Progress, hands: Asked) -> None:
     """For people, while the attempt runs."""
     await _said(hands, lambda external: external.progress(party, job, fence, asked.fraction, asked.message))
@@ -215,7 +245,9 @@ async def keep_output(
 @router.put("/{party}/attempts/{job}/{fence}/data", status_code=204, summary="Keep data", responses=PROBLEMS)
 async def put_data(party: Key, job: JobId, fence: Fence, asked: Entry, hands: Asked) -> None:
     """Set an entry of the job's data, its parent's or its root's. It stays, whatever becomes of the attempt."""
-    await _said(hands, lambda external: external.put_data(party, job, fence, asked.name, asked.value, of=asked.of))
+    await _said(
+        hands, lambda external: external.put_data(party, job, fence, asked.name, asked.value, of=asked.of)
+    )
 
 
 @router.post("/{party}/attempts/{job}/{fence}/data", summary="Append to data", responses=PROBLEMS)
@@ -223,15 +255,20 @@ async def append_data(party: Key, job: JobId, fence: Fence, asked: Entry, hands:
     """Append to the list of that name, which is made when missing. Many may do so at once."""
     return Length(
         length=await _said(
-            hands, lambda external: external.append_data(party, job, fence, asked.name, asked.value, of=asked.of)
+            hands,
+            lambda external: external.append_data(party, job, fence, asked.name, asked.value, of=asked.of),
         )
     )
 
 
-@router.post("/{party}/attempts/{job}/{fence}/spawn", status_code=201, summary="Make subjobs", responses=PROBLEMS)
+@router.post(
+    "/{party}/attempts/{job}/{fence}/spawn", status_code=201, summary="Make subjobs", responses=PROBLEMS
+)
 async def spawn(party: Key, job: JobId, fence: Fence, asked: Children, hands: Asked) -> Born:
     """They are there when the attempt has passed, and never when it has not; those with a key are there at once."""
-    ids = await _said(hands, lambda external: external.spawn(party, job, fence, asked.jobs), long=len(asked.jobs) > 100)
+    ids = await _said(
+        hands, lambda external: external.spawn(party, job, fence, asked.jobs), long=len(asked.jobs) > 100
+    )
     return Born(ids=list(ids))
 
 
@@ -241,7 +278,9 @@ async def take_lock(party: Key, job: JobId, fence: Fence, asked: Locking, hands:
     return Taken(
         taken=await _said(
             hands,
-            lambda external: external.take_lock(party, job, fence, asked.name, until=asked.until, amount=asked.amount),
+            lambda external: external.take_lock(
+                party, job, fence, asked.name, until=asked.until, amount=asked.amount
+            ),
         )
     )
 
@@ -252,6 +291,11 @@ async def _said(hands: Hands, call: Callable[[External], T], *, long: bool = Fal
 
 def _shown(party: Party) -> PartyShown:
     return PartyShown(
-        party=party.key, name=party.name, owner=party.owner, slots=party.slots, lease_s=party.lease_s,
-        alive_every_s=party.lease_s / 3, lanes=[{"type": type_, "stage": stage} for type_, stage in party.lanes],
-    )  # fmt: skip
+        party=party.key,
+        name=party.name,
+        owner=party.owner,
+        slots=party.slots,
+        lease_s=party.lease_s,
+        alive_every_s=party.lease_s / 3,
+        lanes=[{"type": type_, "stage": stage} for type_, stage in party.lanes],
+    )

@@ -33,7 +33,9 @@ async def list_failures(
 
 @router.get("/failures/{fingerprint}", summary="Show a cause of failures", responses=documented(404))
 async def show_failure(
-    fingerprint: Annotated[str, Path(pattern=r"^[0-9a-fA-F]{1,16}$", description="Its first digits are enough.")],
+    fingerprint: Annotated[
+        str, Path(pattern=r"^[0-9a-fA-F]{1,16}$", description="Its first digits are enough.")
+    ],
     hands: Asked,
 ) -> FailureShown:
     """What it is, and the newest jobs that stand failed with it."""

@@ -70,9 +70,11 @@ async def list_files(job: JobId, hands: Asked, request: Request) -> Files:
 
 
 @router.get(
-    "/jobs/{job}/files/{path:path}", summary="Download a file of a job", response_class=Response,
+    "/jobs/{job}/files/{path:path}",
+    summary="Download a file of a job",
+    response_class=Response,
     responses=documented(404, 409, 416) | _PARTIAL,
-)  # fmt: skip
+)
 async def download(job: JobId, path: FilePath, hands: Asked, request: Request) -> Response:
     """The file, or a part of it (`Range: bytes=…`, one range). Links are not followed."""
     content = await opened(hands, request.app.state.folders, job, path)
@@ -80,10 +82,13 @@ async def download(job: JobId, path: FilePath, hands: Asked, request: Request) -
 
 
 @router.put(
-    "/jobs/{job}/files/{path:path}", summary="Upload a file into a job's folder", status_code=201,
-    responses=documented(404, 408, 409, 413), dependencies=[LargeBody],
+    "/jobs/{job}/files/{path:path}",
+    summary="Upload a file into a job's folder",
+    status_code=201,
+    responses=documented(404, 408, 409, 413),
+    dependencies=[LargeBody],
     openapi_extra={"requestBody": {"required": True, "content": {BINARY: _BYTES}}},
-)  # fmt: skip
+)
 async def upload(job: JobId, path: FilePath, hands: Asked, request: Request) -> Put:
     """The body is the file. For operators, and for who submitted the job; not while the job is at work. What is there
     of that name is replaced, once the whole file has come."""
@@ -107,18 +112,18 @@ async def upload(job: JobId, path: FilePath, hands: Asked, request: Request) -> 
 
 
 @router.get(
-    "/jobs/{job}/attempts/{fence}/{stream}", summary="Read the output of an attempt", response_class=Response,
+    "/jobs/{job}/attempts/{fence}/{stream}",
+    summary="Read the output of an attempt",
+    response_class=Response,
     responses=documented(404, 409, 416) | _OUTPUT,
-)  # fmt: skip
+)
 async def read_output(
     job: JobId,
     fence: Fence,
     stream: Stream,
     hands: Asked,
     request: Request,
-    follow_: Annotated[
-        bool, Query(alias="follow", description="Go on until the attempt has ended.")
-    ] = False,
+    follow_: Annotated[bool, Query(alias="follow", description="Go on until the attempt has ended.")] = False,
     start: Annotated[int, Query(ge=0, le=2**62, description="With `follow`: from this byte on.")] = 0,
 ) -> Response:
     """What the attempt wrote to stdout or stderr, as text; also while it runs. Secret parameters are masked."""
@@ -135,7 +140,9 @@ async def read_output(
     return await answer(request, hands, job, content, media_type=TEXT, name=None)
 
 
-def _tail(hands: Hands, root: PathOnDisk, attempt: Attempt, path: str, start: int, veil: Veil) -> AsyncIterator[bytes]:
+def _tail(
+    hands: Hands, root: PathOnDisk, attempt: Attempt, path: str, start: int, veil: Veil
+) -> AsyncIterator[bytes]:
     job, fence = attempt.job_id, attempt.fence
 
     async def ended() -> bool:

@@ -25,21 +25,26 @@ class HoldAsked(Asking):
         default="",
         description="Of the queue, type, collection or submitter; a job's number for `tree` and `job`; else empty.",
         examples=["slow"],
-    )  # fmt: skip
+    )
     reason: Word = Field(description="Why; shown to everybody.", examples=["the receiver is being repaired"])
     until: Moment | None = Field(default=None, description="It ends by itself at this time.")
-    dry_run: bool = Field(default=False, description="Only say how many jobs would stand held; not for `job`.")
+    dry_run: bool = Field(
+        default=False, description="Only say how many jobs would stand held; not for `job`."
+    )
 
 
 @router.get("/holds", summary="List holds")
 async def list_holds(
     hands: Asked,
     released: Annotated[
-        bool, Query(description="Instead those that were released while what they kept does not all go on yet.")
+        bool,
+        Query(description="Instead those that were released while what they kept does not all go on yet."),
     ] = False,
 ) -> All[Hold]:
     """Those in force, oldest first."""
-    return await hands.run(lambda control: All(items=control.holds.lifted() if released else control.look.holds()))
+    return await hands.run(
+        lambda control: All(items=control.holds.lifted() if released else control.look.holds())
+    )
 
 
 @router.post("/holds", summary="Lay a hold", status_code=201, responses=documented(404, 409, 415))

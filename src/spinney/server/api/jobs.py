@@ -27,7 +27,9 @@ async def list_jobs(which: Annotated[Listing, Query()], hands: Asked) -> Page[Jo
     nothing rather than everything."""
 
     def call(control: Control) -> Page[JobShown]:
-        found = control.look.jobs(which.filter(control), after=which.after, limit=which.limit, newest=which.newest)
+        found = control.look.jobs(
+            which.filter(control), after=which.after, limit=which.limit, newest=which.newest
+        )
         return page(shown(control, found), which.limit, found[-1].id if found else None)
 
     return await hands.run(call)
@@ -47,7 +49,9 @@ async def show_job(job: JobId, hands: Asked) -> JobShown:
 
 @router.get("/jobs/{job}/tree", summary="Show a job and all below it", responses=NOT_THERE)
 async def show_tree(
-    job: JobId, hands: Asked, limit: Annotated[int, Query(ge=1, le=10_000, description="How many at most.")] = PAGE_MAX
+    job: JobId,
+    hands: Asked,
+    limit: Annotated[int, Query(ge=1, le=10_000, description="How many at most.")] = PAGE_MAX,
 ) -> All[JobShown]:
     """In depth-first order, the job itself first. Of larger trees: `/jobs?root=` in pages."""
     return await hands.run(lambda control: All(items=shown(control, control.look.tree(job, limit=limit))))

@@ -64,7 +64,9 @@ async def list_capacities(hands: Asked) -> All[CapacityInfo]:
     return await hands.run(lambda control: All(items=control.look.capacities()))
 
 
-@router.put("/capacities/{name}", summary="Set how much there is of a lock", responses=documented(404, 409, 415))
+@router.put(
+    "/capacities/{name}", summary="Set how much there is of a lock", responses=documented(404, 409, 415)
+)
 async def set_capacity(name: Named, asked: CapacityAsked, hands: Asked) -> Capacity:
     """Of one, or of each of a family (`download:*`)."""
 

@@ -30,13 +30,13 @@ async def list_nodes(hands: Asked) -> All[NodeStatus]:
 
 
 @router.post("/nodes/{name}/drain", summary="Let a node take nothing new", responses=PROBLEMS)
-async def drain_node(name: Named, hands: Asked, why: Annotated[Reason, Body()] = Reason()) -> Orders:  # noqa: B008
+async def drain_node(name: Named, hands: Asked, why: Annotated[Reason, Body()] = Reason()) -> Orders:
     """What it runs finishes, what it has not begun goes back. It stays until `resume`."""
     return await hands.run(lambda control: control.fleet.drain(name, reason=why.reason))
 
 
 @router.post("/nodes/{name}/resume", summary="Let a drained node go on", responses=PROBLEMS)
-async def resume_node(name: Named, hands: Asked, why: Annotated[Reason, Body()] = Reason()) -> Orders:  # noqa: B008
+async def resume_node(name: Named, hands: Asked, why: Annotated[Reason, Body()] = Reason()) -> Orders:
     """It takes work again, with its next look at the store."""
     return await hands.run(lambda control: control.fleet.resume(name, reason=why.reason))
 

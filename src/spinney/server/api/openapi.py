@@ -29,9 +29,12 @@ def document(app: FastAPI, prefix: str) -> dict[str, Any]:
     if app.openapi_schema is None:
         routes = [r for r in app.routes if isinstance(r, APIRoute) and r.path.startswith(prefix)]
         made = get_openapi(
-            title=app.title, version=app.version, summary=app.summary, routes=routes,
+            title=app.title,
+            version=app.version,
+            summary=app.summary,
+            routes=routes,
             servers=[{"url": "/", "description": "This server"}],
-        )  # fmt: skip
+        )
         schemas = made.setdefault("components", {}).setdefault("schemas", {})
         schemas["Problem"] = Problem.model_json_schema(ref_template="#/components/schemas/{model}")
         for operation in (found for item in made["paths"].values() for found in item.values()):

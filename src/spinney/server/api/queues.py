@@ -24,12 +24,15 @@ class ChangeAsked(Reason):
     """What is wanted otherwise; what is left out stays as it is."""
 
     limit: Limited | None = Field(
-        default=None, examples=[4, "50%"],
+        default=None,
+        examples=[4, "50%"],
         description="Occupied slots over the whole cluster, or a part of those there are; 0: nothing starts; null: no "
         "limit.",
     )
     type: Word | None = Field(default=None, description="The default job type; null: none.")
-    pin: Nodes = Field(default=[], description="Nodes that alone may serve it, beside those that are pinned already.")
+    pin: Nodes = Field(
+        default=[], description="Nodes that alone may serve it, beside those that are pinned already."
+    )
     unpin: Nodes = Field(default=[])
     bar: Nodes = Field(default=[], description="Nodes that may not serve it.")
     unbar: Nodes = Field(default=[])
@@ -43,9 +46,13 @@ class ChangeAsked(Reason):
             name: getattr(self, name) for name in ("limit", "type") if name in self.model_fields_set
         }
         return QueueChange(
-            declared=tuple(self.declared), set=said, pin=tuple(self.pin), unpin=tuple(self.unpin), bar=tuple(self.bar),
+            declared=tuple(self.declared),
+            set=said,
+            pin=tuple(self.pin),
+            unpin=tuple(self.unpin),
+            bar=tuple(self.bar),
             unbar=tuple(self.unbar),
-        )  # fmt: skip
+        )
 
 
 class QueueAsked(Reason):
@@ -66,9 +73,14 @@ class QueueAsked(Reason):
     def spec(self) -> QueueSpec:
         """Raises UsageError, BadName for what cannot be meant."""
         return QueueSpec(
-            name=self.name, limit=self.limit, order=self.order, sharing=self.sharing, type=self.type,
-            pinned=tuple(self.pinned), barred=tuple(self.barred),
-        )  # fmt: skip
+            name=self.name,
+            limit=self.limit,
+            order=self.order,
+            sharing=self.sharing,
+            type=self.type,
+            pinned=tuple(self.pinned),
+            barred=tuple(self.barred),
+        )
 
 
 @router.get("/queues", summary="List queues")
@@ -91,7 +103,9 @@ async def create_queue(asked: QueueAsked, hands: Asked) -> QueueInfo:
 
 @router.delete("/queues/{name}", summary="Delete a queue", status_code=204, responses=documented(404, 409))
 async def delete_queue(
-    name: Named, hands: Asked, reason: Annotated[Word | None, Query(description="Why; kept in the audit.")] = None
+    name: Named,
+    hands: Asked,
+    reason: Annotated[Word | None, Query(description="Why; kept in the audit.")] = None,
 ) -> None:
     """With all that operators set of it; refused while jobs stand in it."""
 

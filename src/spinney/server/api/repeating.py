@@ -10,10 +10,15 @@ REPLAY = "Idempotent-Replay"
 
 IdempotencyKey = Annotated[
     str | None,
-    Header(alias="Idempotency-Key", min_length=1, max_length=200, pattern=r"^[\x21-\x7e]+$",
-           description="A word of your choice, new for each submission. Sent again with the same request within a day, "
-           f"also after a crash, it answers with the same jobs and `{REPLAY}: true`."),
-]  # fmt: skip
+    Header(
+        alias="Idempotency-Key",
+        min_length=1,
+        max_length=200,
+        pattern=r"^[\x21-\x7e]+$",
+        description="A word of your choice, new for each submission. Sent again with the same request within a day, "
+        f"also after a crash, it answers with the same jobs and `{REPLAY}: true`.",
+    ),
+]
 
 REPLAYED: dict[str, Any] = {
     REPLAY: {"description": "`true` when the jobs were made before.", "schema": {"type": "string"}}

@@ -25,8 +25,11 @@ class ScheduleAsked(Asking):
     """What is made, and when: by `cron` or by `every_s`."""
 
     type: Word
-    cron: Word | None = Field(default=None, description="Five fields, as crontab(5), or a word such as `@daily`.",
-                              examples=["0 6 * * mon"])  # fmt: skip
+    cron: Word | None = Field(
+        default=None,
+        description="Five fields, as crontab(5), or a word such as `@daily`.",
+        examples=["0 6 * * mon"],
+    )
     every_s: Annotated[float, LengthOfTime()] | None = Field(
         default=None, description="Seconds, or text such as `1h30m`, from one time to the next."
     )
@@ -90,9 +93,13 @@ async def pause_schedule(name: Named, asked: Paused, hands: Asked) -> Schedule:
     return await hands.run(call)
 
 
-@router.delete("/schedules/{name}", summary="Drop a schedule", status_code=204, responses=documented(404, 409))
+@router.delete(
+    "/schedules/{name}", summary="Drop a schedule", status_code=204, responses=documented(404, 409)
+)
 async def drop_schedule(
-    name: Named, hands: Asked, reason: Annotated[Word | None, Query(description="Why; kept in the audit.")] = None
+    name: Named,
+    hands: Asked,
+    reason: Annotated[Word | None, Query(description="Why; kept in the audit.")] = None,
 ) -> None:
     """Its jobs stay."""
 
@@ -103,8 +110,10 @@ async def drop_schedule(
     await hands.run(call, long=True)
 
 
-@router.post("/schedules/{name}/run", summary="Make a job of a schedule now", status_code=201, responses=PROBLEMS)
-async def run_schedule(name: Named, hands: Asked, _: Annotated[Reason, Body()] = Reason()) -> Made:  # noqa: B008
+@router.post(
+    "/schedules/{name}/run", summary="Make a job of a schedule now", status_code=201, responses=PROBLEMS
+)
+async def run_schedule(name: Named, hands: Asked, _: Annotated[Reason, Body()] = Reason()) -> Made:
     """Apart from its times."""
 
     def call(control: Control) -> Made:
@@ -114,7 +123,9 @@ async def run_schedule(name: Named, hands: Asked, _: Annotated[Reason, Body()] =
     return await hands.run(call)
 
 
-@router.get("/schedules/{name}/runs", summary="List the latest times of a schedule", responses=documented(404))
+@router.get(
+    "/schedules/{name}/runs", summary="List the latest times of a schedule", responses=documented(404)
+)
 async def list_runs(
     name: Named, hands: Asked, limit: Annotated[int, Query(ge=1, le=1_000, description="How many.")] = 20
 ) -> All[ScheduleRun]:
@@ -127,7 +138,9 @@ async def list_runs(
     return await hands.run(call)
 
 
-@router.get("/schedules/{name}/coming", summary="List the next times of a schedule", responses=documented(404))
+@router.get(
+    "/schedules/{name}/coming", summary="List the next times of a schedule", responses=documented(404)
+)
 async def list_coming(
     name: Named, hands: Asked, count: Annotated[int, Query(ge=1, le=COMING_MAX, description="How many.")] = 5
 ) -> Sequence[int]:

@@ -30,7 +30,9 @@ Text = Annotated[str, StringConstraints(min_length=1, max_length=2_000, pattern=
 JobNumber = Annotated[int, Field(ge=1, le=JOB_ID_MAX)]
 JobId = Annotated[int, Path(alias="job", ge=1, le=JOB_ID_MAX, description="The job's number.", examples=[17])]
 Fence = Annotated[int, Path(ge=1, le=2**62, description="The attempt's number, as the history tells it.")]
-Named = Annotated[str, Path(alias="name", min_length=1, max_length=200, pattern=_PRINTABLE, description="Its name.")]
+Named = Annotated[
+    str, Path(alias="name", min_length=1, max_length=200, pattern=_PRINTABLE, description="Its name.")
+]
 Limit = Annotated[int, Query(ge=1, le=PAGE_MAX, description="How many at most.")]
 After = Annotated[int, Query(ge=0, le=2**62, description="`next` of the page before.")]
 
@@ -41,7 +43,9 @@ def _moment(given: Any) -> Any:
         try:
             found = datetime.fromisoformat(given)
         except ValueError:
-            raise ValueError("a time is microseconds since 1970, or a text such as 2030-01-31T08:00:00+00:00") from None
+            raise ValueError(
+                "a time is microseconds since 1970, or a text such as 2030-01-31T08:00:00+00:00"
+            ) from None
         if found.utcoffset() is None:
             raise ValueError("the time needs a zone, as in 2030-01-31T08:00:00Z")
         return (found - _EPOCH) // (datetime.resolution)
@@ -76,7 +80,9 @@ class Asking(BaseModel):
 class Reason(Asking):
     """Why; it goes into the audit."""
 
-    reason: Word | None = Field(default=None, description="Why; kept in the audit.", examples=["the receiver is back"])
+    reason: Word | None = Field(
+        default=None, description="Why; kept in the audit.", examples=["the receiver is back"]
+    )
 
 
 # --- answers ------------------------------------------------------------------------------------

@@ -32,7 +32,9 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 class JobAsked(Asking):
     """One job to submit. What is left out comes from the type, or the defaults."""
 
-    type: Word | None = Field(default=None, description="The job type; without it, the default type of the queue.")
+    type: Word | None = Field(
+        default=None, description="The job type; without it, the default type of the queue."
+    )
     params: dict[str, Any] = Field(default={}, description="Its parameters, as the type's schema says.")
     queue: Word | None = None
     priority: Annotated[int, Field(ge=PRIORITIES[0], le=PRIORITIES[-1])] | None = Field(
@@ -53,34 +55,53 @@ class JobAsked(Asking):
         """As ``control`` takes them. Raises UsageError and its kin."""
         at = None if self.at is None else _EPOCH + timedelta(microseconds=self.at)
         return Options(
-            queue=self.queue, priority=self.priority, share=self.share, collection=self.collection,
-            submitter=self.submitter, key=self.key, forever=self.forever, at=at, needs=self.needs, data=self.data,
-        )  # fmt: skip
+            queue=self.queue,
+            priority=self.priority,
+            share=self.share,
+            collection=self.collection,
+            submitter=self.submitter,
+            key=self.key,
+            forever=self.forever,
+            at=at,
+            needs=self.needs,
+            data=self.data,
+        )
 
 
 _EXAMPLE = {"type": "resize", "params": {"picture": "/scans/page-1.tif", "width": 200}, "priority": 40}
 
 
 @router.post(
-    "/jobs", summary="Submit a job", status_code=201,
-    responses=documented(404, 408, 409, 413, 415) | {201: {"description": "It is accepted.", "headers": REPLAYED}},
-    openapi_extra={"requestBody": {"required": True, "content": {
-        JSON: {"schema": JobAsked.model_json_schema(), "example": _EXAMPLE},
-        multipart.MULTIPART: {
-            "schema": {
-                "type": "object",
-                "properties": {
-                    multipart.JOB: {"type": "string", "description": "The job, as JSON."},
-                    "file": {"type": "array", "items": {"type": "string", "format": "binary"},
-                             "description": "Files, each in a part of its own, whose file name is its path in the "
-                             "job's folder."},
+    "/jobs",
+    summary="Submit a job",
+    status_code=201,
+    responses=documented(404, 408, 409, 413, 415)
+    | {201: {"description": "It is accepted.", "headers": REPLAYED}},
+    openapi_extra={
+        "requestBody": {
+            "required": True,
+            "content": {
+                JSON: {"schema": JobAsked.model_json_schema(), "example": _EXAMPLE},
+                multipart.MULTIPART: {
+                    "schema": {
+                        "type": "object",
+                        "properties": {
+                            multipart.JOB: {"type": "string", "description": "The job, as JSON."},
+                            "file": {
+                                "type": "array",
+                                "items": {"type": "string", "format": "binary"},
+                                "description": "Files, each in a part of its own, whose file name is its path in the "
+                                "job's folder.",
+                            },
+                        },
+                        "required": [multipart.JOB],
+                    },
+                    "encoding": {multipart.JOB: {"contentType": JSON}},
                 },
-                "required": [multipart.JOB],
             },
-            "encoding": {multipart.JOB: {"contentType": JSON}},
-        },
-    }}},
-)  # fmt: skip
+        }
+    },
+)
 async def submit_job(request: Request, hands: Asked, key: IdempotencyKey = None) -> Made:
     """As JSON; or as a form with the job in the part `job` and files beside it, which are in the job's folder before it
     may start. It is durable when this answers."""
@@ -89,7 +110,9 @@ async def submit_job(request: Request, hands: Asked, key: IdempotencyKey = None)
     if kind == multipart.MULTIPART:
         return await _with_files(request, hands, key)
     if kind != JSON:
-        raise HTTPException(415, f"the content type is {given!r:.100}; send {JSON}, or a form ({multipart.MULTIPART})")
+        raise HTTPException(
+            415, f"the content type is {given!r:.100}; send {JSON}, or a form ({multipart.MULTIPART})"
+        )
     body = await request.body()
     job = _asked(body)
     once = _once(hands, key, body)
@@ -109,24 +132,44 @@ async def _with_files(request: Request, hands: Hands, key: str | None) -> Made:
         if key is not None:
             once = _once(hands, key, body + (await asyncio.to_thread(upload.digest)).encode())
 
-        begun = await accepting.with_files(hands, root, upload, job.type, job.params, job.options(), once=once)
+        begun = await accepting.with_files(
+            hands, root, upload, job.type, job.params, job.options(), once=once
+        )
     return _made(begun.job_id, held=False, repeated=begun.repeated)
 
 
 @router.post(
-    "/jobs/batch", summary="Submit many jobs", status_code=201,
-    responses=documented(404, 408, 409, 413, 415) | {201: {"description": "All are accepted.", "headers": REPLAYED}},
-    openapi_extra={"requestBody": {"required": True, "content": {NDJSON: {
-        "schema": {"type": "string", "description": "A JSON object a line, as of POST /jobs; in `needs`, -k means the "
-                   "job of the k-th line. With `type`, each line is the parameters of a job."},
-        "example": '{"type": "resize", "params": {"picture": "/a.tif"}}\n{"type": "resize", "params": {}}\n',
-    }}}},
-)  # fmt: skip
+    "/jobs/batch",
+    summary="Submit many jobs",
+    status_code=201,
+    responses=documented(404, 408, 409, 413, 415)
+    | {201: {"description": "All are accepted.", "headers": REPLAYED}},
+    openapi_extra={
+        "requestBody": {
+            "required": True,
+            "content": {
+                NDJSON: {
+                    "schema": {
+                        "type": "string",
+                        "description": "A JSON object a line, as of POST /jobs; in `needs`, -k means the "
+                        "job of the k-th line. With `type`, each line is the parameters of a job.",
+                    },
+                    "example": (
+                        '{"type": "resize", "params": {"picture": "/a.tif"}}\n'
+                        '{"type": "resize", "params": {}}\n'
+                    ),
+                }
+            },
+        }
+    },
+)
 async def submit_many(
     request: Request,
     hands: Asked,
     key: IdempotencyKey = None,
-    type_: Annotated[Word | None, Query(alias="type", description="Lines are parameters of jobs of this type.")] = None,
+    type_: Annotated[
+        Word | None, Query(alias="type", description="Lines are parameters of jobs of this type.")
+    ] = None,
 ) -> MadeMany:
     """JSON lines: all are accepted, or none; what is wrong is told with the number of its line. Bodies of some thousand
     lines are fastest."""

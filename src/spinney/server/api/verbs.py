@@ -56,21 +56,27 @@ class Prioritise(Reason):
 
 
 @router.post("/jobs/{job}/retry", summary="Retry a job", responses=PROBLEMS)
-async def retry_job(job: JobId, hands: Asked, request: Request, how: Annotated[Again, Body()] = Again()) -> Done:  # noqa: B008
+async def retry_job(
+    job: JobId, hands: Asked, request: Request, how: Annotated[Again, Body()] = Again()
+) -> Done:
     """Open what failed, was cancelled or orphaned: behind the last stage that passed, or from an earlier one."""
     order = Order(verb=Verb.RETRY, reason=how.reason, stage=how.stage, queue=how.queue)
     return await _done(hands, request, order, job)
 
 
 @router.post("/jobs/{job}/rerun", summary="Run a job again", responses=PROBLEMS)
-async def rerun_job(job: JobId, hands: Asked, request: Request, how: Annotated[Again, Body()] = Again()) -> Done:  # noqa: B008
+async def rerun_job(
+    job: JobId, hands: Asked, request: Request, how: Annotated[Again, Body()] = Again()
+) -> Done:
     """Run a settled job again from its first stage, or from `stage`, whatever had passed."""
     order = Order(verb=Verb.RERUN, reason=how.reason, stage=how.stage, queue=how.queue)
     return await _done(hands, request, order, job)
 
 
 @router.post("/jobs/{job}/cancel", summary="Cancel a job", responses=PROBLEMS)
-async def cancel_job(job: JobId, hands: Asked, request: Request, how: Annotated[Cancel, Body()] = Cancel()) -> Done:  # noqa: B008
+async def cancel_job(
+    job: JobId, hands: Asked, request: Request, how: Annotated[Cancel, Body()] = Cancel()
+) -> Done:
     """What waits is cancelled at once; what runs is asked to end, then made to."""
     order = Order(verb=Verb.CANCEL, reason=how.reason, tree=how.tree)
     return await _done(hands, request, order, job, long=how.tree)
@@ -83,7 +89,9 @@ async def hold_job(job: JobId, hands: Asked, request: Request, how: Holding) -> 
 
 
 @router.post("/jobs/{job}/release", summary="Release a job", responses=PROBLEMS)
-async def release_job(job: JobId, hands: Asked, request: Request, how: Annotated[Reason, Body()] = Reason()) -> Done:  # noqa: B008
+async def release_job(
+    job: JobId, hands: Asked, request: Request, how: Annotated[Reason, Body()] = Reason()
+) -> Done:
     """Let a held job go on."""
     return await _done(hands, request, Order(verb=Verb.RELEASE, reason=how.reason), job)
 
@@ -97,7 +105,9 @@ async def move_job(job: JobId, hands: Asked, request: Request, how: Move) -> Don
 @router.post("/jobs/{job}/priority", summary="Give a job another priority", responses=PROBLEMS)
 async def prioritise_job(job: JobId, hands: Asked, request: Request, how: Prioritise) -> Done:
     """0 is first, 99 last."""
-    return await _done(hands, request, Order(verb=Verb.PRIORITY, reason=how.reason, priority=how.priority), job)
+    return await _done(
+        hands, request, Order(verb=Verb.PRIORITY, reason=how.reason, priority=how.priority), job
+    )
 
 
 @router.delete("/jobs/{job}", summary="Delete a job", responses=PROBLEMS)
@@ -137,5 +147,6 @@ def _do(control: Control, order: Order, job_id: int, remove: Callable[[int], Non
     if report.refused:
         raise Refused(next(iter(report.refused.values())))
     return Done(
-        touched=[n for step in steps for n in step.touched], reopened=[n for step in steps for n in step.reopened]
+        touched=[n for step in steps for n in step.touched],
+        reopened=[n for step in steps for n in step.reopened],
     )

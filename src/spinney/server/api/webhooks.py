@@ -16,19 +16,35 @@ from spinney.server.problems import documented
 router = routes("webhooks")
 
 _Url = Annotated[
-    str, Field(min_length=1, max_length=URL_MAX, description="Where to: http or https, without a password.",
-               examples=["https://example.org/hooks/spinney"]),
-]  # fmt: skip
+    str,
+    Field(
+        min_length=1,
+        max_length=URL_MAX,
+        description="Where to: http or https, without a password.",
+        examples=["https://example.org/hooks/spinney"],
+    ),
+]
 _Events = Annotated[
     list[Annotated[str, Field(max_length=20)]],
-    Field(min_length=1, max_length=20, description=f"Some of {', '.join(EVENTS)}; or `{EVERY}`: all.",
-          examples=[["failed", "batch"]]),
-]  # fmt: skip
+    Field(
+        min_length=1,
+        max_length=20,
+        description=f"Some of {', '.join(EVENTS)}; or `{EVERY}`: all.",
+        examples=[["failed", "batch"]],
+    ),
+]
 _Roots = Annotated[bool, Field(description="Of batches and single jobs alone, not of each subjob.")]
 DeliveryId = Annotated[
-    str, Path(alias="delivery", min_length=1, max_length=100, pattern=r"^[0-9A-Za-z-]+$",
-              description="The delivery's id, as the receiver got it.", examples=["9f86d081884c7d65-17"]),
-]  # fmt: skip
+    str,
+    Path(
+        alias="delivery",
+        min_length=1,
+        max_length=100,
+        pattern=r"^[0-9A-Za-z-]+$",
+        description="The delivery's id, as the receiver got it.",
+        examples=["9f86d081884c7d65-17"],
+    ),
+]
 
 
 class NewWebhook(Asking):
@@ -76,10 +92,16 @@ async def add_webhook(asked: NewWebhook, hands: Asked) -> WithSecret:
     told this once. Who is limited to some collections or queues is told of these alone, by what was his limit then."""
     return await hands.run(
         lambda control: control.webhooks.add(
-            asked.name, asked.url, events=asked.events, type_=asked.type, collection=asked.collection,
-            queue=asked.queue, roots_only=asked.roots_only, reason=asked.reason,
+            asked.name,
+            asked.url,
+            events=asked.events,
+            type_=asked.type,
+            collection=asked.collection,
+            queue=asked.queue,
+            roots_only=asked.roots_only,
+            reason=asked.reason,
         )
-    )  # fmt: skip
+    )
 
 
 @router.get("/webhooks/{name}", summary="Show a webhook", responses=documented(404))
@@ -104,9 +126,11 @@ async def change_webhook(name: Named, change: WebhookChange, hands: Asked) -> We
 
 
 @router.delete(
-    "/webhooks/{name}", summary="Remove a webhook", status_code=status.HTTP_204_NO_CONTENT,
+    "/webhooks/{name}",
+    summary="Remove a webhook",
+    status_code=status.HTTP_204_NO_CONTENT,
     responses=documented(404),
-)  # fmt: skip
+)
 async def remove_webhook(name: Named, hands: Asked) -> None:
     """It is told nothing any more, and its deliveries go with it."""
     await hands.run(lambda control: control.webhooks.remove(name), long=True)
@@ -119,19 +143,26 @@ async def rotate_webhook(name: Named, hands: Asked, why: Reason | None = None) -
 
 
 @router.post(
-    "/webhooks/{name}/test", summary="Send a webhook a ping", status_code=status.HTTP_202_ACCEPTED,
+    "/webhooks/{name}/test",
+    summary="Send a webhook a ping",
+    status_code=status.HTTP_202_ACCEPTED,
     responses=documented(404),
-)  # fmt: skip
+)
 async def test_webhook(name: Named, hands: Asked) -> Delivery:
     """On the way that everything else goes: look at its deliveries for what came of it."""
     return await hands.run(lambda control: control.webhooks.test(name))
 
 
-@router.get("/webhooks/{name}/deliveries", summary="List the deliveries of a webhook", responses=documented(404))
+@router.get(
+    "/webhooks/{name}/deliveries", summary="List the deliveries of a webhook", responses=documented(404)
+)
 async def list_deliveries(
-    name: Named, hands: Asked, after: After = 0, limit: Limit = PAGE,
+    name: Named,
+    hands: Asked,
+    after: After = 0,
+    limit: Limit = PAGE,
     outcome: Annotated[Outcome | None, Query(description="Only those that stand so.")] = None,
-) -> Page[Delivery]:  # fmt: skip
+) -> Page[Delivery]:
     """What it was told, and is to be, with the last answer: newest first, those of 30 days."""
 
     def call(control: Control) -> Page[Delivery]:
@@ -148,9 +179,13 @@ async def show_delivery(delivery: DeliveryId, hands: Asked) -> Delivery:
 
 
 @router.post(
-    "/webhooks/deliveries/{delivery}/retry", summary="Send a delivery again",
-    status_code=status.HTTP_202_ACCEPTED, responses=documented(404),
-)  # fmt: skip
+    "/webhooks/deliveries/{delivery}/retry",
+    summary="Send a delivery again",
+    status_code=status.HTTP_202_ACCEPTED,
+    responses=documented(404),
+)
 async def retry_delivery(delivery: DeliveryId, hands: Asked, why: Reason | None = None) -> Delivery:
     """At once, whatever came of it before, and for another 24 hours if need be. It keeps its id."""
-    return await hands.run(lambda control: control.webhooks.retry(delivery, reason=why.reason if why else None))
+    return await hands.run(
+        lambda control: control.webhooks.retry(delivery, reason=why.reason if why else None)
+    )

@@ -15,8 +15,8 @@ class Which(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    state: Annotated[list[Annotated[State, Field(strict=False)]] | None, Field(max_length=len(State))] = Field(
-        default=None, description="Only of these states; may be repeated."
+    state: Annotated[list[Annotated[State, Field(strict=False)]] | None, Field(max_length=len(State))] = (
+        Field(default=None, description="Only of these states; may be repeated.")
     )
     type: Word | None = Field(default=None, description="Only of this job type.")
     queue: Word | None = Field(default=None, description="Only in this queue.")
@@ -38,11 +38,20 @@ class Which(BaseModel):
         """What is asked for, as the store understands it. Raises Refused when no failure begins so."""
         return Filter(
             states=None if self.state is None else tuple(dict.fromkeys(self.state)),
-            type=self.type, queue=self.queue, stage=self.stage, collection=self.collection, submitter=self.submitter,
-            root_id=self.root, parent_id=self.parent, roots_only=self.roots, node=self.node, message=self.message,
+            type=self.type,
+            queue=self.queue,
+            stage=self.stage,
+            collection=self.collection,
+            submitter=self.submitter,
+            root_id=self.root,
+            parent_id=self.parent,
+            roots_only=self.roots,
+            node=self.node,
+            message=self.message,
             fingerprint=None if self.failure is None else control.look.fingerprint(self.failure),
-            created_after_us=self.created_after, created_before_us=self.created_before,
-        )  # fmt: skip
+            created_after_us=self.created_after,
+            created_before_us=self.created_before,
+        )
 
 
 class Listing(Which):

@@ -219,7 +219,9 @@ class Feed:
         one.looked_s = self._monotonic()
         one.took_s = took_s
         dear = sum(1 for other in self._watched.values() if other.watchers and SHARE * other.took_s > LEAST_S)
-        one.due_s = one.looked_s + max(self._least_s, SHARE * took_s * (dear if SHARE * took_s > LEAST_S else 1))
+        one.due_s = one.looked_s + max(
+            self._least_s, SHARE * took_s * (dear if SHARE * took_s > LEAST_S else 1)
+        )
         if mark == one.mark:
             return
         if one.topic.told is None:

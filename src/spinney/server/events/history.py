@@ -38,7 +38,9 @@ class Sample:
 class History:
     """``async with`` starts the sampling."""
 
-    def __init__(self, stores: Stores, *, every_s: float = EVERY_S, monotonic: Callable[[], float] = time.monotonic):
+    def __init__(
+        self, stores: Stores, *, every_s: float = EVERY_S, monotonic: Callable[[], float] = time.monotonic
+    ):
         self._stores, self._every_s, self._monotonic = stores, every_s, monotonic
         self.samples: deque[Sample] = deque(maxlen=KEPT)
         self._task: asyncio.Task[None] | None = None

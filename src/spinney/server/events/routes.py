@@ -33,20 +33,31 @@ def add_to(app: FastAPI) -> None:
     "/events",
     summary="Watch what changes",
     response_class=Response,
-    responses={200: {"description": "Server-sent events, each a topic's new state.",
-                     "content": {MEDIA_TYPE: {"schema": {"type": "string"}}}}},
-)  # fmt: skip
+    responses={
+        200: {
+            "description": "Server-sent events, each a topic's new state.",
+            "content": {MEDIA_TYPE: {"schema": {"type": "string"}}},
+        }
+    },
+)
 async def events(
     request: Request,
     hands: Asked,
     topics: Annotated[
         list[str],
-        Query(alias="topic", min_length=1, max_length=TOPICS_MAX, examples=["job:17", "overview"],
-              description="What to watch; may be repeated: `overview`, `batches`, `jobs`, `queues`, `nodes`, `holds`, "
-              "`locks`, `schedules`, `failures`, `job:17`, `tree:17`, `jobs:state=failed&type=fetch`."),
+        Query(
+            alias="topic",
+            min_length=1,
+            max_length=TOPICS_MAX,
+            examples=["job:17", "overview"],
+            description="What to watch; may be repeated: `overview`, `batches`, `jobs`, `queues`, `nodes`, `holds`, "
+            "`locks`, `schedules`, `failures`, `job:17`, `tree:17`, `jobs:state=failed&type=fetch`.",
+        ),
     ],
-    last_event_id: Annotated[str | None, Header(description="Go on behind this event; browsers send it.")] = None,
-) -> Response:  # fmt: skip
+    last_event_id: Annotated[
+        str | None, Header(description="Go on behind this event; browsers send it.")
+    ] = None,
+) -> Response:
     """Server-sent events. Each is named after its topic and bears its new state as JSON, whole, so that between two
     looks (a second, more for what takes long to look at) the last state counts. A stream that comes back with
     `Last-Event-ID` is told the states that have changed since; one that a restarted server does not know, all. Where

@@ -30,9 +30,14 @@ class Stream:
     """What one watcher is told."""
 
     def __init__(
-        self, feed: Feed, topics: Sequence[Topic], hands: Hands, *, last: str | None,
+        self,
+        feed: Feed,
+        topics: Sequence[Topic],
+        hands: Hands,
+        *,
+        last: str | None,
         monotonic: Callable[[], float] = time.monotonic,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """``last``: the id of the event behind which the stream goes on."""
         self._feed, self._topics, self._hands, self._monotonic = feed, topics, hands, monotonic
         self._renewal = hands.lasting

@@ -71,8 +71,10 @@ def _of_job(kind: str, job_id: int) -> Look:
 
 def _jobs(control: Control, which: Filter) -> State_:
     found = control.look.jobs(which, limit=LISTED, newest=True)
-    return [{"id": j.id, "state": j.state, "stage": j.stage, "progress": j.progress, "message": j.message}
-            for j in found]  # fmt: skip
+    return [
+        {"id": j.id, "state": j.state, "stage": j.stage, "progress": j.progress, "message": j.message}
+        for j in found
+    ]
 
 
 def _overview(control: Control) -> State_:
@@ -162,6 +164,8 @@ def _filter(text: str) -> Filter:
         elif name in _TEXTS:
             given[name] = value
         else:
-            raise UsageError(f"a list of jobs cannot be watched by {name[:40]!r}; use one of: "
-                             f"{listed(['state', 'parent', 'root', *_TEXTS])}")  # fmt: skip
+            raise UsageError(
+                f"a list of jobs cannot be watched by {name[:40]!r}; use one of: "
+                f"{listed(['state', 'parent', 'root', *_TEXTS])}"
+            )
     return Filter(**given)

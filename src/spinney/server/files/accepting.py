@@ -26,9 +26,15 @@ async def require(hands: Hands, root: Path) -> None:
 
 
 async def with_files(
-    hands: Hands, root: Path, upload: Upload, type_: str | None, params: Mapping[str, Any], options: Options, *,
+    hands: Hands,
+    root: Path,
+    upload: Upload,
+    type_: str | None,
+    params: Mapping[str, Any],
+    options: Options,
+    *,
     once: Once | None,
-) -> Begun:  # fmt: skip
+) -> Begun:
     """Accept the job under a hold, put its files in place, let it go. Raises what ``Control.submit`` raises, and
     ``putting.put``."""
 

@@ -38,9 +38,11 @@ async def answer(
         wanted = asked(_range(request.headers, etag), size)
     except Unsatisfiable:
         return of_status(
-            416, f"the file has {size:,} bytes; ask for a part of these",
-            instance=request.url.path, headers={"Content-Range": f"bytes */{size}"},
-        )  # fmt: skip
+            416,
+            f"the file has {size:,} bytes; ask for a part of these",
+            instance=request.url.path,
+            headers={"Content-Range": f"bytes */{size}"},
+        )
     part = range(size) if wanted is None else wanted
     headers["Content-Length"] = str(len(part))
     if wanted is not None:
@@ -52,7 +54,13 @@ async def answer(
 
 
 def attachment(
-    request: Request, hands: Hands, pieces: Iterator[bytes], *, size: int, name: str, may: Callable[[Control], object]
+    request: Request,
+    hands: Hands,
+    pieces: Iterator[bytes],
+    *,
+    size: int,
+    name: str,
+    may: Callable[[Control], object],
 ) -> Response:
     """What an application has, piece by piece, as a file that a browser keeps under this name.
 
@@ -82,4 +90,6 @@ def _kept_as(name: str | None) -> dict[str, str]:
     if name is None:
         return {}
     plain = quote("".join(c if c.isascii() and c.isprintable() else "_" for c in name))
-    return {"Content-Disposition": f"attachment; filename=\"{plain}\"; filename*=UTF-8''{percent(name, safe='')}"}
+    return {
+        "Content-Disposition": f"attachment; filename=\"{plain}\"; filename*=UTF-8''{percent(name, safe='')}"
+    }

@@ -46,7 +46,9 @@ async def opened(hands: Hands, root: Path, job_id: int, path: str) -> Content:
 
     here, veil = await hands.run(look)
     if veil is not OPEN and path.endswith(_PARAMETERS):
-        raise Refused(f"{path!r} has the parameters of job {job_id}, and some are secret; its page shows the others")
+        raise Refused(
+            f"{path!r} has the parameters of job {job_id}, and some are secret; its page shows the others"
+        )
     if not here:
         return _There(hands=hands, root=root, job_id=job_id, path=path, veil=veil)
     fd = await asyncio.to_thread(pieces.open_file, root, job_id, path)
@@ -145,5 +147,3 @@ def _piece(files: JobFiles, path: str, start: int, length: int) -> bytes:
         if len(found) >= length:
             break
     return bytes(found[:length])
-
-

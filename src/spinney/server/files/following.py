@@ -13,9 +13,14 @@ STORE_LOOKS = 4
 
 
 async def follow(
-    open_: Callable[[], Awaitable[Content]], ended: Callable[[], Awaitable[bool]],
-    require: Callable[[], Awaitable[None]], *, start: int, veil: Veil, look_s: float = LOOK_S,
-) -> AsyncIterator[bytes]:  # fmt: skip
+    open_: Callable[[], Awaitable[Content]],
+    ended: Callable[[], Awaitable[bool]],
+    require: Callable[[], Awaitable[None]],
+    *,
+    start: int,
+    veil: Veil,
+    look_s: float = LOOK_S,
+) -> AsyncIterator[bytes]:
     """What is in the file from ``start`` on, and what is written to it meanwhile.
 
     ``open_`` raises NoSuch while nothing has been written; ``require``, called at each look and before each piece,

@@ -31,7 +31,9 @@ async def read(content_type: str, body: AsyncIterator[bytes], upload: Upload) ->
     """
     form = await _parsed(content_type, body, lambda stack: _Form(upload, stack, only=JOB))
     if not form.texts:
-        raise UsageError(f"the form has no part {JOB!r}; send the job there, as JSON, and files in parts of their own")
+        raise UsageError(
+            f"the form has no part {JOB!r}; send the job there, as JSON, and files in parts of their own"
+        )
     return bytes(form.texts[0][1])
 
 
@@ -95,9 +97,16 @@ def callbacks(told: list[Event]) -> Any:
         return lambda: told.append((kind, b""))
 
     with_data_of = {"on_header_field": "field", "on_header_value": "value", "on_part_data": "data"}
-    without = {"on_part_begin": "begin", "on_header_end": "header", "on_headers_finished": "open",
-               "on_part_end": "close", "on_end": "end"}  # fmt: skip
-    return {on: with_data(kind) for on, kind in with_data_of.items()} | {on: plain(k) for on, k in without.items()}
+    without = {
+        "on_part_begin": "begin",
+        "on_header_end": "header",
+        "on_headers_finished": "open",
+        "on_part_end": "close",
+        "on_end": "end",
+    }
+    return {on: with_data(kind) for on, kind in with_data_of.items()} | {
+        on: plain(k) for on, k in without.items()
+    }
 
 
 class Heads:
@@ -158,13 +167,17 @@ class _Form:
         if not filename and self._only is None:
             return  # a browser sends this where no file was chosen
         if len(self._upload.files) >= FILES_MAX:
-            raise UsageError(f"more than {FILES_MAX:,} files are in the form; pack them, or upload them one by one")
+            raise UsageError(
+                f"more than {FILES_MAX:,} files are in the form; pack them, or upload them one by one"
+            )
         self._part = self._stack.enter_context(ExitStack())
         self._file = self._part.enter_context(self._upload.writing(filename))
 
     def _field_of(self, name: str) -> bytearray:
         if self._only is not None and (name != self._only or self.texts):
-            raise UsageError(f"the part {name[:100]!r} of the form is neither {self._only!r} nor a file; leave it out")
+            raise UsageError(
+                f"the part {name[:100]!r} of the form is neither {self._only!r} nor a file; leave it out"
+            )
         if len(self.texts) >= FIELDS_MAX:
             raise UsageError(f"more than {FIELDS_MAX:,} fields are in the form; send fewer")
         text = bytearray()

@@ -58,9 +58,13 @@ class OneFile:
 
     def _chosen(self, name: str, file_name: str | None) -> str:
         if name != self._name:
-            raise UsageError(f"the part {name[:100]!r} of the form is a file; send the file as {self._name!r}")
+            raise UsageError(
+                f"the part {name[:100]!r} of the form is a file; send the file as {self._name!r}"
+            )
         if file_name is None:
-            raise UsageError(f"the part {name!r} of the form is no file but text; send it as one, with a file name")
+            raise UsageError(
+                f"the part {name!r} of the form is no file but text; send it as one, with a file name"
+            )
         return file_name
 
     async def _told(self) -> AsyncIterator[Event]:

@@ -21,7 +21,9 @@ def require_here(store: Store, root: Path, job_id: int | None) -> None:
     if facts.get("folders") != "local":
         return
     if job_id is not None and (home := elsewhere(store, job_id, root)) is not None:
-        raise Refused(f"job {job_id} has its folder on {home}; upload to a server there, or copy the file there")
+        raise Refused(
+            f"job {job_id} has its folder on {home}; upload to a server there, or copy the file there"
+        )
     mine = folders.mark(root, make=False)
     others = [home for home in store.homes.all() if not home.gone and home.mark != mine]
     unbound = job_id is None or store.homes.of(job_id) is None

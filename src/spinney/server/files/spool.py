@@ -35,8 +35,10 @@ class Upload:
     def writing(self, path: str) -> Iterator[BinaryIO]:
         """A new file that is to go there; durable when this is left. Raises UsageError for a path that cannot be."""
         path = checked(path)
-        if any(path == other or f"{path}/".startswith(f"{other}/") or f"{other}/".startswith(f"{path}/")
-               for other in self.files):  # fmt: skip
+        if any(
+            path == other or f"{path}/".startswith(f"{other}/") or f"{other}/".startswith(f"{path}/")
+            for other in self.files
+        ):
             raise UsageError(f"{path!r} is there twice, or as a file and a folder; name each file once")
         at = self.place / str(len(self.files))
         os.utime(self.place)
@@ -45,7 +47,6 @@ class Upload:
             file.flush()
             os.fsync(file.fileno())
         self.files[path] = at
-
 
     def digest(self) -> str:
         """SHA-256 over all paths and what the files hold."""
@@ -90,7 +91,11 @@ def clear(root: Path, *, now_s: float | None = None) -> int:
     """Remove what died before it was put in place; how many such things there were."""
     before = (time.time() if now_s is None else now_s) - OLD_S
     try:
-        old = [entry.path for entry in os.scandir(root / SPOOL) if entry.stat(follow_symlinks=False).st_mtime < before]
+        old = [
+            entry.path
+            for entry in os.scandir(root / SPOOL)
+            if entry.stat(follow_symlinks=False).st_mtime < before
+        ]
     except OSError:
         return 0
     for path in old:

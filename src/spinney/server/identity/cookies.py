@@ -105,7 +105,13 @@ class Cookies:
 
     def _set(self, answer: Response, plain: str, value: str, *, max_age: int | None = None) -> None:
         answer.set_cookie(
-            self.name(plain), value, max_age=max_age, path="/", secure=self.secure, httponly=True, samesite="lax"
+            self.name(plain),
+            value,
+            max_age=max_age,
+            path="/",
+            secure=self.secure,
+            httponly=True,
+            samesite="lax",
         )
 
     def _signer(self, plain: str) -> Signer:

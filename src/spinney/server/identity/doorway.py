@@ -219,4 +219,3 @@ def _settle(entering: Entering, oidc: Oidc, person: Person) -> None:
         accounts.add(name, Rights(role=role), None, author, now_us=now_us)
     elif found[0].rights.role is not role:
         accounts.change(name, replace(found[0].rights, role=role), author, now_us=now_us)
-

@@ -74,8 +74,9 @@ class Identify:
             log.warning(
                 "a request from %s bears X-Forwarded-For, which is ignored because trusted_proxies of [server] does "
                 "not name that address; if your reverse proxy stands there, name it, else all its visitors count as "
-                "one address when they sign in", request.client.host,
-            )  # fmt: skip
+                "one address when they sign in",
+                request.client.host,
+            )
         return proxies.address(request, self._settings)
 
     async def cookies(self) -> Cookies:
@@ -111,7 +112,9 @@ class Identify:
             )
         if known is None or known.token is None or not known.token.good(now_us()):
             await shut_out(request, "wrong token", token=token_id(secret), address=self.address(request))
-            raise Unidentified("this token is unknown, expired or revoked; make another with 'spinney token make NAME'")
+            raise Unidentified(
+                "this token is unknown, expired or revoked; make another with 'spinney token make NAME'"
+            )
         return Asker(name=known.name, rights=known.rights, how=How.TOKEN, ends_us=known.token.expires_us)
 
     def _by_peer(self, request: Request, number: int) -> Asker:
@@ -133,14 +136,18 @@ class Identify:
             return None
         whose = digest(secret)
         known = await self._known.get(
-            (whose, used), lambda: self.entering(lambda entering: entering.known_by_session(secret, used=used))
+            (whose, used),
+            lambda: self.entering(lambda entering: entering.known_by_session(secret, used=used)),
         )
         if known is None or known.session is None:
             return None
         return Asker(
-            name=known.name, rights=known.rights, how=How.SESSION, csrf=cookies.proof("session", whose),
+            name=known.name,
+            rights=known.rights,
+            how=How.SESSION,
+            csrf=cookies.proof("session", whose),
             session=known.session.id,
-        )  # fmt: skip
+        )
 
     async def _by_proxy(self, request: Request) -> Asker | None:
         name = proxies.user(request, self._settings)
@@ -149,7 +156,10 @@ class Identify:
         user = await self._users.get(name, lambda: self._user(name))
         rights = self._proxied(name, user)
         return Asker(
-            name=name, rights=rights, how=How.PROXY, csrf=(await self.cookies()).proof("proxy", name),
+            name=name,
+            rights=rights,
+            how=How.PROXY,
+            csrf=(await self.cookies()).proof("proxy", name),
             by_configuration=user is None,
         )
 

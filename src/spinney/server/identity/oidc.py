@@ -28,7 +28,19 @@ KEYS_S = 3600.0
 KEYS_AGAIN_S = 30.0
 LEEWAY_S = 60
 """Between the provider's clock and ours."""
-SIGNATURES = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA", "Ed25519")
+SIGNATURES = (
+    "RS256",
+    "RS384",
+    "RS512",
+    "PS256",
+    "PS384",
+    "PS512",
+    "ES256",
+    "ES384",
+    "ES512",
+    "EdDSA",
+    "Ed25519",
+)
 _AGAIN = "sign in again"
 
 
@@ -58,9 +70,13 @@ class Provider:
     """One issuer, as the configuration names it."""
 
     def __init__(
-        self, oidc: Oidc, secret: str, *, transport: "httpx.AsyncBaseTransport | None" = None,
+        self,
+        oidc: Oidc,
+        secret: str,
+        *,
+        transport: "httpx.AsyncBaseTransport | None" = None,
         clock: Callable[[], float] = time.time,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._oidc, self._secret, self._transport, self._clock = oidc, secret, transport, clock
         self._described: tuple[float, Mapping[str, Any]] | None = None
         self._keys: tuple[float, Any] | None = None
@@ -74,10 +90,15 @@ class Provider:
         challenge = create_s256_code_challenge(away.verifier)  # type: ignore[no-untyped-call]
         described = await self._description()
         query = {
-            "response_type": "code", "client_id": self._oidc.client_id, "redirect_uri": redirect_uri,
-            "scope": " ".join(self._oidc.scopes), "state": away.state, "nonce": away.nonce,
-            "code_challenge": challenge, "code_challenge_method": "S256",
-        }  # fmt: skip
+            "response_type": "code",
+            "client_id": self._oidc.client_id,
+            "redirect_uri": redirect_uri,
+            "scope": " ".join(self._oidc.scopes),
+            "state": away.state,
+            "nonce": away.nonce,
+            "code_challenge": challenge,
+            "code_challenge_method": "S256",
+        }
         address = str(described["authorization_endpoint"])
         return f"{address}{'&' if '?' in address else '?'}{urlencode(query)}", away
 
@@ -88,7 +109,9 @@ class Provider:
         if query.get("iss", self._oidc.issuer) != self._oidc.issuer:
             raise BadLogin(f"another provider than {self._oidc.issuer} has answered; {_AGAIN}")
         if "error" in query or not query.get("code"):
-            raise BadLogin(f"the provider refused: {_plain(query.get('error', 'no code'))}; {_AGAIN}, or ask its admin")
+            raise BadLogin(
+                f"the provider refused: {_plain(query.get('error', 'no code'))}; {_AGAIN}, or ask its admin"
+            )
         claims = await self._claims(await self._token(query["code"], away), away)
         return self._person(claims)
 
@@ -97,9 +120,12 @@ class Provider:
     async def _token(self, code: str, away: Away) -> Mapping[str, Any]:
         described = await self._description()
         form = {
-            "grant_type": "authorization_code", "code": code, "redirect_uri": away.redirect_uri,
-            "code_verifier": away.verifier, "client_id": self._oidc.client_id,
-        }  # fmt: skip
+            "grant_type": "authorization_code",
+            "code": code,
+            "redirect_uri": away.redirect_uri,
+            "code_verifier": away.verifier,
+            "client_id": self._oidc.client_id,
+        }
         headers = {"Accept": "application/json"}
         ways = described.get("token_endpoint_auth_methods_supported", ["client_secret_basic"])
         if self._secret and "client_secret_basic" not in ways and "client_secret_post" in ways:
@@ -108,7 +134,9 @@ class Provider:
             headers["Authorization"] = _basic(self._oidc.client_id, self._secret)
         status, answer = await self._ask("POST", described["token_endpoint"], data=form, headers=headers)
         if status != 200 or not isinstance(answer.get("id_token"), str):
-            raise BadLogin(f"the provider did not take the code ({_plain(answer.get('error', status))}); {_AGAIN}")
+            raise BadLogin(
+                f"the provider did not take the code ({_plain(answer.get('error', status))}); {_AGAIN}"
+            )
         return answer
 
     async def _claims(self, token: Mapping[str, Any], away: Away) -> Mapping[str, Any]:
@@ -121,22 +149,26 @@ class Provider:
             try:
                 found = jwt.decode(token["id_token"], keys, algorithms=SIGNATURES)
                 claims = CodeIDToken(
-                    found.claims, found.header,
+                    found.claims,
+                    found.header,
                     options={
                         "iss": {"essential": True, "value": self._oidc.issuer},
                         "aud": {"essential": True, "value": self._oidc.client_id},
                         "sub": {"essential": True},
                     },
                     params={
-                        "nonce": away.nonce, "client_id": self._oidc.client_id,
+                        "nonce": away.nonce,
+                        "client_id": self._oidc.client_id,
                         "access_token": token.get("access_token"),
                     },
-                )  # fmt: skip
+                )
                 claims.validate(now=int(self._clock()), leeway=LEEWAY_S)
             except InvalidKeyIdError:
                 continue  # it signs with a new one
             except (JoseError, ValueError, TypeError, KeyError) as error:
-                raise BadLogin(f"what the provider says cannot be believed ({_plain(error)}); {_AGAIN}") from None
+                raise BadLogin(
+                    f"what the provider says cannot be believed ({_plain(error)}); {_AGAIN}"
+                ) from None
             return dict(claims)
         raise BadLogin(f"what the provider says bears the signature of nobody it names; {_AGAIN}")
 
@@ -162,7 +194,9 @@ class Provider:
                 address = f"{self._oidc.issuer.rstrip('/')}/.well-known/openid-configuration"
                 status, found = await self._ask("GET", address)
                 if status != 200:
-                    raise ProviderAway(f"{address} answers {status}; check issuer of [server.oidc], or try again")
+                    raise ProviderAway(
+                        f"{address} answers {status}; check issuer of [server.oidc], or try again"
+                    )
                 self._require_fit(found)
                 self._described = self._clock(), found
             return self._described[1]
@@ -177,7 +211,9 @@ class Provider:
         scheme = urlsplit(self._oidc.issuer).scheme
         for name in ("authorization_endpoint", "token_endpoint", "jwks_uri"):
             if urlsplit(str(found.get(name, ""))).scheme not in {"https", scheme}:
-                raise ProviderAway(f"the provider has no safe {name}; ask its admin, or sign in with a password")
+                raise ProviderAway(
+                    f"the provider has no safe {name}; ask its admin, or sign in with a password"
+                )
 
     async def _keys_(self, *, fresh: bool) -> Any:
         from joserfc.errors import JoseError
@@ -189,7 +225,9 @@ class Provider:
             if self._keys is None or age_s >= (KEYS_AGAIN_S if fresh else KEYS_S):
                 status, found = await self._ask("GET", described["jwks_uri"])
                 if status != 200:
-                    raise ProviderAway(f"the provider does not give its keys ({status}); try again in a moment")
+                    raise ProviderAway(
+                        f"the provider does not give its keys ({status}); try again in a moment"
+                    )
                 try:
                     self._keys = self._clock(), KeySet.import_key_set(found)  # type: ignore[arg-type]
                 except (JoseError, ValueError, KeyError, TypeError):
@@ -202,7 +240,9 @@ class Provider:
 
         try:
             async with (
-                httpx.AsyncClient(transport=self._transport, timeout=ANSWER_S, follow_redirects=False) as client,
+                httpx.AsyncClient(
+                    transport=self._transport, timeout=ANSWER_S, follow_redirects=False
+                ) as client,
                 client.stream(method, address, **more) as answer,
             ):
                 content = b""

@@ -40,11 +40,15 @@ def user(request: HTTPConnection, settings: ServerSettings) -> str | None:
     if not given or given == [""]:
         return None
     if len(given) > 1:
-        raise Forbidden(f"the proxy names {len(given)} users at once; have it replace the header, not add to it")
+        raise Forbidden(
+            f"the proxy names {len(given)} users at once; have it replace the header, not add to it"
+        )
     try:
         return user_name(given[0].encode("latin-1").decode())
     except (BadName, UnicodeError):
-        raise Forbidden("the proxy names somebody who cannot be a user here; have it send the user's name") from None
+        raise Forbidden(
+            "the proxy names somebody who cannot be a user here; have it send the user's name"
+        ) from None
 
 
 def passed_on(request: HTTPConnection) -> bool:

@@ -64,9 +64,16 @@ async def _page(request: Request, hands: Hands, error: SpinneyError | None = Non
     where = "before" if isinstance(error, BadLogin) else "password" if isinstance(error, UsageError) else ""
     plain = None if error is None else of_error(error)
     answer = page(
-        request, asker, "account.html", status=200 if plain is None else plain.status_code, user=user,
-        sessions=sessions, signed_in=signed_in, error="" if where else sentence, wrong={where: sentence},
-    )  # fmt: skip
+        request,
+        asker,
+        "account.html",
+        status=200 if plain is None else plain.status_code,
+        user=user,
+        sessions=sessions,
+        signed_in=signed_in,
+        error="" if where else sentence,
+        wrong={where: sentence},
+    )
     if plain is not None and "retry-after" in plain.headers:
         answer.headers["Retry-After"] = plain.headers["retry-after"]
     return answer

@@ -53,10 +53,17 @@ async def api(request: Request, hands: Asked, group: str = "") -> Response:
     found = await _groups(request)
     base = request.app.state.settings.url or f"{request.url.scheme}://{request.url.netloc}"
     return page(
-        request, hands.asker, "api.html", groups={group: found[group]} if group in found else found,
-        chosen=group if group in found else "", counts={name: len(routes) for name, routes in found.items()},
-        prefix=PREFIX, base=base.rstrip("/"), always=ALWAYS, document=f"{PREFIX}/openapi.json",
-    )  # fmt: skip
+        request,
+        hands.asker,
+        "api.html",
+        groups={group: found[group]} if group in found else found,
+        chosen=group if group in found else "",
+        counts={name: len(routes) for name, routes in found.items()},
+        prefix=PREFIX,
+        base=base.rstrip("/"),
+        always=ALWAYS,
+        document=f"{PREFIX}/openapi.json",
+    )
 
 
 async def _groups(request: Request) -> Mapping[str, Sequence[Route]]:
@@ -80,17 +87,23 @@ def groups(document: Mapping[str, Any]) -> Mapping[str, Sequence[Route]]:
 
 
 def _route(method: str, path: str, said: Mapping[str, Any]) -> Route:
-    answers = {code: answer.get("description", "") for code, answer in sorted(said.get("responses", {}).items())}
+    answers = {
+        code: answer.get("description", "") for code, answer in sorted(said.get("responses", {}).items())
+    }
     return Route(
         method=method.upper(),
         path=path,
         summary=said.get("summary", ""),
         about=said.get("description", ""),
         parameters=[
-            Parameter(name=p["name"], where=p["in"], about=p.get("description", ""), needed=p.get("required", False))
+            Parameter(
+                name=p["name"], where=p["in"], about=p.get("description", ""), needed=p.get("required", False)
+            )
             for p in said.get("parameters", ())
         ],
-        answers={code: "" if text == _PLAIN else text for code, text in answers.items() if not _refused(code)},
+        answers={
+            code: "" if text == _PLAIN else text for code, text in answers.items() if not _refused(code)
+        },
         problems={code: text for code, text in answers.items() if _refused(code) and code not in ALWAYS},
     )
 

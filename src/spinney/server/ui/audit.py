@@ -72,7 +72,14 @@ async def prove(request: Request, hands: Asked, form: Form) -> Response:
 
 
 async def _page(
-    request: Request, hands: Hands, verb: str, by: str, after: int, *, proof: Proof | None = None, head: str = ""
+    request: Request,
+    hands: Hands,
+    verb: str,
+    by: str,
+    after: int,
+    *,
+    proof: Proof | None = None,
+    head: str = "",
 ) -> Response:
     def read(control: Control) -> tuple[Sequence[Call], str]:
         found = control.look.calls(
@@ -84,9 +91,18 @@ async def _page(
     query = {"verb": verb, "by": by}
     next_ = with_query(AUDIT, after=found[-1].first, **query) if len(found) >= PAGE else None
     return page(
-        request, hands.asker, "audit.html", lines=[_line(call) for call in found], verb=verb, by=by, head_now=now,
-        given_head=head, proof=proof, next=next_, first=with_query(AUDIT, **query) if after else None,
-    )  # fmt: skip
+        request,
+        hands.asker,
+        "audit.html",
+        lines=[_line(call) for call in found],
+        verb=verb,
+        by=by,
+        head_now=now,
+        given_head=head,
+        proof=proof,
+        next=next_,
+        first=with_query(AUDIT, **query) if after else None,
+    )
 
 
 def _line(call: Call) -> Line:
@@ -102,7 +118,9 @@ def _line(call: Call) -> Line:
 def in_words(value: Any) -> str:
     """``job 17, tree``; lists are cut, and what says nothing is left out."""
     if isinstance(value, dict):
-        return ", ".join(_named(name, each) for name, each in value.items() if in_words(each) and each is not False)
+        return ", ".join(
+            _named(name, each) for name, each in value.items() if in_words(each) and each is not False
+        )
     if value is None:
         return ""
     if isinstance(value, list):

@@ -178,10 +178,11 @@ def read(control: Control, job_id: int) -> Shown:
     allowed = [str(v) for v in _GOES_ON] if open_ and _reaches(control, found.job) else []
     holds = control.look.holds_on(job_id) if open_ else ()
     return Shown(
-        batch=found, failures=part_.failures(job_id, limit=CAUSES),
+        batch=found,
+        failures=part_.failures(job_id, limit=CAUSES),
         holds=[hold for hold in holds if hold.scope is Scope.TREE and hold.name == str(job_id)],
         allowed=allowed,
-    )  # fmt: skip
+    )
 
 
 def _reaches(control: Control, job: Job) -> bool:
@@ -205,18 +206,20 @@ async def _grid(
     query = {"state": chosen, "below": below}
     own = f"/batches/{job_id}"
     return {
-        "grid": found, "job_id": job_id, "chosen": chosen, "below": below, "after": after,
+        "grid": found,
+        "job_id": job_id,
+        "chosen": chosen,
+        "below": below,
+        "after": after,
         "now_path": with_query(f"{own}/grid", **query, after=after or None),
         "next": with_query(own, **query, after=found.next) if found.next else None,
         "first": with_query(own, **query) if after else None,
         "large": len(found.cells) <= LARGE,
         "as_list": with_query("/jobs", **({"root": job_id} if below else {"parent": job_id}), state=chosen),
-    }  # fmt: skip
+    }
 
 
-def _objects(
-    control: Control, job_id: int, states: Sequence[State] | None, after: int, below: bool
-) -> Grid:
+def _objects(control: Control, job_id: int, states: Sequence[State] | None, after: int, below: bool) -> Grid:
     look = control.look
     top = look.job(job_id)
     where = Filter(root_id=job_id, below=top.lineage) if below else Filter(parent_id=job_id)
@@ -226,9 +229,11 @@ def _objects(
     cells = look.jobs(replace(current, states=wanted), after=after, limit=CELLS + 1)
     deeper = 0 if below else _deeper(look, top, sum(counts.values()))
     return Grid(
-        cells=cells[:CELLS], counts=counts, deeper=max(0, deeper),
+        cells=cells[:CELLS],
+        counts=counts,
+        deeper=max(0, deeper),
         next=cells[CELLS - 1].id if len(cells) > CELLS else None,
-    )  # fmt: skip
+    )
 
 
 def _deeper(look: Looking, top: Job, direct: int) -> int:
@@ -259,4 +264,10 @@ def _report(control: Control, job_id: int, root: FilePath) -> dict[str, Any]:
         files = [entry for entry in found if entry.kind == "file" and entry.name.lower().startswith("report")]
     except Refused as error:
         trouble = str(error)
-    return {"job": job, "stage": last, "value": results.get(last) if last else None, "files": files, "trouble": trouble}
+    return {
+        "job": job,
+        "stage": last,
+        "value": results.get(last) if last else None,
+        "files": files,
+        "trouble": trouble,
+    }

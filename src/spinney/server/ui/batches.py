@@ -47,20 +47,26 @@ async def batches_now(request: Request, hands: AskedHands) -> Response:
 
 async def _shown(request: Request, hands: Hands) -> tuple[dict[str, Any], Mapping[str, str]]:
     which = asked(request.query_params.multi_items(), now_us(), beside=_BESIDE)
-    unfit = {name: "batches cannot be filtered by this; look through the jobs instead"
-             for name in which.given if name not in FILTERS}  # fmt: skip
+    unfit = {
+        name: "batches cannot be filtered by this; look through the jobs instead"
+        for name in which.given
+        if name not in FILTERS
+    }
     errors = {**which.errors, **unfit}
     text = request.query_params.get("after", "")
     after = int(text) if text.isascii() and text.isdigit() and len(text) < 16 else 0
     found = Found(batches=(), next=None) if errors else await _found(request, hands, which, after)
     query = which.query()
     return {
-        "which": which, "found": found, "after": after, "errors": errors,
+        "which": which,
+        "found": found,
+        "after": after,
+        "errors": errors,
         "now_path": f"/batches/now?{request.query_params}" if request.query_params else "/batches/now",
         "next": f"/batches?{which.query(after=found.next)}" if found.next else None,
         "first": (f"/batches?{query}" if query else "/batches") if after else None,
         "may_submit": hands.asker.rights.permits(Role.SUBMITTER),
-    }, errors  # fmt: skip
+    }, errors
 
 
 async def _found(request: Request, hands: Hands, which: Asked, after: int) -> Found:

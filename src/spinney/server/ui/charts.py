@@ -36,14 +36,17 @@ def spark(values: Sequence[tuple[int, float]], *, from_us: int, until_us: int) -
     highest = max(value for _, value in inside)
     scale = (HEIGHT - 3) / highest if highest > 0 else 0.0
     points = [
-        ((at_us - from_us) / (until_us - from_us) * WIDTH, HEIGHT - 1 - value * scale) for at_us, value in inside
+        ((at_us - from_us) / (until_us - from_us) * WIDTH, HEIGHT - 1 - value * scale)
+        for at_us, value in inside
     ]
     line = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
     area = f"{points[0][0]:.1f},{HEIGHT} {line} {points[-1][0]:.1f},{HEIGHT}"
     return Spark(line=line, area=area, last=inside[-1][1], highest=highest)
 
 
-def bar(counts: Mapping[str, int], order: Iterable[str], *, width: float = 100.0, least: float = 1.0) -> list[Part]:
+def bar(
+    counts: Mapping[str, int], order: Iterable[str], *, width: float = 100.0, least: float = 1.0
+) -> list[Part]:
     """The parts of a bar in this order; what there is at all is at least ``least`` wide."""
     there = [(str(name), counts.get(name, 0)) for name in order if counts.get(name, 0) > 0]
     total = sum(count for _, count in there)

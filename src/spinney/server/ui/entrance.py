@@ -45,9 +45,13 @@ async def guest_page(request: Request, template: str, *, status: int = 200, **co
     cookies = await identity(request).cookies()
     number = cookies.guest(request.cookies) or new_secret()
     answer = page(
-        request, None, template, status=status, guest={"csrf": cookies.proof("guest", number)},
+        request,
+        None,
+        template,
+        status=status,
+        guest={"csrf": cookies.proof("guest", number)},
         **{"error": "", "wrong": {}, **context},
-    )  # fmt: skip
+    )
     cookies.set_guest(answer, number)
     return answer
 

@@ -60,7 +60,9 @@ async def failures_now(request: Request, hands: Asked, type_: Type = "") -> Resp
 @router.get("/failures/{fingerprint}", summary="One cause of failures")
 async def failure(request: Request, hands: Asked, fingerprint: Mark) -> Response:
     """The whole page."""
-    return page(request, hands.asker, "failure.html", topics=("failures",), **await _shown(hands, fingerprint))
+    return page(
+        request, hands.asker, "failure.html", topics=("failures",), **await _shown(hands, fingerprint)
+    )
 
 
 @router.get("/failures/{fingerprint}/now", summary="What the page of a cause shows now")
@@ -76,9 +78,12 @@ async def _groups(request: Request, hands: Hands, type_: str) -> dict[str, Any]:
     )
     types = await hands.run(lambda control: sorted(control.look.types()))
     return {
-        "found": found, "type": type_, "types": types, "now_path": with_query("/failures/now", type=type_),
+        "found": found,
+        "type": type_,
+        "types": types,
+        "now_path": with_query("/failures/now", type=type_),
         "may_retry": Verb.RETRY in verbs.usable(hands.asker),
-    }  # fmt: skip
+    }
 
 
 async def _shown(hands: Hands, fingerprint: str) -> dict[str, Any]:
@@ -106,7 +111,9 @@ def _read(control: Control, beginning: str) -> tuple[str, Shown | None]:
     text = str((sample.error or {}).get("traceback") or "") if sample else ""
     # A retry takes only what still counts for its parent.
     oldest = look.jobs(replace(which, superseded=False), limit=CANARY) if found.jobs > CANARY else ()
-    return mark, Shown(failure=found, jobs=jobs, sample=sample, pieces=pieces(text), canary=[job.id for job in oldest])
+    return mark, Shown(
+        failure=found, jobs=jobs, sample=sample, pieces=pieces(text), canary=[job.id for job in oldest]
+    )
 
 
 def _sample(attempts: Sequence[Attempt]) -> Attempt | None:

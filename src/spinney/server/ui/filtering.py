@@ -63,13 +63,17 @@ class Asked:
     def pairs(self, *, without: Iterable[str] = ()) -> list[tuple[str, str]]:
         """For hidden fields of a form."""
         left_out = set(without)
-        return [(name, value) for name, values in self.given.items() for value in values if name not in left_out]
+        return [
+            (name, value) for name, values in self.given.items() for value in values if name not in left_out
+        ]
 
     def query(self, *, without: Iterable[str] = (), **more: str | Sequence[str] | int) -> str:
         """For a link: the same, but for what is left out or said anew."""
         pairs = self.pairs(without=(*without, *more))
         for name, value in more.items():
-            pairs += [(name, one) for one in value] if isinstance(value, list | tuple) else [(name, str(value))]
+            pairs += (
+                [(name, one) for one in value] if isinstance(value, list | tuple) else [(name, str(value))]
+            )
         return urlencode(pairs)
 
     def filter(self, control: Control) -> Filter:
@@ -86,7 +90,9 @@ def asked(pairs: Iterable[tuple[str, str]], now_us: int, *, beside: Sequence[str
         if name in beside or not value.strip():
             continue
         if name not in NAMES:
-            errors[name] = f"there is no filter {name[:60]!r}{did_you_mean(name, NAMES)}; use one of: {listed(NAMES)}"
+            errors[name] = (
+                f"there is no filter {name[:60]!r}{did_you_mean(name, NAMES)}; use one of: {listed(NAMES)}"
+            )
             continue
         given[name] = (*given.get(name, ()), value.strip()) if name == "state" else (value.strip(),)
     return Asked(given=given, which=_filter(given, now_us, errors), errors=errors)
@@ -103,17 +109,23 @@ def _filter(given: Mapping[str, tuple[str, ...]], now_us: int, errors: dict[str,
     numbers = {name: _number(name, given, errors) for name in NUMBERS}
     moments = {name: _moment(name, given, now_us, errors) for name in AGES}
     return Filter(
-        states=_states(given.get("state", ()), errors), roots_only="roots" in given, root_id=numbers["root"],
-        parent_id=numbers["parent"], created_after_us=moments["created_after"],
-        created_before_us=moments["created_before"], **texts,  # type: ignore[arg-type]
-    )  # fmt: skip
+        states=_states(given.get("state", ()), errors),
+        roots_only="roots" in given,
+        root_id=numbers["root"],
+        parent_id=numbers["parent"],
+        created_after_us=moments["created_after"],
+        created_before_us=moments["created_before"],
+        **texts,  # type: ignore[arg-type]
+    )
 
 
 def _states(names: Sequence[str], errors: dict[str, str]) -> tuple[State, ...] | None:
     known = [str(state) for state in State]
     for name in names:
         if name not in known:
-            errors["state"] = f"there is no state {name[:40]!r}{did_you_mean(name, known)}; use one of: {listed(known)}"
+            errors["state"] = (
+                f"there is no state {name[:40]!r}{did_you_mean(name, known)}; use one of: {listed(known)}"
+            )
             return None
     return tuple(State(name) for name in dict.fromkeys(names)) or None
 
@@ -127,7 +139,9 @@ def _number(name: str, given: Mapping[str, tuple[str, ...]], errors: dict[str, s
     return None
 
 
-def _moment(name: str, given: Mapping[str, tuple[str, ...]], now_us: int, errors: dict[str, str]) -> int | None:
+def _moment(
+    name: str, given: Mapping[str, tuple[str, ...]], now_us: int, errors: dict[str, str]
+) -> int | None:
     for text in given.get(name, ()):
         try:
             return moment(text, now_us)

@@ -79,7 +79,13 @@ Form = Annotated[Given, Depends(_given)]
 
 
 def shown(
-    request: Request, hands: Hands, name: str, *, topics: Sequence[str] = (), status: int = 200, **context: object
+    request: Request,
+    hands: Hands,
+    name: str,
+    *,
+    topics: Sequence[str] = (),
+    status: int = 200,
+    **context: object,
 ) -> Response:
     """The page of this name, or its live part alone where the page's script asks at the same address."""
     if wants_part(request):
@@ -88,9 +94,14 @@ def shown(
 
 
 async def deed(
-    hands: Hands, back: str, call: Callable[[Control], T], said: Callable[[T], str] | str, *, long: bool = False,
+    hands: Hands,
+    back: str,
+    call: Callable[[Control], T],
+    said: Callable[[T], str] | str,
+    *,
+    long: bool = False,
     then: Callable[[Control], object] | None = None,
-) -> Response:  # fmt: skip
+) -> Response:
     """Do it, and lead back. ``then`` is done behind the answer."""
     try:
         found = await hands.run(call, long=long)

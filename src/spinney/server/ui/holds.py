@@ -45,8 +45,11 @@ class Found:
 @router.get(HOLDS, summary="Holds")
 async def holds(request: Request, hands: Asked) -> Response:
     """All that cover something in sight."""
-    return await _list(request, hands, said={key: request.query_params[key] for key in ("scope", "name")
-                                             if key in request.query_params})  # fmt: skip
+    return await _list(
+        request,
+        hands,
+        said={key: request.query_params[key] for key in ("scope", "name") if key in request.query_params},
+    )
 
 
 @router.post(HOLDS, summary="Lay a hold")
@@ -118,10 +121,19 @@ async def _list(
     key = ("holds", asker.rights.within, asker.name if not asker.rights.everywhere else None)
     found = await looked(request, key, lambda: hands.run(_read))
     return shown(
-        request, hands, "holds", topics=("holds",), status=status, found=found, shown=SHOWN, counted_to=COUNTED_TO,
-        scopes=scopes(asker.rights), liftable={hold.id for hold in found.holds if may_lift(asker, hold)}, said=said,
+        request,
+        hands,
+        "holds",
+        topics=("holds",),
+        status=status,
+        found=found,
+        shown=SHOWN,
+        counted_to=COUNTED_TO,
+        scopes=scopes(asker.rights),
+        liftable={hold.id for hold in found.holds if may_lift(asker, hold)},
+        said=said,
         wrong=wrong,
-    )  # fmt: skip
+    )
 
 
 def _read(control: Control) -> Found:

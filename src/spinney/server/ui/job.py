@@ -94,9 +94,12 @@ async def verb(request: Request, hands: Asked, job: JobId) -> Response:
 
 @router.get("/jobs/{job}/output", summary="What a job's attempts wrote")
 async def job_output(
-    request: Request, hands: Asked, job: JobId, fence: Annotated[int | None, Query(ge=1, le=2**62)] = None,
+    request: Request,
+    hands: Asked,
+    job: JobId,
+    fence: Annotated[int | None, Query(ge=1, le=2**62)] = None,
     q: Annotated[str, Query(max_length=200)] = "",
-) -> Response:  # fmt: skip
+) -> Response:
     """The end of each stream of an attempt, or the lines that hold a text."""
     root = request.app.state.folders
 
@@ -112,9 +115,13 @@ async def job_output(
 
 @router.get("/jobs/{job}/output/{fence}/{stream}", summary="What more an attempt wrote")
 async def job_output_more(
-    request: Request, hands: Asked, job: JobId, fence: Annotated[int, Path(ge=1, le=2**62)], stream: str,
+    request: Request,
+    hands: Asked,
+    job: JobId,
+    fence: Annotated[int, Path(ge=1, le=2**62)],
+    stream: str,
     start: Annotated[int, Query(alias="from", ge=0, le=2**62)] = 0,
-) -> Response:  # fmt: skip
+) -> Response:
     """For the page's script, which asks again while the attempt runs."""
     root = request.app.state.folders
     text, go_on, more = await hands.run(
@@ -137,8 +144,13 @@ async def job_files(
         trouble = str(error)
     up = asked.rpartition("/")[0]
     context: dict[str, Any] = {
-        "job_id": job, "path": asked, "up": up, "entries": entries, "trouble": trouble, "most": output.FILES,
-    }  # fmt: skip
+        "job_id": job,
+        "path": asked,
+        "up": up,
+        "entries": entries,
+        "trouble": trouble,
+        "most": output.FILES,
+    }
     template = "job_files.html" if wants_part(request) else "job_files_page.html"
     return (part if wants_part(request) else page)(request, hands.asker, template, **context)
 

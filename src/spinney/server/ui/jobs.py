@@ -67,7 +67,9 @@ async def jobs(request: Request, hands: AskedHands) -> Response:
     shown = await _shown(request, hands)
     which: Asked = shown["which"]
     topics = () if shown["after"] or which.errors else (which.topic,)
-    return page(request, hands.asker, "jobs.html", topics=topics, status=422 if which.errors else 200, **shown)
+    return page(
+        request, hands.asker, "jobs.html", topics=topics, status=422 if which.errors else 200, **shown
+    )
 
 
 @router.get("/jobs/now", summary="What the list of jobs shows now")
@@ -81,7 +83,12 @@ async def search(request: Request, hands: AskedHands, q: str = "") -> Response:
     """A number leads to the job, anything else to the jobs whose message holds it."""
     text = q.strip()
     plain = text.removeprefix("#")
-    if plain.isascii() and plain.isdigit() and len(plain) <= len(str(JOB_ID_MAX)) and int(plain) <= JOB_ID_MAX:
+    if (
+        plain.isascii()
+        and plain.isdigit()
+        and len(plain) <= len(str(JOB_ID_MAX))
+        and int(plain) <= JOB_ID_MAX
+    ):
         return redirect(f"/jobs/{int(plain)}")
     query = asked([("message", text)], now_us()).query()
     return redirect(f"/jobs?{query}" if query else "/jobs")
@@ -156,12 +163,16 @@ async def _shown(request: Request, hands: Hands) -> dict[str, Any]:
             found = _NOTHING
     query = which.query()
     return {
-        "which": which, "found": found, "after": after, "counts": await _counts(request, hands, which),
+        "which": which,
+        "found": found,
+        "after": after,
+        "counts": await _counts(request, hands, which),
         "known": await _known(request, hands),
-        "verbs": verbs.usable(hands.asker), "now_path": f"/jobs/now?{request.query_params}",
+        "verbs": verbs.usable(hands.asker),
+        "now_path": f"/jobs/now?{request.query_params}",
         "next": f"/jobs?{which.query(after=found.next)}" if found.next else None,
         "first": (f"/jobs?{query}" if query else "/jobs") if after else None,
-    }  # fmt: skip
+    }
 
 
 def _found(control: Control, which: Asked, after: int) -> Found:
@@ -188,7 +199,9 @@ def _found(control: Control, which: Asked, after: int) -> Found:
 
 async def _known(request: Request, hands: Hands) -> Known:
     def call(control: Control) -> Known:
-        return Known(types=sorted(control.look.types()), queues=[queue.queue for queue in control.look.queues()])
+        return Known(
+            types=sorted(control.look.types()), queues=[queue.queue for queue in control.look.queues()]
+        )
 
     key = ("known", hands.asker.rights.within)
     return await request.app.state.shared.get(key, lambda: hands.run(call), for_s=KNOWN_FOR_S)  # type: ignore[no-any-return]
@@ -203,7 +216,9 @@ async def _counts(request: Request, hands: Hands, which: Asked) -> Mapping[str, 
     return await request.app.state.coalesced.get(  # type: ignore[no-any-return]
         key,
         lambda: hands.run(
-            lambda control: hands.stores.figures.get(which.topic, key, lambda: dict(control.look.counts(every)))
+            lambda control: hands.stores.figures.get(
+                which.topic, key, lambda: dict(control.look.counts(every))
+            )
         ),
     )
 
@@ -244,10 +259,21 @@ async def _asked_about(
     count = f"{'more than ' if found.plan.more else ''}{plural(found.plan.jobs, 'job')}"
     stages = sorted({stage.name for spec in found.types.values() for stage in spec.stages})
     return page(
-        request, hands.asker, "verbs.html", status=422 if refused else 200, what=str(what), order=order, ids=ids,
-        which=which, found=found, count=count, said=said, refused=refused, stage_names=stages,
+        request,
+        hands.asker,
+        "verbs.html",
+        status=422 if refused else 200,
+        what=str(what),
+        order=order,
+        ids=ids,
+        which=which,
+        found=found,
+        count=count,
+        said=said,
+        refused=refused,
+        stage_names=stages,
         back=f"/jobs?{which.query()}" if which.any else "/jobs",
-    )  # fmt: skip
+    )
 
 
 def _whom(pairs: Sequence[tuple[str, str]]) -> tuple[tuple[int, ...], Asked]:

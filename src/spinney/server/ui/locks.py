@@ -59,9 +59,15 @@ async def locks(request: Request, hands: Asked, after: str = "") -> Response:
     named = {lock.name for lock in found.locks} | {capacity.name for capacity in found.capacities}
     mine = {name for name in named if rights.permits(Role.OPERATOR) and rights.names_lock(name)}
     return shown(
-        request, hands, "locks", topics=() if after else ("locks",), found=found, mine=mine, after=after,
+        request,
+        hands,
+        "locks",
+        topics=() if after else ("locks",),
+        found=found,
+        mine=mine,
+        after=after,
         next=with_query(LOCKS, after=found.next) if found.next else None,
-    )  # fmt: skip
+    )
 
 
 @router.post(f"{LOCKS}/free", summary="Take a lock away")
@@ -95,9 +101,11 @@ async def as_declared(hands: Asked, form: Form) -> Response:
     """As its application says."""
     name = form.text("name")
     return await deed(
-        hands, LOCKS, lambda control: control.locks.set_capacity(name, None, reason=form.maybe("reason")),
+        hands,
+        LOCKS,
+        lambda control: control.locks.set_capacity(name, None, reason=form.maybe("reason")),
         lambda now: f"There is {now:,} of {name} again, as is declared",
-    )  # fmt: skip
+    )
 
 
 def _lock(name: str, lines: Sequence[LockInfo]) -> Lock:

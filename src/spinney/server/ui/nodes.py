@@ -51,18 +51,22 @@ async def nodes(request: Request, hands: Asked) -> Response:
 async def drain(hands: Asked, name: str, form: Form) -> Response:
     """It takes nothing new."""
     return await deed(
-        hands, NODES, lambda control: control.fleet.drain(name, reason=form.maybe("reason")),
+        hands,
+        NODES,
+        lambda control: control.fleet.drain(name, reason=form.maybe("reason")),
         f"Node {name} takes nothing new; what it runs finishes",
-    )  # fmt: skip
+    )
 
 
 @router.post(f"{NODES}/{{name}}/resume", summary="Resume a node")
 async def resume(hands: Asked, name: str, form: Form) -> Response:
     """It takes work again."""
     return await deed(
-        hands, NODES, lambda control: control.fleet.resume(name, reason=form.maybe("reason")),
+        hands,
+        NODES,
+        lambda control: control.fleet.resume(name, reason=form.maybe("reason")),
         f"Node {name} takes work again",
-    )  # fmt: skip
+    )
 
 
 @router.post(f"{NODES}/{{name}}/slots", summary="Set the slots of a node")
@@ -70,7 +74,9 @@ async def set_slots(hands: Asked, name: str, form: Form) -> Response:
     """How many; empty: as it was started."""
 
     def call(control: Control) -> Orders:
-        return control.fleet.set_slots(name, form.whole("slots", "number of slots"), reason=form.maybe("reason"))
+        return control.fleet.set_slots(
+            name, form.whole("slots", "number of slots"), reason=form.maybe("reason")
+        )
 
     def said(orders: Orders) -> str:
         what = "as many slots as it was started with" if orders.slots is None else f"{orders.slots:,} slots"

@@ -93,14 +93,18 @@ def output(control: Control, job_id: int, root: Path, *, fence: int | None, sear
         return Output(
             attempt=attempt,
             attempts=attempts,
-            streams=[_tail(files, attempt, sizes[_name(attempt, stream)], stream, veil) for stream in written],
+            streams=[
+                _tail(files, attempt, sizes[_name(attempt, stream)], stream, veil) for stream in written
+            ],
             matches=_matches(files, attempt, written, search, veil) if search else None,
         )
     except Refused as error:
         return Output(attempt=attempt, attempts=attempts, streams=(), trouble=str(error))
 
 
-def more(control: Control, job_id: int, root: Path, *, fence: int, stream: str, start: int) -> tuple[str, int, bool]:
+def more(
+    control: Control, job_id: int, root: Path, *, fence: int, stream: str, start: int
+) -> tuple[str, int, bool]:
     """What a stream has from there on, where to go on, and whether there may be more. Raises NoSuchJob, Refused."""
     attempt = next((a for a in control.look.attempts(job_id) if a.fence == fence), None)
     if attempt is None or stream not in STREAMS:
@@ -161,7 +165,9 @@ def _read(files: JobFiles, path: str, start: int, length: int, veil: Veil) -> by
     return read(start, length) if veil is OPEN else veil.piece(read, start, length)
 
 
-def _matches(files: JobFiles, attempt: Attempt, streams: Sequence[str], search: str, veil: Veil) -> list[Match]:
+def _matches(
+    files: JobFiles, attempt: Attempt, streams: Sequence[str], search: str, veil: Veil
+) -> list[Match]:
     found: list[Match] = []
     wanted = search.casefold()
     for stream in streams:

@@ -74,8 +74,13 @@ class Overview:
 @router.get("/", summary="The overview")
 async def overview(request: Request, hands: Asked) -> Response:
     """The whole page."""
-    return page(request, hands.asker, "overview.html", topics=("overview", "failures", "holds"),
-                **await _shown(request, hands))  # fmt: skip
+    return page(
+        request,
+        hands.asker,
+        "overview.html",
+        topics=("overview", "failures", "holds"),
+        **await _shown(request, hands),
+    )
 
 
 @router.get("/overview/now", summary="What the overview shows now")
@@ -141,11 +146,15 @@ def queue_lines(stats: Stats, samples: Sequence[Sample]) -> list[QueueLine]:
     for queue in sorted(busy, key=lambda q: (-q.running, -q.pending, q.queue)):
         seen = [(s.at_us, s.queues.get(queue.queue, (0, 0, 0.0))) for s in samples]
         now = (stats.at_us, (queue.pending, queue.running, queue.rate or 0.0))
-        lines.append(QueueLine(
-            stats=queue,
-            depth=spark([(at, float(s[0])) for at, s in (*seen, now)], from_us=from_us, until_us=until_us),
-            pace=spark([(at, s[2]) for at, s in (*seen, now)], from_us=from_us, until_us=until_us),
-        ))  # fmt: skip
+        lines.append(
+            QueueLine(
+                stats=queue,
+                depth=spark(
+                    [(at, float(s[0])) for at, s in (*seen, now)], from_us=from_us, until_us=until_us
+                ),
+                pace=spark([(at, s[2]) for at, s in (*seen, now)], from_us=from_us, until_us=until_us),
+            )
+        )
     return lines
 
 
@@ -178,15 +187,20 @@ def _stuck(queues: Sequence[QueueInfo], nodes: Sequence[NodeStatus]) -> Iterator
     if pending and not any(node.state not in ("left", "dead") for node in nodes):
         jobs = sum(queue.pending for queue in pending)
         more = f"{plural(jobs, 'pending job')} {'waits' if jobs == 1 else 'wait'} for one: start it with 'spinney node'"
-        yield Need(id="no-node", kind="dead", title="No node is running", more=more, path="/nodes", label="Nodes")
+        yield Need(
+            id="no-node", kind="dead", title="No node is running", more=more, path="/nodes", label="Nodes"
+        )
         return
     for queue in pending:
         if (why := _stuck_queue(queue)) is not None:
             yield Need(
-                id=f"queue-{queue.queue}", kind=why[0], title=f"Queue {queue.queue}: {why[1]}",
+                id=f"queue-{queue.queue}",
+                kind=why[0],
+                title=f"Queue {queue.queue}: {why[1]}",
                 more=f"{plural(queue.pending, 'job')} pending; {why[2]}",
-                path=with_query("/jobs", queue=queue.queue, state="pending"), label="Jobs",
-            )  # fmt: skip
+                path=with_query("/jobs", queue=queue.queue, state="pending"),
+                label="Jobs",
+            )
 
 
 def _stuck_queue(queue: QueueInfo) -> tuple[str, str, str] | None:
@@ -202,11 +216,13 @@ def _stuck_queue(queue: QueueInfo) -> tuple[str, str, str] | None:
 
 def _poison(group: Failure) -> Need:
     return Need(
-        id=f"poison-{group.fingerprint}", kind="died",
+        id=f"poison-{group.fingerprint}",
+        kind="died",
         title=f"{plural(group.jobs, 'poisonous job')} in {group.type}.{group.stage}",
         more="each time one ran, its worker or node died; look at the output before you retry",
-        path=with_query("/jobs", failure=group.fingerprint), label="Jobs",
-    )  # fmt: skip
+        path=with_query("/jobs", failure=group.fingerprint),
+        label="Jobs",
+    )
 
 
 def _is_unwell(node: NodeStatus) -> bool:
@@ -215,21 +231,39 @@ def _is_unwell(node: NodeStatus) -> bool:
 
 def _unwell(node: NodeStatus) -> Need:
     more = node.trouble or f"{plural(node.leases, 'job')} with it; no sign of life for a while"
-    return Need(id=f"node-{node.id}", kind=node.state if node.state in _UNWELL else "degraded",
-                title=f"Node {node.node} is {node.state}", more=more, path="/nodes", label="Nodes")  # fmt: skip
+    return Need(
+        id=f"node-{node.id}",
+        kind=node.state if node.state in _UNWELL else "degraded",
+        title=f"Node {node.node} is {node.state}",
+        more=more,
+        path="/nodes",
+        label="Nodes",
+    )
 
 
 def _failed_batch(job: Job) -> Need:
     said = job.message or "it failed"
-    return Need(id=f"failed-{job.id}", kind=job.state, title=f"#{job.id} {job.type} {job.state}", more=said,
-                path=f"/jobs/{job.id}", label="Look")  # fmt: skip
+    return Need(
+        id=f"failed-{job.id}",
+        kind=job.state,
+        title=f"#{job.id} {job.type} {job.state}",
+        more=said,
+        path=f"/jobs/{job.id}",
+        label="Look",
+    )
 
 
 def _lasting_hold(hold: Hold) -> Need:
     what = "everything" if not hold.name else f"{hold.scope} {hold.name}"
     why = "Laid by a circuit breaker" if hold.automatic else f"By {hold.by}, for longer than a day"
-    return Need(id=f"hold-{hold.id}", kind="held", title=f"Hold on {what}", more=f"{why}: {hold.reason}",
-                path="/holds", label="Holds")  # fmt: skip
+    return Need(
+        id=f"hold-{hold.id}",
+        kind="held",
+        title=f"Hold on {what}",
+        more=f"{why}: {hold.reason}",
+        path="/holds",
+        label="Holds",
+    )
 
 
 def _named(names: Sequence[str]) -> str:

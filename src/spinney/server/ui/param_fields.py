@@ -60,14 +60,23 @@ class ParamField:
 def fields(schema: Mapping[str, Any]) -> list[ParamField]:
     """Those of a schema, in its order."""
     required = schema.get("required", ())
-    found = [_field(schema, name, prop, name in required) for name, prop in schema.get("properties", {}).items()]
+    found = [
+        _field(schema, name, prop, name in required) for name, prop in schema.get("properties", {}).items()
+    ]
     # Required ones first: who submits sees at once what has to be said.
     found.sort(key=lambda field: not field.required)
     if schema.get("additionalProperties", True) is not False:
-        found.append(ParamField(
-            name=MORE, kind=Kind.JSON, required=False, nullable=False, about="", default=None,
-            expects='an object, as in {"name": "value"}',
-        ))  # fmt: skip
+        found.append(
+            ParamField(
+                name=MORE,
+                kind=Kind.JSON,
+                required=False,
+                nullable=False,
+                about="",
+                default=None,
+                expects='an object, as in {"name": "value"}',
+            )
+        )
     return found
 
 
@@ -109,12 +118,18 @@ def _field(schema: Mapping[str, Any], name: str, prop: Mapping[str, Any], requir
     kind = _kind(schema, prop, core)
     default = prop.get("default")
     return ParamField(
-        name=name, kind=kind, required=required, nullable=nullable,
-        about=str(prop.get("description") or core.get("description") or ""), expects=describe(prop, schema),
+        name=name,
+        kind=kind,
+        required=required,
+        nullable=nullable,
+        about=str(prop.get("description") or core.get("description") or ""),
+        expects=describe(prop, schema),
         default=None if default is None or kind is Kind.SECRET else _text(default),
         choices=_choices(core) if kind is Kind.CHOICE else (),
-        least=core.get("minimum"), most=core.get("maximum"), whole=core.get("type") == "integer",
-    )  # fmt: skip
+        least=core.get("minimum"),
+        most=core.get("maximum"),
+        whole=core.get("type") == "integer",
+    )
 
 
 def _core(schema: Mapping[str, Any], prop: Mapping[str, Any]) -> tuple[Mapping[str, Any], bool]:

@@ -37,9 +37,13 @@ def rights_of(form: Given) -> Rights:
     if first is not None or last is not None:
         priorities = (_FIRST if first is None else first, _LAST if last is None else last)
     return Rights(
-        role=Role(role), within=Within(collections=limits["collections"], queues=limits["queues"]),
-        shares=limits["shares"], priorities=priorities, locks=limits["locks"], external=form.lines("external"),
-    )  # fmt: skip
+        role=Role(role),
+        within=Within(collections=limits["collections"], queues=limits["queues"]),
+        shares=limits["shares"],
+        priorities=priorities,
+        locks=limits["locks"],
+        external=form.lines("external"),
+    )
 
 
 def rights_if_said(form: Given) -> Rights | None:
@@ -62,9 +66,11 @@ def _limit(form: Given, name: str) -> tuple[str, ...] | None:
 def fields_of(rights: Rights) -> Mapping[str, str]:
     """The same form, filled."""
     lists = {
-        "collections": rights.within.collections, "queues": rights.within.queues, "shares": rights.shares,
+        "collections": rights.within.collections,
+        "queues": rights.within.queues,
+        "shares": rights.shares,
         "locks": rights.locks,
-    }  # fmt: skip
+    }
     found = {name: "\n".join(names or ()) for name, names in lists.items()}
     found |= {f"{name}_limited": "1" for name, names in lists.items() if names is not None}
     if rights.priorities is not None:
@@ -77,11 +83,13 @@ def limits_in_words(rights: Rights) -> str:
     said = [
         f"only {kind} {listed_in_words(names) or 'none'}"
         for kind, names in (
-            ("collections", rights.within.collections), ("queues", rights.within.queues), ("shares", rights.shares),
+            ("collections", rights.within.collections),
+            ("queues", rights.within.queues),
+            ("shares", rights.shares),
             ("locks", rights.locks),
         )
         if names is not None
-    ]  # fmt: skip
+    ]
     if rights.priorities is not None:
         said.append(f"priorities {rights.priorities[0]} to {rights.priorities[1]}")
     if rights.external:

@@ -62,10 +62,14 @@ async def create(request: Request, hands: Asked, form: Form) -> Response:
     """One that no application declares."""
     try:
         spec = QueueSpec(
-            name=form.text("name"), limit=_limit(form), order=form.text("order") or "default",
-            sharing=form.maybe("sharing"), type=form.maybe("type"), pinned=form.words("pinned"),
+            name=form.text("name"),
+            limit=_limit(form),
+            order=form.text("order") or "default",
+            sharing=form.maybe("sharing"),
+            type=form.maybe("type"),
+            pinned=form.words("pinned"),
             barred=form.words("barred"),
-        )  # fmt: skip
+        )
         await hands.run(lambda control: control.queues.create(spec, reason=form.maybe("reason")))
     except TOLD as error:
         return await _list(request, hands, said=form.said, wrong=sentence(error), status=422)
@@ -78,11 +82,20 @@ async def queue(request: Request, hands: Asked, name: str) -> Response:
     with not_there():
         info = await hands.run(lambda control: control.look.queue(name))
     found = await _found(request, hands)
-    shares: Sequence[ShareStats] = [share for share in found.stats.shares if share.queue == name and share.share]
+    shares: Sequence[ShareStats] = [
+        share for share in found.stats.shares if share.queue == name and share.share
+    ]
     return shown(
-        request, hands, "queue", topics=_TOPICS, line=_line(info, found.stats, _samples(request, hands)), found=found,
-        shares=shares[:20], may=may_set(hands.asker.rights, name), path=_path(name),
-    )  # fmt: skip
+        request,
+        hands,
+        "queue",
+        topics=_TOPICS,
+        line=_line(info, found.stats, _samples(request, hands)),
+        found=found,
+        shares=shares[:20],
+        may=may_set(hands.asker.rights, name),
+        path=_path(name),
+    )
 
 
 @router.post(f"{QUEUES}/{{name}}/limit", summary="Set the limit of a queue")
@@ -136,8 +149,13 @@ async def set_barred(hands: Asked, name: str, form: Form) -> Response:
 @router.post(f"{QUEUES}/{{name}}/declared", summary="Set a queue as it is declared")
 async def as_declared(hands: Asked, name: str, form: Form) -> Response:
     """Take back what operators set."""
-    return await _set(hands, name, form, lambda: QueueChange(declared=form.all("field")),
-                      lambda info: f"Queue {name} is as declared again")  # fmt: skip
+    return await _set(
+        hands,
+        name,
+        form,
+        lambda: QueueChange(declared=form.all("field")),
+        lambda info: f"Queue {name} is as declared again",
+    )
 
 
 @router.post(f"{QUEUES}/{{name}}/delete", summary="Delete a queue")
@@ -180,15 +198,28 @@ async def _list(
     found = await _found(request, hands)
     samples = _samples(request, hands)
     lines = [_line(info, found.stats, samples) for info in found.queues]
-    return shown(request, hands, "queues", topics=_TOPICS, status=status, lines=lines, found=found, said=said or {},
-                 wrong=wrong)  # fmt: skip
+    return shown(
+        request,
+        hands,
+        "queues",
+        topics=_TOPICS,
+        status=status,
+        lines=lines,
+        found=found,
+        said=said or {},
+        wrong=wrong,
+    )
 
 
 async def _found(request: Request, hands: Hands) -> Found:
     def read(control: Control) -> Found:
         look = control.look
-        return Found(queues=look.queues(), stats=hands.stores.figures.stats(control), types=sorted(look.types()),
-                     nodes=sorted(look.names("node")))  # fmt: skip
+        return Found(
+            queues=look.queues(),
+            stats=hands.stores.figures.stats(control),
+            types=sorted(look.types()),
+            nodes=sorted(look.names("node")),
+        )
 
     key = ("queues", hands.asker.rights.within)
     return await looked(request, key, lambda: hands.run(read))
@@ -207,10 +238,12 @@ def _line(info: QueueInfo, stats: Stats, samples: Sequence[Sample]) -> Line:
     depth = [*((at_us, float(of[0])) for at_us, of in seen), (stats.at_us, float(pending))]
     rates = [*((at_us, of[2] or 0.0) for at_us, of in seen), (stats.at_us, pace)]
     return Line(
-        info=info, stats=own, notes=list(notes(info)),
+        info=info,
+        stats=own,
+        notes=list(notes(info)),
         depth=spark(depth, from_us=from_us, until_us=stats.at_us) if seen else None,
         pace=spark(rates, from_us=from_us, until_us=stats.at_us) if seen else None,
-    )  # fmt: skip
+    )
 
 
 async def _set(

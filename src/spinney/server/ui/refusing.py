@@ -21,10 +21,14 @@ from spinney.server.ui.rendering import page, wants_part
 SIGN_IN = "/sign-in"
 _NO_PAGES = ("/api/", "/static/", "/events", "/health", "/ready", "/metrics")
 _BACK = {
-    404: ("It may have been deleted, or it lies outside of what you may see.", "/jobs", "Look through the jobs"),
+    404: (
+        "It may have been deleted, or it lies outside of what you may see.",
+        "/jobs",
+        "Look through the jobs",
+    ),
     403: ("Who runs this server can give you more rights.", "/", "Back to the overview"),
     503: ("Nothing is lost: nodes go on by themselves once the store answers.", "", "Try again"),
-}  # fmt: skip
+}
 
 Handler = Callable[[Request, Exception], Response | Awaitable[Response]]
 
@@ -71,9 +75,15 @@ async def _page(request: Request, plain: Response) -> Response:
     problem: dict[str, Any] = orjson.loads(bytes(plain.body))
     hint, path, label = _BACK.get(plain.status_code, ("", "/", "Back to the overview"))
     answer = page(
-        request, await _asker(request), "problem.html", status=plain.status_code, problem=problem, hint=hint,
-        back=path or request.url.path, label=label,
-    )  # fmt: skip
+        request,
+        await _asker(request),
+        "problem.html",
+        status=plain.status_code,
+        problem=problem,
+        hint=hint,
+        back=path or request.url.path,
+        label=label,
+    )
     for name in ("retry-after", "allow", "www-authenticate"):
         if name in plain.headers:
             answer.headers[name] = plain.headers[name]

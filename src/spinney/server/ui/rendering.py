@@ -74,26 +74,51 @@ def _made() -> tuple[StaticFiles, Environment]:
 def _environment(static: StaticFiles) -> Environment:
     """The templates, with what they may say. All that is written into them is escaped."""
     found = Environment(
-        loader=PackageLoader("spinney.server.ui"), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
-        lstrip_blocks=True, auto_reload=False,
-    )  # fmt: skip
+        loader=PackageLoader("spinney.server.ui"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        auto_reload=False,
+    )
     found.globals |= {
-        "static": static.address, "PLACES": PLACES, "Role": Role, "State": State, "STATES": tuple(State),
-        "SETTLED": SETTLED, "bar": charts.bar, "plural": words.plural, "with_query": with_query,
+        "static": static.address,
+        "PLACES": PLACES,
+        "Role": Role,
+        "State": State,
+        "STATES": tuple(State),
+        "SETTLED": SETTLED,
+        "bar": charts.bar,
+        "plural": words.plural,
+        "with_query": with_query,
         "limit_text": limits.as_text,
-    }  # fmt: skip
+    }
     found.filters |= {
-        "number": words.number, "short": words.short, "rate": words.rate, "lasting": words.lasting,
-        "moment": words.moment, "iso": words.iso, "size": words.size, "percent": words.percent,
-        "json_text": words.json_text, "cut": words.cut, "segment": segment, "ago": words.ago,
-    }  # fmt: skip
+        "number": words.number,
+        "short": words.short,
+        "rate": words.rate,
+        "lasting": words.lasting,
+        "moment": words.moment,
+        "iso": words.iso,
+        "size": words.size,
+        "percent": words.percent,
+        "json_text": words.json_text,
+        "cut": words.cut,
+        "segment": segment,
+        "ago": words.ago,
+    }
     return found
 
 
 def page(
-    request: Request, asker: Asker | None, template: str, *, topics: Sequence[str] = (), status: int = 200,
+    request: Request,
+    asker: Asker | None,
+    template: str,
+    *,
+    topics: Sequence[str] = (),
+    status: int = 200,
     **context: Any,
-) -> Response:  # fmt: skip
+) -> Response:
     """A page in its frame; ``topics``: what it watches (``spinney.server.events``)."""
     told = _told(request)
     answer = _answer(request, asker, template, status, topics=topics, told=told, **context)
@@ -148,10 +173,14 @@ def _answer(request: Request, asker: Asker | None, template: str, status: int, *
     theme = request.cookies.get(THEME_COOKIE, "auto")
     now = now_us()
     text = request.app.state.templates.get_template(template).render(
-        asker=asker, theme=theme if theme in ("light", "dark") else "auto", now_us=now, here=request.url.path,
+        asker=asker,
+        theme=theme if theme in ("light", "dark") else "auto",
+        now_us=now,
+        here=request.url.path,
         there=f"{request.url.path}?{request.url.query}" if request.url.query else request.url.path,
-        secure=request.app.state.settings.secure, **context,
-    )  # fmt: skip
+        secure=request.app.state.settings.secure,
+        **context,
+    )
     # What pages show is somebody's: no cache keeps it, and one that goes by HX-Request alone would mix parts and pages.
     return HTMLResponse(text, status, headers={"Cache-Control": "no-store", "Vary": "HX-Request"})
 

@@ -46,7 +46,9 @@ class Run:
         """Told by ``Bulk.run`` in its thread. Raises Stopped when the server ends."""
         self.report = report
         if self.stop.is_set():
-            raise Stopped("the server ended before all was done; ask for the same again, and it goes on with the rest")
+            raise Stopped(
+                "the server ended before all was done; ask for the same again, and it goes on with the rest"
+            )
 
 
 class Runs:

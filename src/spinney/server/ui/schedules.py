@@ -53,7 +53,9 @@ class Shown:
 @router.get("/schedules", summary="Schedules")
 async def schedules(request: Request, hands: Asked) -> Response:
     """All in sight."""
-    return page(request, hands.asker, "schedules.html", topics=("schedules", "overview"), **await _list(hands))
+    return page(
+        request, hands.asker, "schedules.html", topics=("schedules", "overview"), **await _list(hands)
+    )
 
 
 @router.get("/schedules-now", summary="What the list of schedules shows now")
@@ -86,10 +88,16 @@ async def made(request: Request, hands: Asked) -> Response:
         return await _form(request, hands, type_, given, errors, status=422)
     try:
         wanted = Schedule(
-            name=given.get("name", "").strip(), type=type_, cron=cron, every_s=every_s,
-            zone=given.get("zone", "").strip() or "UTC", params=params, options=options,
-            overlap=given.get("overlap", Overlap.SKIP), catch_up=given.get("catch_up", CatchUp.LAST),  # type: ignore[arg-type]
-        )  # fmt: skip
+            name=given.get("name", "").strip(),
+            type=type_,
+            cron=cron,
+            every_s=every_s,
+            zone=given.get("zone", "").strip() or "UTC",
+            params=params,
+            options=options,
+            overlap=given.get("overlap", Overlap.SKIP),  # type: ignore[arg-type]
+            catch_up=given.get("catch_up", CatchUp.LAST),  # type: ignore[arg-type]
+        )
         await hands.run(lambda control: control.schedules.put(wanted))
     except SpinneyError as error:
         refused = kind(error)
@@ -103,7 +111,9 @@ async def made(request: Request, hands: Asked) -> Response:
 @router.get("/schedules/{name}", summary="A schedule")
 async def schedule(request: Request, hands: Asked, name: Name) -> Response:
     """The whole page."""
-    return page(request, hands.asker, "schedule.html", topics=("schedules", "overview"), **await _one(hands, name))
+    return page(
+        request, hands.asker, "schedule.html", topics=("schedules", "overview"), **await _one(hands, name)
+    )
 
 
 @router.get("/schedules/{name}/now", summary="What the page of a schedule shows now")
@@ -191,8 +201,9 @@ async def _one(hands: Hands, name: str) -> dict[str, Any]:
         found = look.schedule(name)
         return Shown(
             line=Line(schedule=found, last=_lasts(control, [found]).get(found.last_job_id or 0)),
-            coming=look.coming(name, COMING), runs=look.runs(name, limit=RUNS),
-        )  # fmt: skip
+            coming=look.coming(name, COMING),
+            runs=look.runs(name, limit=RUNS),
+        )
 
     return {"shown": await hands.run(call), "may": hands.asker.rights.permits(Role.OPERATOR)}
 
@@ -203,19 +214,35 @@ def _lasts(control: Control, found: Sequence[Schedule]) -> Mapping[int, Job]:
 
 
 async def _form(
-    request: Request, hands: Hands, type_: str, given: Mapping[str, str], errors: Mapping[str, str], *,
+    request: Request,
+    hands: Hands,
+    type_: str,
+    given: Mapping[str, str],
+    errors: Mapping[str, str],
+    *,
     status: int = 200,
-) -> Response:  # fmt: skip
+) -> Response:
     def call(control: Control) -> tuple[TypeSpec | None, Sequence[str], Sequence[str]]:
         spec = control.look.type(type_) if type_ else None
-        types = [name for name, known in sorted(control.look.types().items()) if may_submit(known, control.rights)]
+        types = [
+            name for name, known in sorted(control.look.types().items()) if may_submit(known, control.rights)
+        ]
         return spec, types, [queue.queue for queue in control.look.queues()]
 
     spec, types, queues = await hands.run(call)
     found = param_fields.fields(spec.schema) if spec else []
     secret = {PREFIX + field.name for field in found if field.kind is Kind.SECRET}
     return page(
-        request, hands.asker, "make_schedule.html", status=status, spec=spec, types=types, queues=queues, fields=found,
-        said={name: text for name, text in given.items() if name not in secret}, errors=errors,
-        overlaps=list(Overlap), catch_ups=list(CatchUp),
-    )  # fmt: skip
+        request,
+        hands.asker,
+        "make_schedule.html",
+        status=status,
+        spec=spec,
+        types=types,
+        queues=queues,
+        fields=found,
+        said={name: text for name, text in given.items() if name not in secret},
+        errors=errors,
+        overlaps=list(Overlap),
+        catch_ups=list(CatchUp),
+    )

@@ -97,6 +97,9 @@ async def arrive(request: Request) -> Response:
 def _shown(request: Request, *, next: str, name: str = "", nobody: bool = False) -> dict[str, Any]:  # noqa: A002
     oidc = request.app.state.settings.oidc
     return {
-        "name": name, "next": entrance.local(next), "nobody": nobody, "provider": oidc and oidc.label,
+        "name": name,
+        "next": entrance.local(next),
+        "nobody": nobody,
+        "provider": oidc and oidc.label,
         "provider_path": BY_PROVIDER,
-    }  # fmt: skip
+    }

@@ -32,10 +32,16 @@ def steps(job: Job, spec: TypeSpec | None, attempts: Sequence[Attempt]) -> list[
     again = set() if spec is None else {stage.name for stage in spec.stages if stage.again}
     finished = any(a.outcome is Outcome.FINISH and not a.superseded for a in attempts)
     return [
-        _step(name, job, [a for a in attempts if a.stage == name], again=name in again, gone=name in gone,
-              finished=finished)
+        _step(
+            name,
+            job,
+            [a for a in attempts if a.stage == name],
+            again=name in again,
+            gone=name in gone,
+            finished=finished,
+        )
         for name in [*gone, *known]
-    ]  # fmt: skip
+    ]
 
 
 def _step(name: str, job: Job, of: Sequence[Attempt], *, again: bool, gone: bool, finished: bool) -> Step:
@@ -43,9 +49,13 @@ def _step(name: str, job: Job, of: Sequence[Attempt], *, again: bool, gone: bool
     told = counted or of
     last = told[-1] if told else None
     return Step(
-        stage=name, standing=_standing(name, job, counted, finished), attempts=len(counted), last=last, again=again,
+        stage=name,
+        standing=_standing(name, job, counted, finished),
+        attempts=len(counted),
+        last=last,
+        again=again,
         gone=gone,
-    )  # fmt: skip
+    )
 
 
 def _standing(name: str, job: Job, counted: Sequence[Attempt], finished: bool) -> str:

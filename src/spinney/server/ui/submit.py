@@ -39,7 +39,9 @@ router = APIRouter(include_in_schema=False)
 
 TYPES_MAX = 200
 """So many types are listed at a time."""
-_CHANGED = "this form was submitted before, and has been changed since; look it through, and submit it once more"
+_CHANGED = (
+    "this form was submitted before, and has been changed since; look it through, and submit it once more"
+)
 _ONCE = "once"
 _UNSAID = ("csrf", _ONCE)
 """Fields that make no difference to what is submitted."""
@@ -63,17 +65,26 @@ class Sent:
 
 @router.get("/submit", summary="Submit a job")
 async def submit(
-    request: Request, hands: Asked, type_: Annotated[str, Query(alias="type", max_length=200)] = "",
+    request: Request,
+    hands: Asked,
+    type_: Annotated[str, Query(alias="type", max_length=200)] = "",
     q: Annotated[str, Query(max_length=200)] = "",
-) -> Response:  # fmt: skip
+) -> Response:
     """The types there are; or the form of one."""
     await hands.run(lambda control: control.require(Role.SUBMITTER, "submit jobs"))
     if not type_:
         types = await hands.run(_submittable)
         wanted = q.strip().lower()
         found = [spec for spec in types if _fits(spec, wanted)]
-        return page(request, hands.asker, "submit_types.html", types=found[:TYPES_MAX], all=len(types), q=q.strip(),
-                    more=len(found) > TYPES_MAX)  # fmt: skip
+        return page(
+            request,
+            hands.asker,
+            "submit_types.html",
+            types=found[:TYPES_MAX],
+            all=len(types),
+            q=q.strip(),
+            more=len(found) > TYPES_MAX,
+        )
     known = await hands.run(lambda control: _known(control, type_))
     return page(request, hands.asker, "submit.html", **_shown(known, {}, {}))
 
@@ -110,7 +121,9 @@ async def submitted(request: Request, hands: Asked) -> Response:
     return redirect_from(request, f"/jobs/{job_id}", done=f"job {job_id} is submitted")
 
 
-def redirect_from(request: Request, path: str, *, done: str | None = None, refused: str | None = None) -> Response:
+def redirect_from(
+    request: Request, path: str, *, done: str | None = None, refused: str | None = None
+) -> Response:
     """To another page, also where the page's script asks, which would put that into this one."""
     answer = redirect(path, done=done, refused=refused)
     if not wants_part(request):
@@ -163,7 +176,13 @@ def _copy(found: UploadFile, name: str, upload: spool.Upload) -> None:
 
 
 async def _submit(
-    hands: Hands, root: Any, upload: spool.Upload, type_: str, params: Mapping[str, Any], options: Options, once: Once
+    hands: Hands,
+    root: Any,
+    upload: spool.Upload,
+    type_: str,
+    params: Mapping[str, Any],
+    options: Options,
+    once: Once,
 ) -> tuple[int, bool]:
     if upload.files:
         begun = await accepting.with_files(hands, root, upload, type_, params, options, once=once)
@@ -191,13 +210,20 @@ def _shown(known: Known, given: Mapping[str, str], errors: Mapping[str, str]) ->
     found = param_fields.fields(known.spec.schema)
     secret = {PREFIX + field.name for field in found if field.kind is Kind.SECRET}
     names = {PREFIX + field.name for field in found} | set(options_form.OPTIONS)
-    labels = {PREFIX + field.name: field.name for field in found} | {PREFIX + param_fields.MORE: "more parameters"}
+    labels = {PREFIX + field.name: field.name for field in found} | {
+        PREFIX + param_fields.MORE: "more parameters"
+    }
     elsewhere = [text for name, text in errors.items() if name not in names]
     return {
-        "spec": known.spec, "fields": found, "queues": known.queues, "errors": errors, "elsewhere": elsewhere,
-        "labels": labels, "said": {name: text for name, text in given.items() if name not in secret},
+        "spec": known.spec,
+        "fields": found,
+        "queues": known.queues,
+        "errors": errors,
+        "elsewhere": elsewhere,
+        "labels": labels,
+        "said": {name: text for name, text in given.items() if name not in secret},
         "once": given.get(_ONCE) if errors and "" not in errors else secrets.token_urlsafe(18),
-    }  # fmt: skip
+    }
 
 
 def _known(control: Control, type_: str) -> Known:

@@ -67,18 +67,32 @@ async def revoke_own(hands: Asked, token: str, form: Form) -> Response:
 
 
 async def _all(
-    request: Request, hands: Hands, *, said: Mapping[str, str] | None = None, wrong: str = "", status: int = 200
+    request: Request,
+    hands: Hands,
+    *,
+    said: Mapping[str, str] | None = None,
+    wrong: str = "",
+    status: int = 200,
 ) -> Response:
     def read(control: Control) -> tuple[Sequence[Token], list[str]]:
         control.require(Role.ADMIN, "manage tokens of others")
-        return control.accounts.tokens(), [user.name for user in control.accounts.users() if not user.disabled]
+        return control.accounts.tokens(), [
+            user.name for user in control.accounts.users() if not user.disabled
+        ]
 
     found, owners = await hands.run(read)
-    return _page(request, hands, found, owners=owners, own=False, path=TOKENS, said=said, wrong=wrong, status=status)
+    return _page(
+        request, hands, found, owners=owners, own=False, path=TOKENS, said=said, wrong=wrong, status=status
+    )
 
 
 async def _own(
-    request: Request, hands: Hands, *, said: Mapping[str, str] | None = None, wrong: str = "", status: int = 200
+    request: Request,
+    hands: Hands,
+    *,
+    said: Mapping[str, str] | None = None,
+    wrong: str = "",
+    status: int = 200,
 ) -> Response:
     def read(control: Control) -> Sequence[Token] | None:
         try:
@@ -92,15 +106,32 @@ async def _own(
 
 
 def _page(
-    request: Request, hands: Hands, found: Sequence[Token] | None, *, owners: Sequence[str], own: bool, path: str,
-    said: Mapping[str, str] | None, wrong: str, status: int,
-) -> Response:  # fmt: skip
+    request: Request,
+    hands: Hands,
+    found: Sequence[Token] | None,
+    *,
+    owners: Sequence[str],
+    own: bool,
+    path: str,
+    said: Mapping[str, str] | None,
+    wrong: str,
+    status: int,
+) -> Response:
     most = hands.asker.rights
     return page(
-        request, hands.asker, "tokens.html", status=status, owners=owners, own=own, path=path,
+        request,
+        hands.asker,
+        "tokens.html",
+        status=status,
+        owners=owners,
+        own=own,
+        path=path,
         tokens=None if found is None else sorted(found, key=_order),
-        limits=limits_in_words, roles=[role for role in Role if most.permits(role)], said=said or {}, wrong=wrong,
-    )  # fmt: skip
+        limits=limits_in_words,
+        roles=[role for role in Role if most.permits(role)],
+        said=said or {},
+        wrong=wrong,
+    )
 
 
 def _order(token: Token) -> tuple[bool, str, str]:
@@ -111,22 +142,31 @@ def _order(token: Token) -> tuple[bool, str, str]:
 def _made(control: Control, form: Given, owner: str | None) -> NewToken:
     rights = rights_if_said(form)
     return control.accounts.make_token(
-        form.text("name"), owner=owner, rights=rights, expires_us=form.moment("expires"), reason=form.maybe("reason")
+        form.text("name"),
+        owner=owner,
+        rights=rights,
+        expires_us=form.moment("expires"),
+        reason=form.maybe("reason"),
     )
 
 
 def _told(request: Request, hands: Hands, made: NewToken, back: str) -> Response:
     base = request.app.state.settings.url or f"{request.url.scheme}://{request.url.netloc}"
     told = Told(
-        title=f"The token {made.token.name}", secret=made.secret, back=back, label="To the tokens",
+        title=f"The token {made.token.name}",
+        secret=made.secret,
+        back=back,
+        label="To the tokens",
         about=f"It acts as {made.token.acts_as}. It is shown on this page alone, never again: keep it now.",
         example=f"curl -H 'Authorization: Bearer {made.secret}' {base.rstrip('/')}/api/v1/me",
-    )  # fmt: skip
+    )
     return page(request, hands.asker, "secret.html", secret=told)
 
 
 async def _revoked(hands: Hands, token: str, form: Given, back: str) -> Response:
     return await deed(
-        hands, back, lambda control: control.accounts.revoke_token(token, reason=form.maybe("reason")),
+        hands,
+        back,
+        lambda control: control.accounts.revoke_token(token, reason=form.maybe("reason")),
         lambda found: f"The token {found.name} is revoked",
-    )  # fmt: skip
+    )

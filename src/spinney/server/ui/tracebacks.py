@@ -65,13 +65,22 @@ def _frames(lines: Sequence[str], at: int) -> tuple[list[Frame], int]:
             code.append(lines[at].strip())
             at += 1
         file = head["file"]
-        frames.append(Frame(
-            file=file, line=int(head["line"]), function=head["function"] or "", code="\n".join(code),
-            own=not any(part in file for part in _LIBRARY),
-        ))  # fmt: skip
+        frames.append(
+            Frame(
+                file=file,
+                line=int(head["line"]),
+                function=head["function"] or "",
+                code="\n".join(code),
+                own=not any(part in file for part in _LIBRARY),
+            )
+        )
     if frames:
         frames[-1] = Frame(
-            file=frames[-1].file, line=frames[-1].line, function=frames[-1].function, code=frames[-1].code,
-            own=frames[-1].own, last=True,
-        )  # fmt: skip
+            file=frames[-1].file,
+            line=frames[-1].line,
+            function=frames[-1].function,
+            code=frames[-1].code,
+            own=frames[-1].own,
+            last=True,
+        )
     return frames, at

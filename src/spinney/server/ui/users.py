@@ -64,7 +64,9 @@ async def user(request: Request, hands: Asked, name: str) -> Response:
 async def change(request: Request, hands: Asked, name: str, form: Form) -> Response:
     """In force with the next request."""
     try:
-        await hands.run(lambda control: control.accounts.change(name, rights_of(form), reason=form.maybe("reason")))
+        await hands.run(
+            lambda control: control.accounts.change(name, rights_of(form), reason=form.maybe("reason"))
+        )
     except TOLD as error:
         return await _one(request, hands, name, said=form.said, wrong=sentence(error), status=422)
     return redirect(_path(name), done=f"{name} has other rights now")
@@ -73,8 +75,12 @@ async def change(request: Request, hands: Asked, name: str, form: Form) -> Respo
 @router.post(f"{USERS}/{{name}}/disable", summary="Let nobody in by this name")
 async def disable(hands: Asked, name: str, form: Form) -> Response:
     """Sessions and tokens are void meanwhile."""
-    return await deed(hands, _path(name), lambda control: control.accounts.disable(name, reason=form.maybe("reason")),
-                      f"{name} is disabled: sessions and tokens are void")  # fmt: skip
+    return await deed(
+        hands,
+        _path(name),
+        lambda control: control.accounts.disable(name, reason=form.maybe("reason")),
+        f"{name} is disabled: sessions and tokens are void",
+    )
 
 
 @router.post(f"{USERS}/{{name}}/enable", summary="Let somebody in again")
@@ -115,28 +121,47 @@ async def link(request: Request, hands: Asked, name: str) -> Response:
 async def end_sessions(hands: Asked, name: str, form: Form) -> Response:
     """He has to sign in again."""
     return await deed(
-        hands, _path(name), lambda control: control.accounts.end_sessions(name, reason=form.maybe("reason")),
+        hands,
+        _path(name),
+        lambda control: control.accounts.end_sessions(name, reason=form.maybe("reason")),
         lambda ended: f"{plural(ended, 'session')} of {name} ended",
-    )  # fmt: skip
+    )
 
 
 # --- steps ------------------------------------------------------------------------------------
 
 
 async def _list(
-    request: Request, hands: Hands, *, said: Mapping[str, str] | None = None, wrong: str = "", status: int = 200
+    request: Request,
+    hands: Hands,
+    *,
+    said: Mapping[str, str] | None = None,
+    wrong: str = "",
+    status: int = 200,
 ) -> Response:
     found = await hands.run(lambda control: control.accounts.users())
     return page(
-        request, hands.asker, "users.html", status=status, users=found, limits=limits_in_words, roles=list(Role),
-        said=said or {"role": str(Role.SUBMITTER), "link": "1"}, wrong=wrong,
-    )  # fmt: skip
+        request,
+        hands.asker,
+        "users.html",
+        status=status,
+        users=found,
+        limits=limits_in_words,
+        roles=list(Role),
+        said=said or {"role": str(Role.SUBMITTER), "link": "1"},
+        wrong=wrong,
+    )
 
 
 async def _one(
-    request: Request, hands: Hands, name: str, *, said: Mapping[str, str] | None = None, wrong: str = "",
+    request: Request,
+    hands: Hands,
+    name: str,
+    *,
+    said: Mapping[str, str] | None = None,
+    wrong: str = "",
     status: int = 200,
-) -> Response:  # fmt: skip
+) -> Response:
     def read(control: Control) -> Found:
         accounts = control.accounts
         control.require(Role.ADMIN, "manage users")
@@ -144,18 +169,28 @@ async def _one(
 
     found = await hands.run(read)
     return page(
-        request, hands.asker, "user.html", status=status, found=found, path=_path(name), limits=limits_in_words,
-        roles=list(Role), said=said or fields_of(found.user.rights), wrong=wrong,
-    )  # fmt: skip
+        request,
+        hands.asker,
+        "user.html",
+        status=status,
+        found=found,
+        path=_path(name),
+        limits=limits_in_words,
+        roles=list(Role),
+        said=said or fields_of(found.user.rights),
+        wrong=wrong,
+    )
 
 
 def _linked(request: Request, hands: Hands, name: str, secret: str) -> Response:
     base = request.app.state.settings.url or f"{request.url.scheme}://{request.url.netloc}"
     told = Told(
-        title=f"A link for {name}", secret=f"{base.rstrip('/')}{WELCOME}?link={secret}",
+        title=f"A link for {name}",
+        secret=f"{base.rstrip('/')}{WELCOME}?link={secret}",
         about=f"With it {name} sets a password. It is good once, for a day, and shown on this page alone: send it now.",
-        back=_path(name), label=f"To {name}",
-    )  # fmt: skip
+        back=_path(name),
+        label=f"To {name}",
+    )
     return page(request, hands.asker, "secret.html", secret=told)
 
 

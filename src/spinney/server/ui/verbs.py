@@ -20,13 +20,31 @@ from spinney.server.ui.filtering import moment
 from spinney.server.ui.running import Run
 from spinney.server.ui.words import plural
 
-FIELDS = ("verb", "reason", "stage", "and_after", "tree", "to_queue", "to_priority", "until", "expect", "csrf", "id")
+FIELDS = (
+    "verb",
+    "reason",
+    "stage",
+    "and_after",
+    "tree",
+    "to_queue",
+    "to_priority",
+    "until",
+    "expect",
+    "csrf",
+    "id",
+)
 """Of the forms, beside those of filters: a queue to move to is not the queue to look in."""
 IDS_MAX = 1_000
 _DONE: Mapping[Verb, str] = {
-    Verb.RETRY: "retried", Verb.RERUN: "will run again", Verb.CANCEL: "cancelled", Verb.HOLD: "held",
-    Verb.RELEASE: "released", Verb.DELETE: "deleted", Verb.MOVE: "moved", Verb.PRIORITY: "reprioritised",
-}  # fmt: skip
+    Verb.RETRY: "retried",
+    Verb.RERUN: "will run again",
+    Verb.CANCEL: "cancelled",
+    Verb.HOLD: "held",
+    Verb.RELEASE: "released",
+    Verb.DELETE: "deleted",
+    Verb.MOVE: "moved",
+    Verb.PRIORITY: "reprioritised",
+}
 _REASONS = 3
 
 Form = Mapping[str, str]
@@ -107,11 +125,17 @@ def remover(root: Path):  # type: ignore[no-untyped-def]
 def planned(control: Control, what: Order, which: Filter | None, ids: Sequence[int]) -> Plan:
     """What would be done, before its particulars are said: they change nothing of whom it is done to."""
     trial = Order(
-        verb=what.verb, reason=what.reason or "to be said", stage=what.stage, and_after=what.and_after, tree=what.tree,
+        verb=what.verb,
+        reason=what.reason or "to be said",
+        stage=what.stage,
+        and_after=what.and_after,
+        tree=what.tree,
         queue=what.queue or (_some_queue(control, which, ids) if what.verb is Verb.MOVE else None),
-        priority=_some_priority(control) if what.verb is Verb.PRIORITY and what.priority is None else what.priority,
+        priority=_some_priority(control)
+        if what.verb is Verb.PRIORITY and what.priority is None
+        else what.priority,
         until_us=what.until_us,
-    )  # fmt: skip
+    )
     said = what.verb not in (Verb.MOVE, Verb.PRIORITY) or what.queue is not None or what.priority is not None
     return control.bulk.plan(trial, which, ids, exact=said)
 

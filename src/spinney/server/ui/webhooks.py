@@ -35,15 +35,22 @@ async def add(request: Request, hands: Asked, form: Form) -> Response:
 
     def call(control: Control) -> WithSecret:
         return control.webhooks.add(
-            form.text("name"), form.text("url"), events=_events(form), type_=form.maybe("type"),
-            collection=form.maybe("collection"), queue=form.maybe("queue"), roots_only=not form.text("below"),
+            form.text("name"),
+            form.text("url"),
+            events=_events(form),
+            type_=form.maybe("type"),
+            collection=form.maybe("collection"),
+            queue=form.maybe("queue"),
+            roots_only=not form.text("below"),
             reason=form.maybe("reason"),
-        )  # fmt: skip
+        )
 
     try:
         made = await hands.run(call)
     except TOLD as error:
-        return await _list(request, hands, said=form.said, events=form.all("event"), wrong=sentence(error), status=422)
+        return await _list(
+            request, hands, said=form.said, events=form.all("event"), wrong=sentence(error), status=422
+        )
     return _told(request, hands, made)
 
 
@@ -59,38 +66,56 @@ async def change(request: Request, hands: Asked, name: str, form: Form) -> Respo
 
     def call(control: Control) -> Webhook:
         meant: dict[str, Any] = {
-            "url": form.text("url"), "events": _events(form), "type": form.maybe("type"),
-            "collection": form.maybe("collection"), "queue": form.maybe("queue"), "roots_only": not form.text("below"),
-        }  # fmt: skip
+            "url": form.text("url"),
+            "events": _events(form),
+            "type": form.maybe("type"),
+            "collection": form.maybe("collection"),
+            "queue": form.maybe("queue"),
+            "roots_only": not form.text("below"),
+        }
         return control.webhooks.change(name, meant, reason=form.maybe("reason"))
 
     try:
         await hands.run(call)
     except TOLD as error:
         events = form.all("event")
-        return await _one(request, hands, name, said=form.said, events=events, wrong=sentence(error), status=422)
+        return await _one(
+            request, hands, name, said=form.said, events=events, wrong=sentence(error), status=422
+        )
     return redirect(_path(name), done=f"Webhook {name} is set otherwise")
 
 
 @router.post(f"{WEBHOOKS}/{{name}}/pause", summary="Pause a webhook")
 async def pause(hands: Asked, name: str, form: Form) -> Response:
     """What it is to be told is kept for 30 days."""
-    return await deed(hands, _path(name), lambda control: control.webhooks.pause(name, reason=form.maybe("reason")),
-                      f"Webhook {name} is paused; what it is to be told is kept for 30 days")  # fmt: skip
+    return await deed(
+        hands,
+        _path(name),
+        lambda control: control.webhooks.pause(name, reason=form.maybe("reason")),
+        f"Webhook {name} is paused; what it is to be told is kept for 30 days",
+    )
 
 
 @router.post(f"{WEBHOOKS}/{{name}}/resume", summary="Resume a webhook")
 async def resume(hands: Asked, name: str, form: Form) -> Response:
     """What waited is sent."""
-    return await deed(hands, _path(name), lambda control: control.webhooks.resume(name, reason=form.maybe("reason")),
-                      f"Webhook {name} goes on, with what has waited")  # fmt: skip
+    return await deed(
+        hands,
+        _path(name),
+        lambda control: control.webhooks.resume(name, reason=form.maybe("reason")),
+        f"Webhook {name} goes on, with what has waited",
+    )
 
 
 @router.post(f"{WEBHOOKS}/{{name}}/test", summary="Send a webhook a ping")
 async def test(hands: Asked, name: str) -> Response:
     """On the way that everything else goes."""
-    return await deed(hands, _path(name), lambda control: control.webhooks.test(name),
-                      "A ping is on its way; what comes of it stands among the deliveries")  # fmt: skip
+    return await deed(
+        hands,
+        _path(name),
+        lambda control: control.webhooks.test(name),
+        "A ping is on its way; what comes of it stands among the deliveries",
+    )
 
 
 @router.post(f"{WEBHOOKS}/{{name}}/rotate", summary="Give a webhook a new secret")
@@ -106,40 +131,68 @@ async def rotate(request: Request, hands: Asked, name: str, form: Form) -> Respo
 @router.post(f"{WEBHOOKS}/{{name}}/remove", summary="Remove a webhook")
 async def remove(hands: Asked, name: str, form: Form) -> Response:
     """Its deliveries go with it."""
-    return await deed(hands, WEBHOOKS, lambda control: control.webhooks.remove(name, reason=form.maybe("reason")),
-                      f"Webhook {name} is removed", long=True)  # fmt: skip
+    return await deed(
+        hands,
+        WEBHOOKS,
+        lambda control: control.webhooks.remove(name, reason=form.maybe("reason")),
+        f"Webhook {name} is removed",
+        long=True,
+    )
 
 
 @router.post(f"{WEBHOOKS}/{{name}}/deliveries/{{delivery}}/retry", summary="Send a delivery again")
 async def retry(hands: Asked, name: str, delivery: str, form: Form) -> Response:
     """At once, whatever came of it before."""
     return await deed(
-        hands, _path(name), lambda control: control.webhooks.retry(delivery, reason=form.maybe("reason")),
+        hands,
+        _path(name),
+        lambda control: control.webhooks.retry(delivery, reason=form.maybe("reason")),
         lambda found: f"Delivery {found.delivery} is sent again",
-    )  # fmt: skip
+    )
 
 
 # --- steps ------------------------------------------------------------------------------------
 
 
 async def _list(
-    request: Request, hands: Hands, *, said: Mapping[str, str] | None = None, events: Sequence[str] = (EVERY,),
-    wrong: str = "", status: int = 200,
-) -> Response:  # fmt: skip
+    request: Request,
+    hands: Hands,
+    *,
+    said: Mapping[str, str] | None = None,
+    events: Sequence[str] = (EVERY,),
+    wrong: str = "",
+    status: int = 200,
+) -> Response:
     def read(control: Control) -> tuple[list[Webhook], dict[str, list[str]]]:
         return control.webhooks.all(), _known(control)
 
     found, known = await hands.run(read)
     return page(
-        request, hands.asker, "webhooks.html", status=status, webhooks=found, known=known, said=said or {},
-        chosen=events, events=EVENTS, wrong=wrong,
-    )  # fmt: skip
+        request,
+        hands.asker,
+        "webhooks.html",
+        status=status,
+        webhooks=found,
+        known=known,
+        said=said or {},
+        chosen=events,
+        events=EVENTS,
+        wrong=wrong,
+    )
 
 
 async def _one(
-    request: Request, hands: Hands, name: str, *, outcome: str = "", after: str = "",
-    said: Mapping[str, str] | None = None, events: Sequence[str] = (), wrong: str = "", status: int = 200,
-) -> Response:  # fmt: skip
+    request: Request,
+    hands: Hands,
+    name: str,
+    *,
+    outcome: str = "",
+    after: str = "",
+    said: Mapping[str, str] | None = None,
+    events: Sequence[str] = (),
+    wrong: str = "",
+    status: int = 200,
+) -> Response:
     wanted = Outcome(outcome) if outcome in list(Outcome) else None
     from_ = int(after) if after.isascii() and after.isdigit() and len(after) <= 18 else 0
 
@@ -151,18 +204,34 @@ async def _one(
     path = _path(name)
     next_ = with_query(path, outcome=wanted, after=deliveries[-1].seq) if len(deliveries) >= PAGE else None
     return page(
-        request, hands.asker, "webhook.html", status=status, webhook=found, deliveries=deliveries, known=known,
-        path=path, said=said or _fields(found), chosen=events or found.events, events=EVENTS, wrong=wrong,
-        outcome=wanted, outcomes=list(Outcome), as_state=_STATE, next=next_,
+        request,
+        hands.asker,
+        "webhook.html",
+        status=status,
+        webhook=found,
+        deliveries=deliveries,
+        known=known,
+        path=path,
+        said=said or _fields(found),
+        chosen=events or found.events,
+        events=EVENTS,
+        wrong=wrong,
+        outcome=wanted,
+        outcomes=list(Outcome),
+        as_state=_STATE,
+        next=next_,
         first=with_query(path, outcome=wanted) if from_ else None,
-    )  # fmt: skip
+    )
 
 
 def _fields(found: Webhook) -> Mapping[str, str]:
     return {
-        "url": found.url, "type": found.type or "", "collection": found.collection or "", "queue": found.queue or "",
+        "url": found.url,
+        "type": found.type or "",
+        "collection": found.collection or "",
+        "queue": found.queue or "",
         "below": "" if found.roots_only else "1",
-    }  # fmt: skip
+    }
 
 
 def _events(form: Given) -> tuple[str, ...]:
@@ -174,16 +243,22 @@ def _events(form: Given) -> tuple[str, ...]:
 
 def _known(control: Control) -> dict[str, list[str]]:
     look = control.look
-    return {"type": sorted(look.types()), "queue": sorted(look.names("queue")),
-            "collection": sorted(look.names("collection"))[:1_000]}  # fmt: skip
+    return {
+        "type": sorted(look.types()),
+        "queue": sorted(look.names("queue")),
+        "collection": sorted(look.names("collection"))[:1_000],
+    }
 
 
 def _told(request: Request, hands: Hands, made: WithSecret) -> Response:
     name = made.webhook.name
     told = Told(
-        title=f"The secret of webhook {name}", secret=made.secret, back=_path(name), label=f"To {name}",
+        title=f"The secret of webhook {name}",
+        secret=made.secret,
+        back=_path(name),
+        label=f"To {name}",
         about="It signs all that is sent from now on. It is shown on this page alone: give it to the receiver now.",
-    )  # fmt: skip
+    )
     return page(request, hands.asker, "secret.html", secret=told)
 
 

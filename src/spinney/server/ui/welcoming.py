@@ -29,7 +29,9 @@ async def show(request: Request, link: str | None = None) -> Response:
         answer.headers["Referrer-Policy"] = "no-referrer"
         return answer
     try:
-        found = await entrance.doorway(request).link(request, _secret(cookies.short(request.cookies, LINK_COOKIE)))
+        found = await entrance.doorway(request).link(
+            request, _secret(cookies.short(request.cookies, LINK_COOKIE))
+        )
     except BadLogin as error:
         return await _over(request, error)
     return await entrance.guest_page(request, _template(found), user=found.user, name="")
@@ -64,7 +66,9 @@ async def accept(request: Request) -> Response:
 
 def _secret(found: object) -> str:
     if not isinstance(found, str):
-        raise BadLogin("open the link again: this page is good for ten minutes, in the browser that opened it")
+        raise BadLogin(
+            "open the link again: this page is good for ten minutes, in the browser that opened it"
+        )
     return found
 
 
@@ -74,5 +78,12 @@ def _template(link: Link) -> str:
 
 async def _over(request: Request, error: SpinneyError) -> Response:
     return await entrance.refused_page(
-        request, SIGN_IN_PAGE, error, name="", next=entrance.HOME, nobody=False, provider=None, provider_path=""
+        request,
+        SIGN_IN_PAGE,
+        error,
+        name="",
+        next=entrance.HOME,
+        nobody=False,
+        provider=None,
+        provider_path="",
     )

@@ -89,7 +89,9 @@ def moment(at_us: int | None) -> str:
 def iso(at_us: int) -> str:
     """For ``datetime=`` of a ``<time>``."""
     try:
-        return datetime.fromtimestamp(at_us / 1e6, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        return (
+            datetime.fromtimestamp(at_us / 1e6, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        )
     except (ValueError, OverflowError, OSError):
         return ""
 

@@ -17,8 +17,14 @@ def account(tx: Tx, node_id: int, records: Sequence[Record]) -> Account:
     leased = tx.all("select job_id, fence from leases where node_id = ? order by fence", (node_id,))
     jobs = orjson.dumps([r.job_id for r in records]).decode()
     ended = {
-        *_pairs(tx.all("select a.job_id, a.fence from json_each(?) j join attempts a on a.job_id = j.value", (jobs,))),
-        *_pairs(tx.all("select jobs.id, final_fence from json_each(?) j join jobs on jobs.id = j.value", (jobs,))),
+        *_pairs(
+            tx.all(
+                "select a.job_id, a.fence from json_each(?) j join attempts a on a.job_id = j.value", (jobs,)
+            )
+        ),
+        *_pairs(
+            tx.all("select jobs.id, final_fence from json_each(?) j join jobs on jobs.id = j.value", (jobs,))
+        ),
     }
     return Account(
         leased=[(job_id, fence) for job_id, fence in leased],

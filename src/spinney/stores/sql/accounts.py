@@ -117,7 +117,9 @@ class SqlAccounts:
         owner = token.owner or ""
         with self._session.write() as tx:
             if token.owner is not None and require(tx, token.owner).disabled:
-                raise Refused(f"{token.owner} is disabled; 'spinney user enable {token.owner}' lets that user in again")
+                raise Refused(
+                    f"{token.owner} is disabled; 'spinney user enable {token.owner}' lets that user in again"
+                )
             tx.run(
                 "update tokens set revoked_us = expires_us where owner = ? and name = ? and revoked_us is null "
                 "and expires_us <= ?",
@@ -132,10 +134,24 @@ class SqlAccounts:
             tx.run(
                 "insert into tokens (id, owner, name, rights, digest, created_us, by, expires_us) "
                 "values (?, ?, ?, ?, ?, ?, ?, ?)",
-                (token.id, owner, token.name, rights_text(token.rights), digest, now_us, author.by, token.expires_us),
+                (
+                    token.id,
+                    owner,
+                    token.name,
+                    rights_text(token.rights),
+                    digest,
+                    now_us,
+                    author.by,
+                    token.expires_us,
+                ),
             )
-            what = {"token": token.name, "id": token.id, "owner": token.owner, "rights": token.rights,
-                    "expires_us": token.expires_us}  # fmt: skip
+            what = {
+                "token": token.name,
+                "id": token.id,
+                "owner": token.owner,
+                "rights": token.rights,
+                "expires_us": token.expires_us,
+            }
             note(tx, now_us, author, "token make", what, 1)
             return _require_token(tx, token.id)
 
@@ -180,19 +196,25 @@ def require(tx: Tx, name: str) -> User:
     found = _find(tx, name)
     if found is None:
         known = [known for (known,) in tx.all("select name from users")]
-        raise NoSuch(f"there is no user {name!r}{did_you_mean(name, known)}; 'spinney user list' shows those there are")
+        raise NoSuch(
+            f"there is no user {name!r}{did_you_mean(name, known)}; 'spinney user list' shows those there are"
+        )
     return found
 
 
 def add(tx: Tx, name: str, rights: Rights, password: str | None, author: Author, now_us: int) -> User:
     """Make a user. Raises Refused where there is one."""
     if _find(tx, name) is not None:
-        raise Refused(f"there is a user {name!r} already; 'spinney user set {name}' changes that one's rights")
+        raise Refused(
+            f"there is a user {name!r} already; 'spinney user set {name}' changes that one's rights"
+        )
     tx.run(
         "insert into users (name, rights, password, password_us, created_us, by) values (?, ?, ?, ?, ?, ?)",
         (name, rights_text(rights), password, None if password is None else now_us, now_us, author.by),
     )
-    note(tx, now_us, author, "user add", {"user": name, "rights": rights, "password": password is not None}, 1)
+    note(
+        tx, now_us, author, "user add", {"user": name, "rights": rights, "password": password is not None}, 1
+    )
     return require(tx, name)
 
 
@@ -235,21 +257,34 @@ def _find(tx: Tx, name: str) -> User | None:
 def _user(row: Sequence[Any]) -> User:
     name, rights, created_us, by, disabled, password_us = row[:6]
     return User(
-        name=name, rights=rights_in(rights), created_us=created_us, by=by, disabled=bool(disabled),
+        name=name,
+        rights=rights_in(rights),
+        created_us=created_us,
+        by=by,
+        disabled=bool(disabled),
         password_us=password_us,
-    )  # fmt: skip
+    )
 
 
 def _require_token(tx: Tx, token_id: str) -> Token:
     row = tx.one(f"select {_TOKEN} from tokens where id = ?", (token_id,))
     if row is None:
-        raise NoSuch(f"there is no token with the id {token_id!r:.60}; 'spinney token list' shows those there are")
+        raise NoSuch(
+            f"there is no token with the id {token_id!r:.60}; 'spinney token list' shows those there are"
+        )
     return _token(row)
 
 
 def _token(row: Sequence[Any]) -> Token:
     token_id, name, owner, rights, created_us, by, expires_us, revoked_us, used_us = row[:9]
     return Token(
-        id=token_id, name=name, owner=owner or None, rights=rights_in(rights), created_us=created_us, by=by,
-        expires_us=expires_us, revoked_us=revoked_us, used_us=used_us,
-    )  # fmt: skip
+        id=token_id,
+        name=name,
+        owner=owner or None,
+        rights=rights_in(rights),
+        created_us=created_us,
+        by=by,
+        expires_us=expires_us,
+        revoked_us=revoked_us,
+        used_us=used_us,
+    )

@@ -58,9 +58,19 @@ class SqlEntering:
     # --- sessions -------------------------------------------------------------------------
 
     def open(
-        self, name: str, digest: str, author: Author, *, proof: str | None = None, attempt: Attempt | None = None,
-        idle_us: int, lasts_us: int, address: str | None = None, agent: str | None = None, now_us: int,
-    ) -> Login:  # fmt: skip
+        self,
+        name: str,
+        digest: str,
+        author: Author,
+        *,
+        proof: str | None = None,
+        attempt: Attempt | None = None,
+        idle_us: int,
+        lasts_us: int,
+        address: str | None = None,
+        agent: str | None = None,
+        now_us: int,
+    ) -> Login:
         with self._session.write() as tx:
             found = tx.one("select disabled, password from users where name = ?", (name,))
             if found is None or found[0] or (proof is not None and found[1] != proof):
@@ -68,7 +78,9 @@ class SqlEntering:
             if attempt is not None:
                 take_back(tx, attempt)
             row = (digest, name, now_us, now_us, now_us + lasts_us, address, agent and agent[:AGENT_MAX])
-            tx.run(f"insert into sessions ({_SESSION}, idle_us) values (?, ?, ?, ?, ?, ?, ?, ?)", (*row, idle_us))
+            tx.run(
+                f"insert into sessions ({_SESSION}, idle_us) values (?, ?, ?, ?, ?, ?, ?, ?)", (*row, idle_us)
+            )
             note(tx, now_us, author, "login", {"user": name, "address": address}, 1)
         return _login(row)
 
@@ -84,7 +96,10 @@ class SqlEntering:
         login = _login(row[:-1])
         if used and now_us - login.seen_us >= SEEN_EVERY_US:
             with self._session.write(durable=False) as tx:
-                tx.run("update sessions set seen_us = ? where digest = ? and seen_us < ?", (now_us, digest, now_us))
+                tx.run(
+                    "update sessions set seen_us = ? where digest = ? and seen_us < ?",
+                    (now_us, digest, now_us),
+                )
         return Known(name=login.user, rights=rights_in(row[-1]), session=login)
 
     def take_back(self, attempt: Attempt) -> None:
@@ -147,7 +162,9 @@ class SqlEntering:
         with self._session.write() as tx:
             link = _link(tx, digest, now_us)
             if link is None:
-                raise BadLogin("the link is no longer good: it works once and for a limited time; ask for a new one")
+                raise BadLogin(
+                    "the link is no longer good: it works once and for a limited time; ask for a new one"
+                )
             if link.user is None:
                 made = accounts.add(tx, name, ALL_RIGHTS, password, author, now_us)
             else:
@@ -181,7 +198,10 @@ def forget(tx: Tx, now_us: int, limit: int = 500) -> None:
         # The first admin's link stays: that it has expired must be known at the next start of a server.
         ("invites", "user_name", f"user_name <> '{_FIRST_ADMIN}' and ends_us <= ?", now_us),
     ):
-        tx.run(f"delete from {table} where {key} in (select {key} from {table} where {over} limit ?)", (at, limit))
+        tx.run(
+            f"delete from {table} where {key} in (select {key} from {table} where {over} limit ?)",
+            (at, limit),
+        )
 
 
 # --- within a transaction ---------------------------------------------------------------------
@@ -223,7 +243,9 @@ def take_back(tx: Tx, attempt: Attempt) -> None:
 
 def _require_nobody(tx: Tx) -> None:
     if accounts.any_user(tx):
-        raise Refused("there are users already, so no link makes a first admin; ask an admin for a link of your own")
+        raise Refused(
+            "there are users already, so no link makes a first admin; ask an admin for a link of your own"
+        )
 
 
 def _first_link_ends_us(tx: Tx, now_us: int) -> int | None:
@@ -238,7 +260,9 @@ def _first_link_ends_us(tx: Tx, now_us: int) -> int | None:
 
 
 def _link(tx: Tx, digest: str, now_us: int) -> Link | None:
-    found = tx.one("select user_name, ends_us from invites where digest = ? and ends_us > ?", (digest, now_us))
+    found = tx.one(
+        "select user_name, ends_us from invites where digest = ? and ends_us > ?", (digest, now_us)
+    )
     if found is None or (found[0] == _FIRST_ADMIN and accounts.any_user(tx)):
         return None
     return Link(user=found[0] or None, ends_us=found[1])
@@ -247,6 +271,11 @@ def _link(tx: Tx, digest: str, now_us: int) -> Link | None:
 def _login(row: Sequence[Any]) -> Login:
     digest, user, created_us, seen_us, ends_us, address, agent = row
     return Login(
-        id=digest[:_ID_DIGITS], user=user, created_us=created_us, seen_us=seen_us, ends_us=ends_us, address=address,
+        id=digest[:_ID_DIGITS],
+        user=user,
+        created_us=created_us,
+        seen_us=seen_us,
+        ends_us=ends_us,
+        address=address,
         agent=agent,
-    )  # fmt: skip
+    )

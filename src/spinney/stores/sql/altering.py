@@ -33,10 +33,13 @@ AS_LONG_AS_IT_TAKES_S = 86_400.0
 
 
 def patiently(
-    alter: Callable[[], None], way: "Way", *,
-    monotonic: Callable[[], float] = time.monotonic, rest: Callable[[float], None] = time.sleep,
+    alter: Callable[[], None],
+    way: "Way",
+    *,
+    monotonic: Callable[[], float] = time.monotonic,
+    rest: Callable[[float], None] = time.sleep,
     patience_s: float = PATIENCE_S,
-) -> None:  # fmt: skip
+) -> None:
     """Do ``alter``, a transaction, until it gets its tables. Raises StoreUnusable, which names who is in the way."""
     give_up = monotonic() + patience_s
     while True:
@@ -53,7 +56,9 @@ def patiently(
 
 def begin(connection: "Connection", schema: str) -> None:
     """In the transaction that alters: nobody else writes from now on, and no table is waited for long."""
-    has_turn = connection.exec_driver_sql("select to_regclass(%s)", (f'"{schema}".counters',)).scalar() is not None
+    has_turn = (
+        connection.exec_driver_sql("select to_regclass(%s)", (f'"{schema}".counters',)).scalar() is not None
+    )
     if has_turn:
         connection.exec_driver_sql("update counters set value = value + 1 where name = 'turn'")
     connection.exec_driver_sql(f"set local lock_timeout = '{TABLE_WAIT}'")
@@ -95,7 +100,9 @@ def build_indexes(way: "Way", *, rest: Callable[[float], None] = time.sleep) -> 
         if marked:
             connection.patience_s = AS_LONG_AS_IT_TAKES_S
             # Asked again and again: who waits within a statement is himself waited for by the one who builds.
-            while not _value(connection, "select pg_try_advisory_lock(hashtext(%s))", f"spinney indexes {way.schema}"):
+            while not _value(
+                connection, "select pg_try_advisory_lock(hashtext(%s))", f"spinney indexes {way.schema}"
+            ):
                 rest(REST_S)
             for mark, sql in _marked(connection, way.schema):
                 _build(connection, way.schema, _name(mark), sql)
@@ -119,7 +126,9 @@ def _build(connection: "psycopg.Connection[Any]", schema: str, name: str, sql: s
     for setting in ("statement_timeout", "lock_timeout"):  # it keeps nobody waiting
         connection.execute(f"set {setting} = 0")
     whole = _value(
-        connection, "select indisvalid from pg_index where indexrelid = to_regclass(%s)", f'"{schema}"."{name}"'
+        connection,
+        "select indisvalid from pg_index where indexrelid = to_regclass(%s)",
+        f'"{schema}"."{name}"',
     )
     if whole is False:
         connection.execute(f'drop index concurrently "{schema}"."{name}"')

@@ -24,17 +24,29 @@ def note(tx: Tx, now_us: int, author: Author, verb: str, what: Mapping[str, Any]
     """Append an entry, in the transaction that does what it says."""
     seq, before = tx.one(_LAST) or (0, BEGINNING)
     entry = Entry(
-        seq=seq + 1, at_us=now_us, by=author.by, verb=verb,
-        what=orjson.dumps(what, option=orjson.OPT_SORT_KEYS).decode(), count=count, reason=author.reason,
+        seq=seq + 1,
+        at_us=now_us,
+        by=author.by,
+        verb=verb,
+        what=orjson.dumps(what, option=orjson.OPT_SORT_KEYS).decode(),
+        count=count,
+        reason=author.reason,
         call=author.call,
-    )  # fmt: skip
+    )
     tx.run(
         f"insert into audit ({_COLUMNS}) values (?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
-            entry.seq, entry.at_us, entry.by, entry.verb, entry.what, entry.count, entry.reason, entry.call,
+            entry.seq,
+            entry.at_us,
+            entry.by,
+            entry.verb,
+            entry.what,
+            entry.count,
+            entry.reason,
+            entry.call,
             digest(before, entry),
         ),
-    )  # fmt: skip
+    )
 
 
 class SqlAudit:
@@ -43,12 +55,20 @@ class SqlAudit:
     def __init__(self, session: Session) -> None:
         self._session = session
 
-    def enter(self, verb: str, what: Mapping[str, Any], author: Author, *, count: int = 0, now_us: int) -> None:
+    def enter(
+        self, verb: str, what: Mapping[str, Any], author: Author, *, count: int = 0, now_us: int
+    ) -> None:
         with self._session.write() as tx:
             note(tx, now_us, author, verb, what, count)
 
     def entries(
-        self, *, after: int = 0, limit: int = 1000, newest: bool = False, verb: str | None = None, by: str | None = None
+        self,
+        *,
+        after: int = 0,
+        limit: int = 1000,
+        newest: bool = False,
+        verb: str | None = None,
+        by: str | None = None,
     ) -> Sequence[tuple[Entry, str]]:
         where, order = _SIDES[newest]
         with self._session.look() as tx:
@@ -59,7 +79,13 @@ class SqlAudit:
         return [_entry(row) for row in found]
 
     def calls(
-        self, *, after: int = 0, limit: int = 1000, newest: bool = False, verb: str | None = None, by: str | None = None
+        self,
+        *,
+        after: int = 0,
+        limit: int = 1000,
+        newest: bool = False,
+        verb: str | None = None,
+        by: str | None = None,
     ) -> Sequence[Call]:
         where, order = _SIDES[newest]
         with self._session.look() as tx:
@@ -115,7 +141,9 @@ class SqlAudit:
         try:
             return self.entries(after=after, limit=_PAGE)
         except sqlite3.OperationalError as error:
-            raise AuditBroken(f"an entry behind {after} of the audit cannot be read ({error}); {_BACKUP}") from error
+            raise AuditBroken(
+                f"an entry behind {after} of the audit cannot be read ({error}); {_BACKUP}"
+            ) from error
 
 
 def _link(before: str, entry: Entry) -> str:
@@ -141,9 +169,18 @@ _SUCH = "(cast(? as text) is null or verb = ?) and (cast(? as text) is null or b
 
 def _call(first: Entry, last: int, until_us: int, count: int, steps: int) -> Call:
     return Call(
-        first=first.seq, last=last, at_us=first.at_us, until_us=until_us, by=first.by, verb=first.verb,
-        what=first.what, count=count, steps=steps, reason=first.reason, call=first.call,
-    )  # fmt: skip
+        first=first.seq,
+        last=last,
+        at_us=first.at_us,
+        until_us=until_us,
+        by=first.by,
+        verb=first.verb,
+        what=first.what,
+        count=count,
+        steps=steps,
+        reason=first.reason,
+        call=first.call,
+    )
 
 
 def _entry(row: Sequence[Any]) -> tuple[Entry, str]:
@@ -156,5 +193,7 @@ def _parsed(head: str | None) -> tuple[int, str] | None:
         return None
     number, _, link = head.partition(":")
     if not _NUMBER.fullmatch(number) or len(link) != len(BEGINNING) or set(link) - set("0123456789abcdef"):
-        raise UsageError(f"{head!r} is no head of an audit; copy it whole, as 'spinney audit' prints it: 42:9f86d0…")
+        raise UsageError(
+            f"{head!r} is no head of an audit; copy it whole, as 'spinney audit' prints it: 42:9f86d0…"
+        )
     return int(number), link

@@ -149,9 +149,7 @@ def _scope(bearer: Bearer) -> int:
     return 0 if bearer.parent is None else bearer.parent.row.id
 
 
-def _bear(
-    tx: Tx, registry: Registry, plan: Plan, n: int, bearer: Bearer, ids: list[int], now_us: int
-) -> int:
+def _bear(tx: Tx, registry: Registry, plan: Plan, n: int, bearer: Bearer, ids: list[int], now_us: int) -> int:
     job_id = tx.take("job")
     params = [plan.submission.params[n]]
     key = [plan.submission.keys[n]] if plan.submission.keys else None
@@ -165,7 +163,9 @@ def _bear(
 
 def _earlier(ids: list[int], k: int) -> int:
     if k > len(ids):
-        raise Refused("among jobs with keys a need must point to an earlier one of the same call; reorder them")
+        raise Refused(
+            "among jobs with keys a need must point to an earlier one of the same call; reorder them"
+        )
     return ids[k - 1]
 
 

@@ -48,7 +48,13 @@ class SqlBulk:
         self._session, self._clock = session, clock
 
     def find(
-        self, which: Filter, *, after: int = 0, until: int | None = None, limit: int = 1000, newest: bool = False
+        self,
+        which: Filter,
+        *,
+        after: int = 0,
+        until: int | None = None,
+        limit: int = 1000,
+        newest: bool = False,
     ) -> list[int]:
         with self._session.look() as tx:
             return filtering.ids(tx.all, which, after=after, until=until, limit=limit, newest=newest)
@@ -58,11 +64,24 @@ class SqlBulk:
             return filtering.count(tx.all, which, most=most)
 
     def apply(
-        self, order: Order, job_ids: Sequence[int], author: Author, *, which: Filter | None = None, now_us: int
+        self,
+        order: Order,
+        job_ids: Sequence[int],
+        author: Author,
+        *,
+        which: Filter | None = None,
+        now_us: int,
     ) -> Step:
         with self._session.write() as tx:
             working = _Working(
-                tx, self._session.registry, order, author, which, now_us, self._clock, trial=self._session.trying
+                tx,
+                self._session.registry,
+                order,
+                author,
+                which,
+                now_us,
+                self._clock,
+                trial=self._session.trying,
             )
             step = working.run(job_ids)
             if step.touched or working.moved:
@@ -149,9 +168,17 @@ class _Working:
     """One step: made for a transaction, run once."""
 
     def __init__(
-        self, tx: Tx, registry: Registry, order: Order, author: Author, which: Filter | None, now_us: int,
-        clock: Callable[[], float], *, trial: bool = False,
-    ) -> None:  # fmt: skip
+        self,
+        tx: Tx,
+        registry: Registry,
+        order: Order,
+        author: Author,
+        which: Filter | None,
+        now_us: int,
+        clock: Callable[[], float],
+        *,
+        trial: bool = False,
+    ) -> None:
         """``trial``: it is taken back in the end, so that nothing is left to a later step."""
         self.trial = trial
         self.tx, self.registry, self.order, self.author = tx, registry, order, author
@@ -181,10 +208,13 @@ class _Working:
             else:
                 self._try(job_id)
         return Step(
-            touched=list(self._touched), reopened=[j for j in self._reopened if j not in self._touched],
-            refused=self._refused, passed_over=self._passed_over, instead=self._instead,
+            touched=list(self._touched),
+            reopened=[j for j in self._reopened if j not in self._touched],
+            refused=self._refused,
+            passed_over=self._passed_over,
+            instead=self._instead,
             unfinished=[*self._unfinished, *job_ids[done:]],
-        )  # fmt: skip
+        )
 
     def _try(self, job_id: int) -> None:
         """All of it or nothing. What a savepoint takes back must not be believed any more."""
@@ -267,7 +297,13 @@ class _Working:
     def _hold(self, operation: Operation, job_id: int) -> None:
         row = operation.find(job_id)
         holding.hold_one(
-            self.tx, self.registry, row, self.order.reason or "", self.author, self.order.until_us, self.now_us
+            self.tx,
+            self.registry,
+            row,
+            self.order.reason or "",
+            self.author,
+            self.order.until_us,
+            self.now_us,
         )
         operation.ids.append(job_id)
 

@@ -34,11 +34,14 @@ def all_(tx: Tx) -> Sequence[CapacityInfo]:
     )
     return [
         CapacityInfo(
-            name=name, capacity=capacity, declared=declared, at_us=at_us,
+            name=name,
+            capacity=capacity,
+            declared=declared,
+            at_us=at_us,
             by="" if by is None and declared is None else by,
         )
         for name, capacity, declared, by, at_us in rows
-    ]  # fmt: skip
+    ]
 
 
 def declare(tx: Tx, said: Iterable[LockCapacity]) -> bool:

@@ -82,7 +82,9 @@ class Claim:
         than the work."""
         self._emptied: set[int] = set()
         """Of these the ones from which it was taken."""
-        self._closed = {lease.slot for lease in kept if not _is_quick(want.lanes.get((lease.type, lease.stage)))}
+        self._closed = {
+            lease.slot for lease in kept if not _is_quick(want.lanes.get((lease.type, lease.stage)))
+        }
 
     def run(self) -> list[Lease]:
         """Fill the slots; returns the leases, in the order in which each slot shall run them."""
@@ -305,7 +307,9 @@ class Claim:
         if not starts:
             return {}
         found: dict[int, list[tuple[int, int, str, int]]] = {}
-        for lane_id, *row in sorted(self.tx.all(_HEADS, [array(column) for column in zip(*starts, strict=True)])):
+        for lane_id, *row in sorted(
+            self.tx.all(_HEADS, [array(column) for column in zip(*starts, strict=True)])
+        ):
             found.setdefault(lane_id, []).append(tuple(row))
         if above < 0:
             self.registry.marks.note(self.tx, {lane_id: rows[0][:3] for lane_id, rows in found.items()})
@@ -436,9 +440,13 @@ class Claim:
             placing.leave_ready(self.tx, self.registry, row)
             self.consequences.free_locks(row.id, locks.RESERVED)
             placing.park(
-                self.tx, row, State.WAITING, now_us=self.now_us, waits_for=f"lock:{taken}",
+                self.tx,
+                row,
+                State.WAITING,
+                now_us=self.now_us,
+                waits_for=f"lock:{taken}",
                 reason=f"for the lock {taken}",
-            )  # fmt: skip
+            )
             self.consequences.began_to_wait(row.id)
         return False
 

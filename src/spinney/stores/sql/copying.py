@@ -131,7 +131,9 @@ def _require_room(target: Database, token: str) -> None:
     if standing.marks.get("folder_token") == token:
         raise Refused(f"{target.name} is the same store, or a copy of it; name another place")
     if standing.schema != SCHEMA_VERSION:
-        raise Refused(f"{target.name} is a store already, of schema {standing.schema or 'none'}; name another place")
+        raise Refused(
+            f"{target.name} is a store already, of schema {standing.schema or 'none'}; name another place"
+        )
     with target.look() as tx:
         held = _held(tx)
     if held is not None:
@@ -147,15 +149,18 @@ def _held(tx: Tx) -> str | None:
 
 
 def _not_empty(target: Database, table: str) -> Refused:
-    return Refused(f"{target.name} is a store that holds something already (see its {table}); name another place")
+    return Refused(
+        f"{target.name} is a store that holds something already (see its {table}); name another place"
+    )
 
 
 def _require_one_schema(source: Database, theirs: Standing, target: Database) -> None:
     ours = target.standing()
     local = theirs.marks.get(homes.FOLDERS) == homes.LOCAL
     if ours is None or (ours.schema, max(ours.works_with, homes.SINCE if local else "")) != (
-        theirs.schema, theirs.works_with
-    ):  # fmt: skip
+        theirs.schema,
+        theirs.works_with,
+    ):
         raise Refused(
             f"{source.name} has an upgrade that is not finished; run 'spinney init --finish' there, then copy it"
         )
@@ -234,11 +239,22 @@ def _misfit(column: "Column[Any]", values: Sequence[Any], *, on_server: bool) ->
         return None  # 64 bits, as everywhere
     if kind is int:
         good: Any = (0, 1) if isinstance(column.type, Boolean) else INT4
-        return next(
-            ((n, f"{value}") for n, value in enumerate(values) if value is not None and value not in good), None
-        ) if on_server else None
+        return (
+            next(
+                (
+                    (n, f"{value}")
+                    for n, value in enumerate(values)
+                    if value is not None and value not in good
+                ),
+                None,
+            )
+            if on_server
+            else None
+        )
     if kind is str and on_server:
-        return next(((n, "the character U+0000") for n, value in enumerate(values) if value and "\0" in value), None)
+        return next(
+            ((n, "the character U+0000") for n, value in enumerate(values) if value and "\0" in value), None
+        )
     return None
 
 
@@ -251,7 +267,9 @@ def _kind(column: "Column[Any]") -> tuple[type, str]:
 
 
 def _named(table: Table, row: Sequence[Any]) -> str:
-    return ", ".join(f"{c.name} {value}" for c, value in zip(table.columns, row, strict=True) if c.primary_key)
+    return ", ".join(
+        f"{c.name} {value}" for c, value in zip(table.columns, row, strict=True) if c.primary_key
+    )
 
 
 # --- reading ----------------------------------------------------------------------------------

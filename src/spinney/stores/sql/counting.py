@@ -43,7 +43,11 @@ class Slot(NamedTuple):
 def slots(tx: Tx, within: Within | None) -> list[Slot]:
     """Slots that hold leases of jobs within somebody's limits, and how many."""
     where, args = filtering.conditions(Filter(within=within))
-    source = f"leases l cross join jobs where jobs.id = l.job_id and {' and '.join(where)}" if where else "leases l"
+    source = (
+        f"leases l cross join jobs where jobs.id = l.job_id and {' and '.join(where)}"
+        if where
+        else "leases l"
+    )
     slot = "l.lane, l.share, l.node_id, l.slot"
     sql = f"select {slot}, count(*) from {source} group by {slot}"
     return [Slot(*row) for row in tx.all(sql, args)]
@@ -52,13 +56,17 @@ def slots(tx: Tx, within: Within | None) -> list[Slot]:
 class _Look:
     """One snapshot, looked at once."""
 
-    def __init__(self, tx: Tx, registry: Registry, window_us: int, now_us: int, within: Within | None) -> None:
+    def __init__(
+        self, tx: Tx, registry: Registry, window_us: int, now_us: int, within: Within | None
+    ) -> None:
         self.tx, self.registry, self.now_us, self.within = tx, registry, now_us, within
         self.queues = None if within is None else within.queues
         self.told_apart = within is None or within.collections is None
         """Whether what is measured by lane is that of what lies within: a lane knows its queue, and no collection."""
         self.pace, self.window_s = pacing.lately(tx, window_us, now_us)
-        self.pace = {lane: pace for lane, pace in self.pace.items() if self._is_within(registry.lanes[lane].queue)}
+        self.pace = {
+            lane: pace for lane, pace in self.pace.items() if self._is_within(registry.lanes[lane].queue)
+        }
         self.slots = slots(tx, within)
         self.pending, fronts = pending(tx, registry, within)
         self.samples: Mapping[tuple[str, str], Sample] = {}
@@ -90,7 +98,12 @@ class _Look:
     def _queues(self) -> list[QueueStats]:
         aside = self._aside()
         lanes = self.registry.lanes.values()
-        named = {DEFAULT_QUEUE, *self.registry.queues, *(lane.queue for lane in lanes), *(q for q, _ in aside)}
+        named = {
+            DEFAULT_QUEUE,
+            *self.registry.queues,
+            *(lane.queue for lane in lanes),
+            *(q for q, _ in aside),
+        }
         return [
             QueueStats(
                 queue=name,
@@ -102,7 +115,9 @@ class _Look:
                 waiting=aside[name, State.WAITING],
                 held=aside[name, State.HELD],
                 failed=aside[name, State.FAILED],
-                rate=self._rate(self.pace[lane.id] for lane in lanes if lane.queue == name and lane.id in self.pace),
+                rate=self._rate(
+                    self.pace[lane.id] for lane in lanes if lane.queue == name and lane.id in self.pace
+                ),
             )
             for name in sorted(filter(self._is_within, named))
         ]
@@ -111,7 +126,10 @@ class _Look:
         """In the order of each type's stages; one that has vanished from its type only while jobs stand in it."""
         declared = [(spec.name, stage.name) for spec in self.registry.types.values() for stage in spec.stages]
         busy = {(kind.type, kind.stage) for kind in self.pending}
-        busy |= {(lane.type, lane.stage) for lane in map(self.registry.lanes.__getitem__, {s.lane for s in self.slots})}
+        busy |= {
+            (lane.type, lane.stage)
+            for lane in map(self.registry.lanes.__getitem__, {s.lane for s in self.slots})
+        }
         return [self._stage(type_, stage) for type_, stage in [*declared, *sorted(busy - {*declared})]]
 
     def _stage(self, type_: str, stage: str) -> StageStats:
@@ -148,7 +166,9 @@ class _Look:
         found: Counter[tuple[str, str]] = Counter()
         said, values = filtering.conditions(Filter(within=self.within))
         # Some condition, so that the job's row, which has the queue, is joined.
-        for part in leading.standing(self.tx.all, Filter(), _SHOWN_ASIDE, lambda _: (["jobs.id > 0", *said], values)):
+        for part in leading.standing(
+            self.tx.all, Filter(), _SHOWN_ASIDE, lambda _: (["jobs.id > 0", *said], values)
+        ):
             sql = f"select jobs.queue, count(*) from {part.source} where {part.where} group by jobs.queue"
             found.update({(queue, str(part.state)): n for queue, n in self.tx.all(sql, part.args)})
         return found
@@ -158,7 +178,9 @@ class _Look:
     def _shares(self) -> list[ShareStats]:
         taken: dict[tuple[str, int], set[tuple[int, int]]] = {}
         for slot in self.slots:
-            taken.setdefault((self.registry.lanes[slot.lane].queue, slot.share), set()).add((slot.node, slot.slot))
+            taken.setdefault((self.registry.lanes[slot.lane].queue, slot.share), set()).add(
+                (slot.node, slot.slot)
+            )
         names = dict(self.tx.all("select -id, name from shares where id in (select -l.share from leases l)"))
         # Where the queue does not share, the lease says 0.
         found = [
@@ -170,12 +192,15 @@ class _Look:
     def _nodes(self) -> list[NodeStats]:
         return [
             NodeStats(
-                node=node.name, state=node.standing, slots=node.slots, seen_us=node.seen_us,
+                node=node.name,
+                state=node.standing,
+                slots=node.slots,
+                seen_us=node.seen_us,
                 leases=sum(slot.leases for slot in self.slots if slot.node == node.id),
                 running=len({slot.slot for slot in self.slots if slot.node == node.id}),
             )
             for node in nodes.known(self.tx)
-        ]  # fmt: skip
+        ]
 
 
 class Kind(NamedTuple):

@@ -40,12 +40,29 @@ class Wide(NamedTuple):
 class Holds:
     """What is in force, as the current transaction sees it. ``registry.holds`` is always up to date."""
 
-    __slots__ = ("_by_name", "asking", "ends_us", "jobs", "last", "lift", "lift_swept", "scopes", "unswept", "wide")
+    __slots__ = (
+        "_by_name",
+        "asking",
+        "ends_us",
+        "jobs",
+        "last",
+        "lift",
+        "lift_swept",
+        "scopes",
+        "unswept",
+        "wide",
+    )
 
     def __init__(
-        self, wide: Sequence[Wide] = (), *, jobs: bool = False, ends_us: int | None = None, last: int = 0,
-        lift: int = 0, lift_swept: int = 0,
-    ) -> None:  # fmt: skip
+        self,
+        wide: Sequence[Wide] = (),
+        *,
+        jobs: bool = False,
+        ends_us: int | None = None,
+        last: int = 0,
+        lift: int = 0,
+        lift_swept: int = 0,
+    ) -> None:
         self.wide = tuple(wide)
         """Oldest first."""
         self.jobs = jobs
@@ -85,12 +102,17 @@ class Holds:
     ) -> list[Hold]:
         """The wide ones that cover such a job, oldest first."""
         names = [
-            (Scope.EVERYTHING, ""), (Scope.QUEUE, queue), (Scope.TYPE, type_), (Scope.COLLECTION, collection),
+            (Scope.EVERYTHING, ""),
+            (Scope.QUEUE, queue),
+            (Scope.TYPE, type_),
+            (Scope.COLLECTION, collection),
             (Scope.SUBMITTER, submitter),
-        ]  # fmt: skip
+        ]
         if Scope.TREE in self.scopes:
             names += [(Scope.TREE, str(top)) for top in (*ancestors(lineage), job_id)]
-        found = [hold for scope, name in names if name is not None for hold in self._by_name.get((scope, name), ())]
+        found = [
+            hold for scope, name in names if name is not None for hold in self._by_name.get((scope, name), ())
+        ]
         return sorted(found, key=lambda hold: hold.id)
 
 
@@ -128,9 +150,15 @@ def hold(row: Sequence[Any]) -> Hold:
     """A hold from its row, ``COLUMNS``."""
     id_, scope, name, reason, by, since_us, until_us, automatic = row
     return Hold(
-        id=id_, scope=Scope(scope), name=name, reason=reason, by=by, since_us=since_us, until_us=until_us,
+        id=id_,
+        scope=Scope(scope),
+        name=name,
+        reason=reason,
+        by=by,
+        since_us=since_us,
+        until_us=until_us,
         automatic=bool(automatic),
-    )  # fmt: skip
+    )
 
 
 # --- one job ----------------------------------------------------------------------------------
@@ -156,7 +184,9 @@ def holds_of(tx: Tx, registry: "Registry", row: Row) -> list[Hold]:
 
 def on_job(tx: Tx, job_id: int) -> list[Hold]:
     """Those on this single job, oldest first."""
-    found = tx.all(f"select {COLUMNS} from holds where scope = 'job' and name = ? order by id", (str(job_id),))
+    found = tx.all(
+        f"select {COLUMNS} from holds where scope = 'job' and name = ? order by id", (str(job_id),)
+    )
     return [hold(row) for row in found]
 
 

@@ -37,8 +37,16 @@ class Tx:
     """One transaction, or one snapshot. Rows are plain tuples."""
 
     __slots__ = (
-        "_cursor", "_in_transaction", "_lenient", "_moves", "many", "must_last", "passed_on", "postgresql", "run",
-    )  # fmt: skip
+        "_cursor",
+        "_in_transaction",
+        "_lenient",
+        "_moves",
+        "many",
+        "must_last",
+        "passed_on",
+        "postgresql",
+        "run",
+    )
 
     def __init__(
         self,
@@ -139,7 +147,9 @@ class Tx:
         """Reserve ``n`` numbers of a counter; returns the first."""
         last: int
         if self.postgresql:
-            last = self.value("update counters set value = value + ? where name = ? returning value", (n, counter))
+            last = self.value(
+                "update counters set value = value + ? where name = ? returning value", (n, counter)
+            )
         else:  # where ``returning`` makes a table for its row, which costs more than another statement
             self.run("update counters set value = value + ? where name = ?", (n, counter))
             last = self.value("select value from counters where name = ?", (counter,))
@@ -216,7 +226,9 @@ class Database(ABC):
 
     def grant(self, roles: Sequence[str]) -> None:
         """See ``SqlStore.grant``."""
-        raise UsageError(f"{self.name} is one file and has no roles; who may read and write the file works with it")
+        raise UsageError(
+            f"{self.name} is one file and has no roles; who may read and write the file works with it"
+        )
 
     def script(self, roles: Sequence[str]) -> str:
         """See ``SqlStore.script``."""

@@ -141,12 +141,18 @@ class _Search:
         todo, met = set(job_ids), set(job_ids)
         while todo:
             self._follow(todo)
-            new = {other_id for job_id in todo & self.waits.keys() for other_id in self._others(self.waits[job_id])}
+            new = {
+                other_id
+                for job_id in todo & self.waits.keys()
+                for other_id in self._others(self.waits[job_id])
+            }
             todo = new - met
             met |= new
             if len(met) > FOLLOWED + len(job_ids):
                 log.warning(
-                    "job %d waits for more than %d jobs that wait; no ring was looked for", job_ids[0], FOLLOWED
+                    "job %d waits for more than %d jobs that wait; no ring was looked for",
+                    job_ids[0],
+                    FOLLOWED,
                 )
                 return
         stuck = self._stuck()
@@ -312,7 +318,9 @@ _FIRST_IN_LINE = (
 def break_ring(consequences: "Consequences", job_ids: Sequence[int]) -> bool:
     """Break a ring that these jobs have closed by beginning to wait; whether there was one, so that there may be more.
     The caller drains."""
-    return any(_break(consequences, ring) for ring in _Search(consequences.tx, consequences.registry).rings(job_ids))
+    return any(
+        _break(consequences, ring) for ring in _Search(consequences.tx, consequences.registry).rings(job_ids)
+    )
 
 
 def _break(consequences: "Consequences", ring: Ring) -> bool:
@@ -322,12 +330,18 @@ def _break(consequences: "Consequences", ring: Ring) -> bool:
         return False
     youngest = max(keepers)
     start = next(i for i, link in enumerate(ring) if link.job_id == youngest)
-    told = next(link.job_id for link in (*ring[start:], *ring[:start]) if link.edge in (Edge.KEEPER, Edge.LINE))
+    told = next(
+        link.job_id for link in (*ring[start:], *ring[:start]) if link.edge in (Edge.KEEPER, Edge.LINE)
+    )
     tx, registry, now_us = consequences.tx, consequences.registry, consequences.now_us
     row, why = rows.find(tx, told), f"a deadlock: {sentence(ring)}"
     spec = registry.types.get(row.type)
     restarts = spec is not None and spec.on_deadlock == "restart" and told == youngest
-    what = {"job": told, "ring": sorted(link.job_id for link in ring), "then": "restart" if restarts else "fail"}
+    what = {
+        "job": told,
+        "ring": sorted(link.job_id for link in ring),
+        "then": "restart" if restarts else "fail",
+    }
     note(tx, now_us, Author(by=AUTHOR, call=uuid.uuid4().hex, reason=why), VERB, what, 1)
     if restarts and spec is not None:
         log.warning("job %d lets go of its locks and starts again, because of %s", told, why)

@@ -67,7 +67,12 @@ class SqlFailures:
         self._session = session
 
     def groups(
-        self, *, type_: str | None = None, limit: int = 100, within: Within | None = None, root_id: int | None = None
+        self,
+        *,
+        type_: str | None = None,
+        limit: int = 100,
+        within: Within | None = None,
+        root_id: int | None = None,
     ) -> FailureGroups:
         if root_id is not None or (within is not None and not within.everywhere):
             return self._groups_among(Filter(type=type_, within=within, root_id=root_id), limit)
@@ -133,9 +138,11 @@ class SqlFailures:
                 f"'spinney failures' lists those there are"
             )
         where, args = _within(Filter(within=within))
-        jobs = f"parked p cross join jobs where p.fingerprint = failures.fingerprint{where}" if where else (
-            "parked p where p.fingerprint = failures.fingerprint"
-        )  # fmt: skip
+        jobs = (
+            f"parked p cross join jobs where p.fingerprint = failures.fingerprint{where}"
+            if where
+            else ("parked p where p.fingerprint = failures.fingerprint")
+        )
         with self._session.look() as tx:
             found = tx.all(
                 "select fingerprint from failures where fingerprint >= ? and fingerprint < ? and exists "
@@ -143,7 +150,9 @@ class SqlFailures:
                 (text, f"{text}g", *args),
             )
         if not found:
-            raise Refused(f"no job stands failed with the failure {text!r}; 'spinney failures' lists those there are")
+            raise Refused(
+                f"no job stands failed with the failure {text!r}; 'spinney failures' lists those there are"
+            )
         if len(found) > 1:
             named = ", ".join(mark for (mark,) in found[:2]) + (", …" if len(found) > 2 else "")
             raise Refused(f"more than one failure begins with {text!r}: {named}; give more of its digits")

@@ -161,8 +161,9 @@ def conditions(which: Filter) -> Said:
         say(
             f"(jobs.node_id in {named} and not exists (select 1 from leases w where w.job_id = jobs.id) "
             f"or jobs.id in (select job_id from leases where node_id in {named}))",
-            which.node, which.node,
-        )  # fmt: skip
+            which.node,
+            which.node,
+        )
     for condition, at_us in (
         ("jobs.created_us < ?", which.created_before_us),
         ("jobs.created_us >= ?", which.created_after_us),
@@ -174,7 +175,10 @@ def conditions(which: Filter) -> Said:
         says, pattern = leading.says(which.message, "m")
         say(f"exists (select 1 from parked m where m.job_id = jobs.id and {says})", pattern)
     if which.fingerprint is not None:
-        say("exists (select 1 from parked f where f.job_id = jobs.id and f.fingerprint = ?)", which.fingerprint)
+        say(
+            "exists (select 1 from parked f where f.job_id = jobs.id and f.fingerprint = ?)",
+            which.fingerprint,
+        )
     if which.superseded is not None:
         say(f"jobs.superseded is {'not ' if which.superseded else ''}null")
     if which.kept:
@@ -183,7 +187,11 @@ def conditions(which: Filter) -> Said:
             "and h.name = cast(jobs.id as text)))"
         )
     if which.key is not None:
-        say("jobs.id in (select k.job_id from keys k where k.scope = ? and k.key = ?)", which.parent_id or 0, which.key)
+        say(
+            "jobs.id in (select k.job_id from keys k where k.scope = ? and k.key = ?)",
+            which.parent_id or 0,
+            which.key,
+        )
     if which.within is not None:
         for column, names in (("collection", which.within.collections), ("queue", which.within.queues)):
             if names is not None:
@@ -220,8 +228,9 @@ def _say_place(which: Filter, say: Callable[..., None]) -> None:
     if which.below is not None:
         say(
             "jobs.root_id + 0 = ? and jobs.lineage > ? and jobs.lineage < ?",
-            int(which.below.split(".")[0]), *subtree(which.below),
-        )  # fmt: skip
+            int(which.below.split(".")[0]),
+            *subtree(which.below),
+        )
 
 
 def _state_is(state: State) -> str:

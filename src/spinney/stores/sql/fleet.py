@@ -36,16 +36,29 @@ class SqlFleet:
             keeper = chores.keeper(tx)
             return [
                 NodeStatus(
-                    id=node.id, node=node.name, host=node.host, pid=node.pid, version=node.version,
-                    state=_state(node, now_us), seen_us=node.seen_us, started_us=node.started_us, slots=node.slots,
-                    slots_started=started[node.id], used=used.get(node.id, 0), leases=node.leases, types=node.types,
-                    serves=node.serves, load=node.load, keeps_house=node.id == keeper, trouble=node.trouble,
+                    id=node.id,
+                    node=node.name,
+                    host=node.host,
+                    pid=node.pid,
+                    version=node.version,
+                    state=_state(node, now_us),
+                    seen_us=node.seen_us,
+                    started_us=node.started_us,
+                    slots=node.slots,
+                    slots_started=started[node.id],
+                    used=used.get(node.id, 0),
+                    leases=node.leases,
+                    types=node.types,
+                    serves=node.serves,
+                    load=node.load,
+                    keeps_house=node.id == keeper,
+                    trouble=node.trouble,
                     lease_s=node.lease_s,
                     drained_by=drains.get(node.name, (None, None))[0],
                     drained_reason=drains.get(node.name, (None, None))[1],
                 )
                 for node in nodes.known(tx)
-            ]  # fmt: skip
+            ]
 
     def orders(self, name: str) -> Orders:
         with self._session.look() as tx:

@@ -83,7 +83,9 @@ class Sweep:
             what = ("hold", holds.unswept[0].hold.id)
         elif holds.lift > holds.lift_swept:
             # Up to the last hold lifted when it began: what ends meanwhile has a pass of its own.
-            what = self._at.what if self._at is not None and self._at.what[0] == "lift" else ("lift", holds.lift)
+            what = (
+                self._at.what if self._at is not None and self._at.what[0] == "lift" else ("lift", holds.lift)
+            )
         else:
             return None
         plan = Plan(what=what, version=registry.version)
@@ -123,7 +125,8 @@ class Sweep:
         if shifting.to_ready(tx, self._registry, plan.free) != len(ids):
             raise Changed
         tx.many(
-            "update parked set reason = ? where job_id = ? and state = 'held' and waits_for = 'hold'", plan.renamed
+            "update parked set reason = ? where job_id = ? and state = 'held' and waits_for = 'hold'",
+            plan.renamed,
         )
         for job_id in plan.special:
             # Looked at again: consequences of one before it may have settled this one.
@@ -227,7 +230,9 @@ class _Planner:
         )
         reasons = {job_id: reason for job_id, waits_for, reason in window if waits_for == HELD_BY_HOLD}
         covered = covering.covered(tx, self.registry.holds, list(reasons))
-        made.renamed = [(str(hold), job_id) for job_id, hold in covered.items() if reasons[job_id] != str(hold)]
+        made.renamed = [
+            (str(hold), job_id) for job_id, hold in covered.items() if reasons[job_id] != str(hold)
+        ]
         free = [job_id for job_id in reasons if job_id not in covered]
         made.free = shifting.plain(tx, self.registry, free, self.now_us)
         plain = {job_id for group in made.free.values() for job_id in group}
@@ -237,4 +242,3 @@ class _Planner:
             del made.special[SPECIAL_STEP:]
             last = made.special[-1]
         made.place = None if last is None else (last,)
-

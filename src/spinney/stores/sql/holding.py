@@ -60,7 +60,14 @@ class SqlHolds:
     # --- laying and lifting ---------------------------------------------------------------
 
     def lay(
-        self, scope: Scope, name: str, reason: str, author: Author, *, until_us: int | None = None, now_us: int
+        self,
+        scope: Scope,
+        name: str,
+        reason: str,
+        author: Author,
+        *,
+        until_us: int | None = None,
+        now_us: int,
     ) -> Hold:
         with self._session.write() as tx:
             if scope is not Scope.JOB:
@@ -76,7 +83,9 @@ class SqlHolds:
             if found is None:
                 unswept = next((hold for hold in _lifted(tx, self._registry) if hold.id == hold_id), None)
                 if unswept is None:
-                    raise NoSuch(f"there is no hold {hold_id} (any more); 'spinney holds' shows those there are")
+                    raise NoSuch(
+                        f"there is no hold {hold_id} (any more); 'spinney holds' shows those there are"
+                    )
                 return unswept  # its release was cut off, and asks again for the sweep
             hold = covering.hold(found)
             end(tx, self._registry, [hold], now_us)
@@ -181,9 +190,16 @@ class SqlHolds:
 
 
 def lay(
-    tx: Tx, registry: Registry, scope: Scope, name: str, reason: str, author: Author, until_us: int | None,
-    automatic: bool, now_us: int,
-) -> Hold:  # fmt: skip
+    tx: Tx,
+    registry: Registry,
+    scope: Scope,
+    name: str,
+    reason: str,
+    author: Author,
+    until_us: int | None,
+    automatic: bool,
+    now_us: int,
+) -> Hold:
     """Lay a hold on more than one job, and note it in the audit. The same person's same hold, asked for again
     (a command that was cut off and repeated), is no second one; only its end moves."""
     hold = _put(tx, registry, scope, name, reason, author, until_us, automatic, now_us)
@@ -273,11 +289,16 @@ def _lifted(tx: Tx, registry: Registry) -> list[Hold]:
     wide = (entry for entry in released if entry[2].get("scope", Scope.JOB) != Scope.JOB)
     return [
         Hold(
-            id=what["hold"], scope=Scope(what["scope"]), name=what["name"], reason=what["reason"], by=by,
-            since_us=at_us, until_us=what.get("until_us"),
+            id=what["hold"],
+            scope=Scope(what["scope"]),
+            name=what["name"],
+            reason=what["reason"],
+            by=by,
+            since_us=at_us,
+            until_us=what.get("until_us"),
         )
         for at_us, by, what in islice(wide, unswept)
-    ]  # fmt: skip
+    ]
 
 
 def end_those_on(tx: Tx, registry: Registry, job_id: int, now_us: int, *scopes: Scope) -> int:
@@ -304,9 +325,16 @@ def _stamp(tx: Tx, now_us: int) -> None:
 
 
 def _put(
-    tx: Tx, registry: Registry, scope: Scope, name: str, reason: str, author: Author, until_us: int | None,
-    automatic: bool, now_us: int,
-) -> Hold:  # fmt: skip
+    tx: Tx,
+    registry: Registry,
+    scope: Scope,
+    name: str,
+    reason: str,
+    author: Author,
+    until_us: int | None,
+    automatic: bool,
+    now_us: int,
+) -> Hold:
     same = tx.one(
         f"select {COLUMNS} from holds where scope = ? and name = ? and by = ? and reason = ? and automatic = ? limit 1",
         (scope, name, author.by, reason, automatic),

@@ -67,7 +67,9 @@ def read(tx: Tx) -> Homes:
 
 def all_(tx: Tx) -> list[Home]:
     found = tx.all("select id, mark, host, path, gone from homes order by id")
-    return [Home(id=i, mark=mark, host=host, path=path, gone=bool(gone)) for i, mark, host, path, gone in found]
+    return [
+        Home(id=i, mark=mark, host=host, path=path, gone=bool(gone)) for i, mark, host, path, gone in found
+    ]
 
 
 def whereabouts(tx: Tx, homes: Homes, row: Row) -> Home | None:
@@ -91,7 +93,9 @@ def enter(tx: Tx, node: Arrival) -> tuple[int, bool]:
         return 0, False
     root = node.root
     if root is None:
-        raise NodeRefused("the folders of this store are local, and this node does not say where its are; upgrade it")
+        raise NodeRefused(
+            "the folders of this store are local, and this node does not say where its are; upgrade it"
+        )
     found = tx.one("select id, host, path, gone from homes where mark = ?", (root.mark,))
     if found is None:
         _require_not_another(tx, node, root)

@@ -74,16 +74,22 @@ def _size(ask: Ask, parts: Sequence[tuple[str, Sequence[Any]]]) -> int:
 def _indexes(ask: Ask, which: Filter) -> list[Sequence[tuple[str, Sequence[Any]]]]:
     found: list[Sequence[tuple[str, Sequence[Any]]]] = []
     if which.ids is not None:
-        found.append([("jobs.id in (select j.value from json_each(?) j)", [orjson.dumps(which.ids).decode()])])
+        found.append(
+            [("jobs.id in (select j.value from json_each(?) j)", [orjson.dumps(which.ids).decode()])]
+        )
     if which.key is not None:
         has_it = "jobs.id in (select k.job_id from keys k where k.scope = ? and k.key = ?)"
         found.append([(has_it, [which.parent_id or 0, which.key])])
     for column in ("parent_id", "collection", "submitter"):
         if (value := getattr(which, column)) is not None:
             found.append([(f"jobs.{column} is not null and jobs.{column} = ?", [value])])
-    collections, queues = (None, None) if which.within is None else (which.within.collections, which.within.queues)
+    collections, queues = (
+        (None, None) if which.within is None else (which.within.collections, which.within.queues)
+    )
     if collections is not None:
-        found.append([("jobs.collection is not null and jobs.collection = ?", [name]) for name in collections])
+        found.append(
+            [("jobs.collection is not null and jobs.collection = ?", [name]) for name in collections]
+        )
     if which.type is not None or which.queue is not None or queues is not None:
         pairs = [pair for queue in queues or (which.queue,) for pair in kinds(ask, which.type, queue)]
         found.append([("jobs.type = ? and jobs.queue = ?", pair) for pair in pairs])
@@ -119,7 +125,9 @@ def distinct(ask: Ask, column: str, where: str, args: Sequence[Any]) -> list[str
 # --- what stands -------------------------------------------------------------------------------
 
 
-def standing(ask: Ask, which: Filter, states: Sequence[State], conditions: Callable[[Filter], Said]) -> list[Arm]:
+def standing(
+    ask: Ask, which: Filter, states: Sequence[State], conditions: Callable[[Filter], Said]
+) -> list[Arm]:
     """What stands in these states (none of them completed), from the narrow tables: one arm for each state.
 
     ``conditions``: what else must hold, of a row of ``jobs``.
@@ -139,7 +147,9 @@ def standing(ask: Ask, which: Filter, states: Sequence[State], conditions: Calla
             found.append(_narrow("leases", said, begun, [], state))
         elif state is State.PENDING:
             # Their type, queue and stage are those of the lane that they stand in.
-            rest = conditions(replace(which, type=None, queue=None, stage=None, within=_collections(which.within)))
+            rest = conditions(
+                replace(which, type=None, queue=None, stage=None, within=_collections(which.within))
+            )
             found.append(_narrow("ready", rest, *_lanes(which), state))
     unplaced = ask("select 1 from staging where published = 1 limit 1", ())
     return [*map(_placed, found), *_unplaced(states, said)] if unplaced else found
@@ -157,7 +167,7 @@ def standing_size(ask: Ask, which: Filter, states: Sequence[State]) -> int:
     """How many rows of the narrow tables would be looked at, counted up to ``ENOUGH``."""
     parts: list[tuple[str, Sequence[Any]]] = [
         ("parked where state = ?", [state]) for state in states if state in ASIDE
-    ]  # fmt: skip
+    ]
     if LEASED & set(states):
         parts.append(("leases", ()))
     if State.PENDING in states:
@@ -165,7 +175,9 @@ def standing_size(ask: Ask, which: Filter, states: Sequence[State]) -> int:
         parts.append((f"ready narrow where {lanes}", args))
     total = 0
     for part, args in parts:
-        total += ask(f"select count(*) from (select 1 from {part} limit ?) found", [*args, ENOUGH - total])[0][0]
+        total += ask(f"select count(*) from (select 1 from {part} limit ?) found", [*args, ENOUGH - total])[
+            0
+        ][0]
     return total
 
 

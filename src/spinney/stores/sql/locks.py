@@ -79,7 +79,9 @@ def look(tx: Tx, registry: Registry, wanted: Wanted, job_id: int, *, in_line: bo
     return Look(fits, capacity, used, others, own)
 
 
-def take(tx: Tx, registry: Registry, job_id: int, wanted: Sequence[tuple[str, str]], now_us: int) -> str | None:
+def take(
+    tx: Tx, registry: Registry, job_id: int, wanted: Sequence[tuple[str, str]], now_us: int
+) -> str | None:
     """All of these (template, until) locks for the job, or none: returns the name that was taken.
 
     In order of name, so that two jobs that want the same ones never each hold half. The claim fills in the fence when

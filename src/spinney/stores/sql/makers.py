@@ -58,7 +58,9 @@ def require(tx: Tx, spec: str, by: str, what: str, now_us: int) -> Rights:
     return rights
 
 
-def require_schedule(tx: Tx, schedule: Schedule, spec: str, types: Mapping[str, TypeSpec], now_us: int) -> None:
+def require_schedule(
+    tx: Tx, schedule: Schedule, spec: str, types: Mapping[str, TypeSpec], now_us: int
+) -> None:
     """Raise Forbidden unless the maker of a schedule may submit its jobs now."""
     if schedule.declared:
         return
@@ -69,7 +71,9 @@ def require_schedule(tx: Tx, schedule: Schedule, spec: str, types: Mapping[str, 
     within, options = rights.within, schedule.options
     out_of_reach = []
     if within.collections is not None and options.get("collection") not in within.collections:
-        out_of_reach.append(f"collection {options['collection']!r}" if options.get("collection") else "no collection")
+        out_of_reach.append(
+            f"collection {options['collection']!r}" if options.get("collection") else "no collection"
+        )
     if within.queues is not None and type_ is not None:
         queues = passed_queues(type_, options.get("queue")) - set(within.queues)
         out_of_reach += [f"queue {queue!r}" for queue in sorted(queues)]

@@ -51,7 +51,9 @@ class Marks:
             return
         self._ready = {
             lane: (priority, share, position)
-            for lane, priority, share, position in tx.all("select lane, priority, share, position from low_marks")
+            for lane, priority, share, position in tx.all(
+                "select lane, priority, share, position from low_marks"
+            )
         }
         self.fence = self._ready.pop(_LEASES, (0, 0, ""))[1]
         self._before, self._lowered = dict(self._ready), False
@@ -119,7 +121,8 @@ class Marks:
         if lane not in self._before:
             return
         lowest = tx.one(
-            f"select min(jobs.priority), min({share_sql(queue)}), min({POSITIONS[queue.order]}) from {jobs}", args
+            f"select min(jobs.priority), min({share_sql(queue)}), min({POSITIONS[queue.order]}) from {jobs}",
+            args,
         )
         if lowest[0] is not None:
             self.entered(tx, lane, (int(lowest[0]), int(lowest[1]), lowest[2]))

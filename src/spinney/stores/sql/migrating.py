@@ -37,9 +37,12 @@ _WITHOUT_SCHEMA = "0002"
 
 
 def upgrade(
-    database: Database, *, folder: Path = OWN, marks: Mapping[str, str] | None = None,
+    database: Database,
+    *,
+    folder: Path = OWN,
+    marks: Mapping[str, str] | None = None,
     born: Mapping[str, str] | None = None,
-) -> None:  # fmt: skip
+) -> None:
     """Make the store, or run the parts before that it lacks. One that is current is left alone, and so is one that is
     newer, as long as this code may work with it.
 
@@ -116,7 +119,9 @@ def unfinished(database: Database, *, folder: Path = OWN) -> Sequence[str]:
     return [] if standing is None else [script.revision for script in _left(scripts, standing)]
 
 
-def large_index(revision: str, name: str, table: str, columns: Sequence[str], where: str | None = None) -> None:
+def large_index(
+    revision: str, name: str, table: str, columns: Sequence[str], where: str | None = None
+) -> None:
     """For a part before: an index on a table that may be large. On PostgreSQL it is built beside the writers, behind
     the transaction; code of this revision may not work with the store until it is there."""
     context, connection = op.get_context(), op.get_bind()
@@ -186,4 +191,6 @@ def _refuse_foreign(database: Database, connection: Connection) -> None:
     """Where there are tables of another program, everything is left alone."""
     names = inspect(connection).get_table_names()
     if names and "alembic_version" not in names:
-        raise StoreUnusable(f"{database.name} holds another program's tables; name another place for the store")
+        raise StoreUnusable(
+            f"{database.name} holds another program's tables; name another place for the store"
+        )

@@ -36,12 +36,22 @@ def join(tx: Tx, node: NodeInfo, home: int, now_us: int) -> int:
         f"insert into nodes ({_COLUMNS}, schema_version) "
         "values (?, ?, ?, ?, ?, ?, 'active', 0, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
-            node_id, node.name, node.boot_id, node.host, node.pid, node.slots, node.started_us, now_us,
-            node.version, orjson.dumps(list(node.types)).decode(),
+            node_id,
+            node.name,
+            node.boot_id,
+            node.host,
+            node.pid,
+            node.slots,
+            node.started_us,
+            now_us,
+            node.version,
+            orjson.dumps(list(node.types)).decode(),
             None if node.serves.all else orjson.dumps(node.serves.to_json()).decode(),
-            home, node.lease_s, SCHEMA_VERSION,
+            home,
+            node.lease_s,
+            SCHEMA_VERSION,
         ),
-    )  # fmt: skip
+    )
     return node_id
 
 
@@ -87,7 +97,9 @@ def known(tx: Tx) -> list[NodeInfo]:
 
 
 def info(row: Sequence[object]) -> NodeInfo:
-    values = dict(zip((*_COLUMNS.split(", "), "leases", "drained", "load", "trouble", "is_party"), row, strict=True))
+    values = dict(
+        zip((*_COLUMNS.split(", "), "leases", "drained", "load", "trouble", "is_party"), row, strict=True)
+    )
     values["types"] = tuple(json_list(values["types"]))
     values["serves"] = serves(values["serves"])
     values["drained"], values["is_party"] = bool(values["drained"]), bool(values["is_party"])
@@ -129,7 +141,8 @@ class Claimant(NamedTuple):
 def claimant(tx: Tx, node_id: int) -> Claimant | None:
     """None: no such node has ever joined."""
     row = tx.one(
-        f"select n.name, {_CLAIMS}, {_SLOTS}, s.slots is not null from {_WITH_ORDERS} where n.id = ?", (node_id,)
+        f"select n.name, {_CLAIMS}, {_SLOTS}, s.slots is not null from {_WITH_ORDERS} where n.id = ?",
+        (node_id,),
     )
     return None if row is None else Claimant(row[0], bool(row[1]), row[2], bool(row[3]))
 
@@ -138,8 +151,9 @@ def occupied(tx: Tx, name: str, least_fence: int) -> list[tuple[int, int]]:
     """(node, slot) of each slot that holds leases, over all incarnations of a name; no lease has a fence below."""
     found: list[tuple[int, int]] = tx.all(
         "select distinct l.node_id, l.slot from leases l join nodes n on n.id = l.node_id "
-        "where l.fence >= ? and n.name = ?", (least_fence, name),
-    )  # fmt: skip
+        "where l.fence >= ? and n.name = ?",
+        (least_fence, name),
+    )
     return found
 
 
@@ -152,7 +166,9 @@ def seated(tx: Tx, node_id: int, least_fence: int) -> tuple[Claimant, list[tuple
     if not rows:
         return None
     name, claims, slots, ordered, *_ = rows[0]
-    return Claimant(name, claims, slots, ordered), [(owner, slot) for *_, owner, slot in rows if owner is not None]
+    return Claimant(name, claims, slots, ordered), [
+        (owner, slot) for *_, owner, slot in rows if owner is not None
+    ]
 
 
 _SEATED = (
@@ -185,7 +201,9 @@ def lost(
         "select job_id, fence, lane, running_us from leases where node_id = ? order by fence limit ?",
         (node_id, limit),
     ):
-        started_us = running_us if running is None else running.get(fence) or (running_us if lane in once else None)
+        started_us = (
+            running_us if running is None else running.get(fence) or (running_us if lane in once else None)
+        )
         records.append(
             Record(
                 job_id,

@@ -28,7 +28,9 @@ def find(tx: Tx, once: Once, now_us: int) -> Submitted | None:
                 f"the idempotency key {once.key!r:.120} was used for another request; choose a new key for a new one"
             )
         if not done:
-            raise Refused("this very submission is still being written; ask again in a moment, with the same key")
+            raise Refused(
+                "this very submission is still being written; ask again in a moment, with the same key"
+            )
         return Submitted(ids=range(first_id, last_id + 1), held=held, repeated=True)
     tx.run("delete from idempotency where owner = ? and key = ?", (once.owner, once.key))
     return None

@@ -258,7 +258,9 @@ class Operation:
     def _standing(self, job_id: int, what: str) -> Row:
         row = self.find(job_id)
         if row.state in SETTLED:
-            raise Refused(f"job {job_id} is {row.state}, and only an open job can be {what}; open it again first")
+            raise Refused(
+                f"job {job_id} is {row.state}, and only an open job can be {what}; open it again first"
+            )
         return row
 
     def _taken_out(self, row: Row, leased: bool) -> bool:
@@ -288,7 +290,9 @@ class Operation:
             raise Refused(
                 f"job {row.id} is {row.state}, not held; 'spinney show {row.id}' tells what it waits for"
             )
-        if covering.stands_held(self.tx, row.id) and (holds := covering.holds_of(self.tx, self.registry, row)):
+        if covering.stands_held(self.tx, row.id) and (
+            holds := covering.holds_of(self.tx, self.registry, row)
+        ):
             raise Refused(
                 f"job {row.id} is under {holds[0]}; release that for all that it covers "
                 f"(spinney release --hold {holds[0].id}), or move the job out of it"

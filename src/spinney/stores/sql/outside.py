@@ -27,7 +27,10 @@ def known_by(registry: Registry, type_: str, stage: str) -> str:
 
 def unclaimed(tx: Tx, registry: Registry, row: Row, now_us: int) -> Hindrance | None:
     """Why no party that is there may be given a pending job; None: one may."""
-    stage, facts = f"external stage {row.stage!r} of job type {row.type!r}", {"type": row.type, "stage": row.stage}
+    stage, facts = (
+        f"external stage {row.stage!r} of job type {row.type!r}",
+        {"type": row.type, "stage": row.stage},
+    )
     active = [n for n in nodes.known(tx) if n.state == "active" and f"{row.type}/{row.stage}" in n.types]
     if not active:
         return Hindrance(
@@ -38,9 +41,11 @@ def unclaimed(tx: Tx, registry: Registry, row: Row, now_us: int) -> Hindrance | 
     if not able:
         named = ", ".join(_bare(n.name) for n in active[:_NAMED])
         return Hindrance(
-            "not served", f"no party that claims {stage} ({named}) may serve queue {queue.name!r}",
-            f"spinney queue {queue.name}", facts,
-        )  # fmt: skip
+            "not served",
+            f"no party that claims {stage} ({named}) may serve queue {queue.name!r}",
+            f"spinney queue {queue.name}",
+            facts,
+        )
     if (none := resting.drained(tx, row.type, able)) is not None:
         return none
     last = max((n for n in able if n.claims), key=lambda n: n.seen_us)
@@ -48,9 +53,12 @@ def unclaimed(tx: Tx, registry: Registry, row: Row, now_us: int) -> Hindrance | 
         return None
     silent = durations.shown((now_us - last.seen_us) // 1_000_000)
     return Hindrance(
-        "silent", f"party {_bare(last.name)}, which claims {stage}, has given no sign of life for {silent}; start the "
-        f"program that runs it", None, facts,
-    )  # fmt: skip
+        "silent",
+        f"party {_bare(last.name)}, which claims {stage}, has given no sign of life for {silent}; start the "
+        f"program that runs it",
+        None,
+        facts,
+    )
 
 
 def at_work(node: str, *, left: bool, silent: str | None, wished: bool) -> Hindrance:
@@ -58,12 +66,16 @@ def at_work(node: str, *, left: bool, silent: str | None, wished: bool) -> Hindr
     party = _bare(node)
     facts = {"party": party}
     if left:
-        return Hindrance("recovering", f"party {party}, which had it, is gone; it is being taken back", None, facts)
+        return Hindrance(
+            "recovering", f"party {party}, which had it, is gone; it is being taken back", None, facts
+        )
     if silent is not None:
         return Hindrance(
-            "silent", f"party {party} has it, but has given no sign of life for {silent}; it is about to be taken back",
-            None, facts,
-        )  # fmt: skip
+            "silent",
+            f"party {party} has it, but has given no sign of life for {silent}; it is about to be taken back",
+            None,
+            facts,
+        )
     if wished:
         return Hindrance("cancelling", f"party {party} has it, and is being told to cancel it", None, facts)
     return Hindrance("running", f"party {party} has it", None, facts)

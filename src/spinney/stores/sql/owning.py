@@ -39,20 +39,25 @@ def require_roles(connection: "psycopg.Connection[Any]", roles: Sequence[str]) -
     """Raise UsageError for one that is not there."""
     for role in roles:
         if connection.execute("select 1 from pg_roles where rolname = %s", (role,)).fetchone() is None:
-            raise UsageError(f"there is no role {role!r} in this database; make it with 'create role {role} login'")
+            raise UsageError(
+                f"there is no role {role!r} in this database; make it with 'create role {role} login'"
+            )
 
 
 def require_owner(connection: "psycopg.Connection[Any]", name: str, schema: str) -> None:
     """Raise StoreUnusable, with who may, unless this role may make or alter the store."""
-    user, database, may_create, owner, owns = connection.execute(
-        "select current_user::text, current_database()::text, "
-        "case when s.oid is null then has_database_privilege(current_database(), 'create') "
-        "else has_schema_privilege(s.oid, 'create') end, "
-        "pg_get_userbyid(t.relowner)::text, pg_has_role(t.relowner, 'usage') "
-        "from (select 1) one left join pg_namespace s on s.nspname = %s "
-        "left join pg_class t on t.relnamespace = s.oid and t.relname = 'alembic_version'",
-        (schema,),
-    ).fetchone() or (None,) * 5
+    user, database, may_create, owner, owns = (
+        connection.execute(
+            "select current_user::text, current_database()::text, "
+            "case when s.oid is null then has_database_privilege(current_database(), 'create') "
+            "else has_schema_privilege(s.oid, 'create') end, "
+            "pg_get_userbyid(t.relowner)::text, pg_has_role(t.relowner, 'usage') "
+            "from (select 1) one left join pg_namespace s on s.nspname = %s "
+            "left join pg_class t on t.relnamespace = s.oid and t.relname = 'alembic_version'",
+            (schema,),
+        ).fetchone()
+        or (None,) * 5
+    )
     if owner is not None and not owns:
         raise StoreUnusable(
             f"{name} belongs to the role {owner}, and {user} may only work with it; run 'spinney init' as {owner}, or "

@@ -27,7 +27,9 @@ class Pace(NamedTuple):
     failed: int
 
 
-def note(tx: Tx, passed: Iterable[tuple[Record, Any]], others: Iterable[tuple[Record, Any]], now_us: int) -> None:
+def note(
+    tx: Tx, passed: Iterable[tuple[Record, Any]], others: Iterable[tuple[Record, Any]], now_us: int
+) -> None:
     """Count the attempts of a flush that ended, by the leases that they had."""
     ended = Counter([(lease[4], lease[2]) for _, lease in passed])
     failed: Counter[tuple[int, int]] = Counter()

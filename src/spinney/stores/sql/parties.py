@@ -5,6 +5,7 @@ A party that joins again gets its old row of ``nodes``, so that rows do not pile
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 import orjson
 
@@ -62,21 +63,30 @@ class SqlParties:
             else:
                 node_id, joins = before.id, before.joins + 1
                 self._revive(tx, before, party, version, now_us)
-            note(tx, now_us, author, "join", {"party": party.name, "lanes": [list(x) for x in party.lanes]}, 1)
+            note(
+                tx, now_us, author, "join", {"party": party.name, "lanes": [list(x) for x in party.lanes]}, 1
+            )
             return _found(tx, node_id, joins)
 
     def _revive(self, tx: Tx, before: Party, party: Party, version: str, now_us: int) -> None:
         if tx.value("select 1 from leases where node_id = ? limit 1", (before.id,)) is not None:
-            raise Refused(f"what party {party.name} had is still being taken back; let it join again in a moment")
+            raise Refused(
+                f"what party {party.name} had is still being taken back; let it join again in a moment"
+            )
         tx.run(
             "update nodes set state = 'active', beat = beat + 1, slots = ?, started_us = ?, seen_us = ?, version = ?, "
             "types = ?, serves = ?, schema_version = ?, trouble = null where id = ?",
             (
-                party.slots, now_us, now_us, version, orjson.dumps(list(_types(party))).decode(),
-                None if party.serves.all else orjson.dumps(party.serves.to_json()).decode(), SCHEMA_VERSION,
+                party.slots,
+                now_us,
+                now_us,
+                version,
+                orjson.dumps(list(_types(party))).decode(),
+                None if party.serves.all else orjson.dumps(party.serves.to_json()).decode(),
+                SCHEMA_VERSION,
                 before.id,
             ),
-        )  # fmt: skip
+        )
         tx.run(
             "update parties set owner = ?, joins = joins + 1, lease_s = ?, lanes = ? where node_id = ?",
             (party.owner, party.lease_s, _lanes(party), before.id),
@@ -120,11 +130,16 @@ class SqlParties:
             lanes = self._session.registry.lanes
             return [
                 Given(
-                    job_id=job_id, fence=fence, slot=slot, type=lanes[lane].type, stage=lanes[lane].stage,
-                    running_us=running_us, wish_us=wish_us,
+                    job_id=job_id,
+                    fence=fence,
+                    slot=slot,
+                    type=lanes[lane].type,
+                    stage=lanes[lane].stage,
+                    running_us=running_us,
+                    wish_us=wish_us,
                 )
                 for job_id, fence, slot, lane, running_us, wish_us in found
-            ]  # fmt: skip
+            ]
 
     def lapse(self, node_id: int, beat: int, *, now_us: int) -> bool:
         with self._session.write() as tx:
@@ -139,13 +154,22 @@ class SqlParties:
             note(tx, now_us, author, "leave", {"party": party.name}, 1)
 
 
-def _party(row: Sequence[object]) -> Party:
+def _party(row: Sequence[Any]) -> Party:
     id_, name, owner, joins, slots, lease_s, lanes, serves, state = row
-    pairs = tuple((lane[0], lane[1]) for lane in json_list(lanes) if isinstance(lane, list) and len(lane) == 2)
+    pairs = tuple(
+        (lane[0], lane[1]) for lane in json_list(lanes) if isinstance(lane, list) and len(lane) == 2
+    )
     return Party(
-        id=id_, name=_bare(str(name)), owner=owner, joins=joins, slots=slots, lease_s=lease_s, lanes=pairs,  # type: ignore[arg-type]  # columns of this module, in its order
-        serves=nodes.serves(serves), state=state,  # type: ignore[arg-type]
-    )  # fmt: skip
+        id=id_,
+        name=_bare(str(name)),
+        owner=owner,
+        joins=joins,
+        slots=slots,
+        lease_s=lease_s,
+        lanes=pairs,  # columns of this module, in its order
+        serves=nodes.serves(serves),
+        state=state,
+    )
 
 
 def _bare(name: str) -> str:
@@ -175,6 +199,17 @@ def _lanes(party: Party) -> str:
 
 def _info(party: Party, version: str, now_us: int) -> NodeInfo:
     return NodeInfo(
-        id=0, name=PARTY_PREFIX + party.name, boot_id="", host=party.owner, pid=0, slots=party.slots, state="active",
-        beat=0, started_us=now_us, seen_us=now_us, version=version, types=tuple(_types(party)), serves=party.serves,
-    )  # fmt: skip
+        id=0,
+        name=PARTY_PREFIX + party.name,
+        boot_id="",
+        host=party.owner,
+        pid=0,
+        slots=party.slots,
+        state="active",
+        beat=0,
+        started_us=now_us,
+        seen_us=now_us,
+        version=version,
+        types=tuple(_types(party)),
+        serves=party.serves,
+    )

@@ -26,7 +26,9 @@ _FIRST_LOCK_BYTE = 0x40000000
 class Patience:
     """One wait. ``step`` rests for a moment, tells once what is waited for, and raises when it has been long enough."""
 
-    def __init__(self, path: Path, patience_s: float, tell_after_s: float, tell: Callable[[str], None]) -> None:
+    def __init__(
+        self, path: Path, patience_s: float, tell_after_s: float, tell: Callable[[str], None]
+    ) -> None:
         self._path, self._patience_s, self._tell = path, patience_s, tell
         began_s = time.monotonic()
         self._end_s, self._tell_s = began_s + patience_s, began_s + tell_after_s

@@ -42,7 +42,13 @@ def to_ready(tx: Tx, registry: Registry, row: Row, *, now_us: int, leased: bool 
     hold = covering.first(tx, registry, row, queue_name)
     if hold is not None:
         park(
-            tx, row, State.HELD, now_us=now_us, waits_for=covering.HELD_BY_HOLD, reason=str(hold), leased=leased
+            tx,
+            row,
+            State.HELD,
+            now_us=now_us,
+            waits_for=covering.HELD_BY_HOLD,
+            reason=str(hold),
+            leased=leased,
         )
         return
     _leave_aside(tx, row)
@@ -50,7 +56,10 @@ def to_ready(tx: Tx, registry: Registry, row: Row, *, now_us: int, leased: bool 
         rows.set_state(tx, row, State.PENDING, leased=leased)
     lane = registry.lane_to_fill(tx, queue_name, row.type, row.stage, registry.homes.of(tx, row.node_id))
     key = (row.priority, ready_share(queue, row.share), position(queue, row.id, row.lineage))
-    tx.run("insert into ready (lane, priority, share, position, job_id) values (?, ?, ?, ?, ?)", (lane, *key, row.id))
+    tx.run(
+        "insert into ready (lane, priority, share, position, job_id) values (?, ?, ?, ?, ?)",
+        (lane, *key, row.id),
+    )
     registry.marks.entered(tx, lane, key)
 
 
@@ -93,7 +102,17 @@ def park(
         "wake_us = excluded.wake_us, waits_for = excluded.waits_for, "
         "priority = excluded.priority, reason = excluded.reason, fingerprint = excluded.fingerprint, "
         "wants_amount = excluded.wants_amount, wants_capacity = excluded.wants_capacity",
-        (row.id, state, now_us, wake_us, waits_for, row.priority, reason, fingerprint, *(wanted or (None, None))),
+        (
+            row.id,
+            state,
+            now_us,
+            wake_us,
+            waits_for,
+            row.priority,
+            reason,
+            fingerprint,
+            *(wanted or (None, None)),
+        ),
     )
 
 

@@ -60,7 +60,9 @@ class PostgresDatabase(Database):
         with self._way.explained():
             begin = _BEGIN if durable else _BEGIN_LIGHTLY
             self._writer, answer = self._begun(
-                self._writer, lambda c: "; ".join(filter(None, (begin, self._way.each(c), _TURN))), planned_once=True
+                self._writer,
+                lambda c: "; ".join(filter(None, (begin, self._way.each(c), _TURN))),
+                planned_once=True,
             )
             writer = self._writer
             try:
@@ -85,7 +87,8 @@ class PostgresDatabase(Database):
     def look(self) -> Iterator[Tx]:
         with self._way.explained():
             self._reader, _ = self._begun(
-                self._reader, lambda c: f"begin isolation level repeatable read read only; {self._way.each(c)}"
+                self._reader,
+                lambda c: f"begin isolation level repeatable read read only; {self._way.each(c)}",
             )
             reader = self._reader
             try:
@@ -104,7 +107,9 @@ class PostgresDatabase(Database):
     def data_version(self) -> int:
         with self._way.explained():
             self._reader, _ = self._begun(self._reader, lambda _: "")
-            found = self._reader.execute(f"select value from \"{self.schema}\".counters where name = 'turn'").fetchone()
+            found = self._reader.execute(
+                f"select value from \"{self.schema}\".counters where name = 'turn'"
+            ).fetchone()
         return int(found[0]) if found is not None else 0
 
     # --- the store itself -----------------------------------------------------------------
@@ -168,7 +173,9 @@ class PostgresDatabase(Database):
                 driver: Any = connection.connection.driver_connection
                 owning.require_owner(driver, self.name, self.schema)
                 # Two that make one store at the same time: the second waits, and finds it made.
-                connection.exec_driver_sql("select pg_advisory_xact_lock(hashtext(%s))", (self._one_at_a_time,))
+                connection.exec_driver_sql(
+                    "select pg_advisory_xact_lock(hashtext(%s))", (self._one_at_a_time,)
+                )
                 if connection.exec_driver_sql("select to_regnamespace(%s)", (self.schema,)).scalar() is None:
                     connection.exec_driver_sql(f'create schema "{self.schema}"')
                 altering.begin(connection, self.schema)
@@ -200,7 +207,9 @@ class PostgresDatabase(Database):
             connection = self._way.connect()
             try:
                 standing = self._way.standing(connection)
-                there = connection.execute("select to_regnamespace(%s)", (f'"{self.schema}"',)).fetchone() != (None,)
+                there = connection.execute(
+                    "select to_regnamespace(%s)", (f'"{self.schema}"',)
+                ).fetchone() != (None,)
                 owning.require_roles(connection, roles)
                 said = owning.grants(self.schema, roles, connection.info.server_version)
             finally:
@@ -240,7 +249,9 @@ class PostgresDatabase(Database):
                     connection.execute(f"set local {setting} = 0")
                 connection.execute(_TURN)
                 yield _tx(connection, self._upkeep)
-                connection.execute(f"analyze {', '.join(metadata.tables)}")  # else the first plans are guessed
+                connection.execute(
+                    f"analyze {', '.join(metadata.tables)}"
+                )  # else the first plans are guessed
                 self._commit(connection, "commit")
             finally:
                 connection.close()  # and the server takes back what is not committed

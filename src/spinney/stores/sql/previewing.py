@@ -76,7 +76,9 @@ class Preview:
             return None
         return self._left(row, spec, behind, finished=False)
 
-    def _left(self, row: Row, spec: TypeSpec, superseded: Collection[str], *, finished: bool = True) -> list[str]:
+    def _left(
+        self, row: Row, spec: TypeSpec, superseded: Collection[str], *, finished: bool = True
+    ) -> list[str]:
         """The stages that have not passed, where those count as not passed, and of a ``finish`` all but its own
         stage, too, unless ``finished``."""
         passed = set()

@@ -60,7 +60,6 @@ class SqlQueues:
                 note(tx, now_us, author, "queue", {"queue": name, **_told(before, settings)}, 1)
         return self.of(name)
 
-
     def create(self, spec: QueueSpec, author: Author, *, now_us: int) -> QueueInfo:
         with self._session.write() as tx:
             registry = self._session.registry
@@ -100,7 +99,9 @@ def _require_new(registry: Registry, spec: QueueSpec) -> None:
 def _require_unused(tx: Tx, registry: Registry, name: str) -> None:
     """Raise Refused where the queue would be missed, or would come back at once."""
     if name == DEFAULT_QUEUE:
-        raise Refused(f"the queue {name!r} is always there; 'spinney queue {name}' shows what can be set of it")
+        raise Refused(
+            f"the queue {name!r} is always there; 'spinney queue {name}' shows what can be set of it"
+        )
     if filtering.count(tx.all, Filter(queue=name, states=_OPEN), most=1):
         raise Refused(
             f"jobs stand in queue {name!r}; move or cancel them first ('spinney list --queue {name}' shows them)"
@@ -143,15 +144,20 @@ def _changed(
 ) -> Mapping[str, Any]:
     """What is set afterwards. Raises UsageError (and its kin) and Refused."""
     if unknown := {*change.declared, *change.set} - SETTABLE:
-        raise UsageError(f"{listed(unknown)} of a queue cannot be set at run time; set one of: {listed(SETTABLE)}")
+        raise UsageError(
+            f"{listed(unknown)} of a queue cannot be set at run time; set one of: {listed(SETTABLE)}"
+        )
     settings = {field: value for field, value in before.items() if field not in change.declared}
-    settings |= {field: tuple(value) if isinstance(value, list) else value for field, value in change.set.items()}
+    settings |= {
+        field: tuple(value) if isinstance(value, list) else value for field, value in change.set.items()
+    }
     spec = registry.in_force(name, settings)  # which checks what it is given
     if change.set.get("type") is not None:
         _require_type(registry, change.set["type"])
     for field, verb, out, more in (
-        ("pinned", "pinned to", change.unpin, change.pin), ("barred", "barred from", change.unbar, change.bar),
-    ):  # fmt: skip
+        ("pinned", "pinned to", change.unpin, change.pin),
+        ("barred", "barred from", change.unbar, change.bar),
+    ):
         if out or more:
             settings[field] = _listed_anew(name, verb, getattr(spec, field), out, more)
     registry.in_force(name, settings)
@@ -232,12 +238,20 @@ def _infos(tx: Tx, registry: Registry, names: Sequence[str], within: Within | No
         by, at_us = set_.get(name, (None, None))
         found.append(
             QueueInfo(
-                queue=name, in_force=spec, declared=registry.declared.get(name),
-                settings=registry.settings.get(name, {}), by=by, at_us=at_us, pending=waiting[name], active=len(active),
+                queue=name,
+                in_force=spec,
+                declared=registry.declared.get(name),
+                settings=registry.settings.get(name, {}),
+                by=by,
+                at_us=at_us,
+                pending=waiting[name],
+                active=len(active),
                 running=len({(node, slot) for lane, node, slot in slots if lane.queue == name}),
-                nodes=tuple(sorted({node.name for node in serving})), types=tuple(sorted(here)),
-                unknown=tuple(sorted(here - known)), unserved=tuple(sorted((here & known) - served)),
+                nodes=tuple(sorted({node.name for node in serving})),
+                types=tuple(sorted(here)),
+                unknown=tuple(sorted(here - known)),
+                unserved=tuple(sorted((here & known) - served)),
                 limit=nodes.limit(tx, spec),
             )
-        )  # fmt: skip
+        )
     return found

@@ -67,8 +67,11 @@ _PLANNED_ONCE = "set plan_cache_mode = force_generic_plan"
 so that no argument would change the plan; and to plan them takes as long as to run them. What people ask is another
 matter: of jobs in one state there may be three, of those in another a million, and a page asks again and again."""
 _OF_A_SESSION = {
-    "tcp_keepalives_idle", "tcp_keepalives_interval", "tcp_keepalives_count", "default_transaction_isolation",
-}  # fmt: skip
+    "tcp_keepalives_idle",
+    "tcp_keepalives_interval",
+    "tcp_keepalives_count",
+    "default_transaction_isolation",
+}
 """What it would mean nothing to say for one transaction."""
 
 
@@ -230,7 +233,9 @@ class Way:
 
     def _sentence(self, error: BaseException | None) -> Exception:
         if isinstance(error, psycopg.errors.DiskFull):
-            return StoreAway(f"the disk of {self.name} is full; make room there, then go on: nothing was half-written")
+            return StoreAway(
+                f"the disk of {self.name} is full; make room there, then go on: nothing was half-written"
+            )
         if isinstance(error, psycopg.errors.LockNotAvailable | psycopg.errors.QueryCanceled):
             return StoreAway(
                 f"{self.name} did not answer in time ({_said(error)}); look who keeps it (pg_stat_activity), then go on"
@@ -247,7 +252,9 @@ class Way:
                     f"{self.name} has no connection to spare: {_said(error)}; raise its max_connections, or put a "
                     "pooler before it"
                 )
-            return StoreAway(f"{self.name} cannot be reached: {_said(error)}; start it, or name another store")
+            return StoreAway(
+                f"{self.name} cannot be reached: {_said(error)}; start it, or name another store"
+            )
         return error if isinstance(error, Exception) else StoreUnusable(f"{self.name}: {error}")
 
 

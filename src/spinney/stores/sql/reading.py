@@ -88,7 +88,9 @@ def results(tx: Tx, job_id: int) -> Mapping[str, Any]:
         "and outcome in ('ok', 'warning', 'finish') order by fence",
         (job_id,),
     )
-    return {stage: json_value(result, f"the result of stage {stage!r} of job {job_id}") for stage, result in found}
+    return {
+        stage: json_value(result, f"the result of stage {stage!r} of job {job_id}") for stage, result in found
+    }
 
 
 def data(tx: Tx, job_id: int) -> Mapping[str, Any]:
@@ -106,37 +108,104 @@ def _jobs(tx: Tx, found: Sequence[Any]) -> list[Job]:
 
 def _job(row: Any, wishes: Mapping[int, bool]) -> Job:
     (
-        job_id, type_, stage, state, queue, priority, share, share_name, collection, submitter, key, parent_id,
-        root_id, lineage, params, created_us, started_us, settled_us, attempts_, interruptions, warnings, code,
-        fence, running_us, node, waits_for, wake_us, reason, fraction, progress_message, last_message,
-    ) = row  # fmt: skip
+        job_id,
+        type_,
+        stage,
+        state,
+        queue,
+        priority,
+        share,
+        share_name,
+        collection,
+        submitter,
+        key,
+        parent_id,
+        root_id,
+        lineage,
+        params,
+        created_us,
+        started_us,
+        settled_us,
+        attempts_,
+        interruptions,
+        warnings,
+        code,
+        fence,
+        running_us,
+        node,
+        waits_for,
+        wake_us,
+        reason,
+        fraction,
+        progress_message,
+        last_message,
+    ) = row
     shown = State(state)
     if fence is not None:
         shown = State.CLAIMED if running_us is None else State.RUNNING
     wished = job_id in wishes or any(wishes.get(a) for a in ancestors(lineage))
     message = reason or (last_message if shown is State.COMPLETED else None)
     return Job(
-        id=job_id, type=type_, stage=None if shown is State.COMPLETED else stage, state=shown,
-        queue=queue, priority=priority,
-        share=share_name or str(share), collection=collection, submitter=submitter, key=key, parent_id=parent_id,
-        root_id=root_id, lineage=lineage, params=json_object(params, of_job(job_id)), created_us=created_us,
-        started_us=started_us or running_us, settled_us=settled_us, wake_us=wake_us, attempts=attempts_,
-        interruptions=interruptions, warnings=warnings, code=code, message=message,
+        id=job_id,
+        type=type_,
+        stage=None if shown is State.COMPLETED else stage,
+        state=shown,
+        queue=queue,
+        priority=priority,
+        share=share_name or str(share),
+        collection=collection,
+        submitter=submitter,
+        key=key,
+        parent_id=parent_id,
+        root_id=root_id,
+        lineage=lineage,
+        params=json_object(params, of_job(job_id)),
+        created_us=created_us,
+        started_us=started_us or running_us,
+        settled_us=settled_us,
+        wake_us=wake_us,
+        attempts=attempts_,
+        interruptions=interruptions,
+        warnings=warnings,
+        code=code,
+        message=message,
         waits_for=waits_for if shown in (State.WAITING, State.HELD) else None,
-        cancelling=wished and settled_us is None, node=node, fence=fence,
-        progress=fraction, progress_message=progress_message,
-    )  # fmt: skip
+        cancelling=wished and settled_us is None,
+        node=node,
+        fence=fence,
+        progress=fraction,
+        progress_message=progress_message,
+    )
 
 
 def _attempt(row: Any) -> Attempt:
     (
-        job_id, fence, stage, attempt, outcome, node, started_us, ended_us,
-        code, message, error, result, superseded,
-    ) = row  # fmt: skip
+        job_id,
+        fence,
+        stage,
+        attempt,
+        outcome,
+        node,
+        started_us,
+        ended_us,
+        code,
+        message,
+        error,
+        result,
+        superseded,
+    ) = row
     return Attempt(
-        job_id=job_id, fence=fence, stage=stage, attempt=attempt, outcome=Outcome(outcome) if outcome else None,
-        node=node or "", started_us=started_us, ended_us=ended_us, code=code, message=message,
+        job_id=job_id,
+        fence=fence,
+        stage=stage,
+        attempt=attempt,
+        outcome=Outcome(outcome) if outcome else None,
+        node=node or "",
+        started_us=started_us,
+        ended_us=ended_us,
+        code=code,
+        message=message,
         error=json_object(error, f"the error of attempt {fence} of job {job_id}") if error else None,
         result=json_value(result, f"the result of attempt {fence} of job {job_id}") if result else None,
         superseded=bool(superseded),
-    )  # fmt: skip
+    )

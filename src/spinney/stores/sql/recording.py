@@ -256,7 +256,9 @@ class Recorder:
         params = self.tx.value("select params from jobs where id = ?", (record.job_id,))
         veil = Veil.over(spec.schema, json_object(params, of_job(record.job_id)))
         error = None if not record.error else orjson.dumps(veil.value(orjson.loads(record.error))).decode()
-        return record._replace(message=None if record.message is None else veil.text(record.message), error=error)
+        return record._replace(
+            message=None if record.message is None else veil.text(record.message), error=error
+        )
 
     def _history(self, record: Record, lease: Held, lane: Lane) -> None:
         message = remarks.behind(record.message[:MESSAGE_MAX] if record.message else None, record.remark)
@@ -265,10 +267,20 @@ class Recorder:
             "insert into attempts (job_id, fence, stage, attempt, outcome, node_id, started_us, ended_us, code, "
             "message, error, result) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (
-                record.job_id, record.fence, lane.stage, lease.attempt, record.outcome, lease.node_id,
-                record.started_us, record.ended_us, record.code, message, record.error, result,
+                record.job_id,
+                record.fence,
+                lane.stage,
+                lease.attempt,
+                record.outcome,
+                lease.node_id,
+                record.started_us,
+                record.ended_us,
+                record.code,
+                message,
+                record.error,
+                result,
             ),
-        )  # fmt: skip
+        )
 
     # --- passed ---------------------------------------------------------------------------
 
@@ -368,10 +380,17 @@ class Recorder:
             "insert into leases (job_id, fence, node_id, slot, lane, share, attempt, parent_id, plain, claimed_us) "
             "values (?, ?, ?, ?, ?, ?, 1, ?, ?, ?)",
             (
-                row.id, fence, lease.node_id, lease.slot, lane,
-                ready_share(queue, row.share), row.parent_id, lease.plain and not locked, self.now_us,
+                row.id,
+                fence,
+                lease.node_id,
+                lease.slot,
+                lane,
+                ready_share(queue, row.share),
+                row.parent_id,
+                lease.plain and not locked,
+                self.now_us,
             ),
-        )  # fmt: skip
+        )
         if locked:
             locks.fence_claimed(tx, row.id, fence)
         (params,) = tx.one("select params from jobs where id = ?", (row.id,))
@@ -393,10 +412,16 @@ class Recorder:
             decided = Verdict(state=State.PENDING if record.outcome is Outcome.RETURNED else State.FAILED)
         else:
             decided = verdict(
-                spec, stage, record.outcome,
-                attempt=lease.attempt, interruptions=row.interruptions, started=began,
-                retryable=record.retryable, defer_s=record.delay_s, draw=self.draw,
-            )  # fmt: skip
+                spec,
+                stage,
+                record.outcome,
+                attempt=lease.attempt,
+                interruptions=row.interruptions,
+                started=began,
+                retryable=record.retryable,
+                defer_s=record.delay_s,
+                draw=self.draw,
+            )
         if decided.attempt_used or decided.interruption:
             tx.run(
                 "update jobs set attempts = attempts + ?, interruptions = interruptions + ? where id = ?",
@@ -432,9 +457,15 @@ class Recorder:
         elif decided.state is State.WAITING:
             lock = record.lock or ""
             placing.park(
-                tx, row, State.WAITING, now_us=now, waits_for=f"lock:{lock}",
-                reason=f"for the lock {lock}", wanted=record.wanted, leased=True,
-            )  # fmt: skip
+                tx,
+                row,
+                State.WAITING,
+                now_us=now,
+                waits_for=f"lock:{lock}",
+                reason=f"for the lock {lock}",
+                wanted=record.wanted,
+                leased=True,
+            )
             c.began_to_wait(row.id)
             # Since it was refused, the lock may have come free, or some of it.
             wide = record.wanted is not None or self.registry.capacities.in_force(lock) > 1

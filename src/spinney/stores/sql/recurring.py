@@ -133,9 +133,14 @@ class SqlSchedules:
     ) -> Schedule:
         recurrence.require(schedule)
         made = replace(
-            schedule, anchor_us=now_us - now_us % _SECOND_US, last_job_id=None, queued=0, by=author.by,
-            declared=declared, paused=schedule.paused or (old is not None and old.paused),
-        )  # fmt: skip
+            schedule,
+            anchor_us=now_us - now_us % _SECOND_US,
+            last_job_id=None,
+            queued=0,
+            by=author.by,
+            declared=declared,
+            paused=schedule.paused or (old is not None and old.paused),
+        )
         if old is not None:
             made = replace(made, last_job_id=old.last_job_id, queued=old.queued)
         if old is not None and old.timing == made.timing:
@@ -149,10 +154,15 @@ class SqlSchedules:
             "spec = excluded.spec, paused = excluded.paused, next_us = excluded.next_us, by = excluded.by, "
             "declared = excluded.declared",
             (
-                made.name, _spec(made, {makers.KEY: makers.of(tx, author)}), made.paused, made.next_us,
-                made.last_job_id, made.by, declared,
+                made.name,
+                _spec(made, {makers.KEY: makers.of(tx, author)}),
+                made.paused,
+                made.next_us,
+                made.last_job_id,
+                made.by,
+                declared,
             ),
-        )  # fmt: skip
+        )
         # The audit is for good, and for other eyes than what it tells of.
         told = made.to_json() | {"params": mask(self._session.registry.types[made.type].schema, made.params)}
         note(tx, now_us, author, "schedule add", {"schedule": made.name, **told}, 1)
@@ -252,7 +262,8 @@ class _Step:
             next_us = due.next_us
         last_job_id = self._write()
         self.tx.run(
-            "update schedules set next_us = ?, last_job_id = ? where name = ?", (next_us, last_job_id, schedule.name)
+            "update schedules set next_us = ?, last_job_id = ? where name = ?",
+            (next_us, last_job_id, schedule.name),
         )
         self._prune()
 
@@ -345,9 +356,15 @@ def _schedule(
     """Raises UsageError when the row cannot be read: a newer version or a hand in the file wrote it."""
     try:
         return Schedule.from_json(
-            name, orjson.loads(spec), paused=bool(paused), next_us=next_us, last_job_id=last_job_id, by=by,
-            declared=bool(declared), queued=queued,
-        )  # fmt: skip
+            name,
+            orjson.loads(spec),
+            paused=bool(paused),
+            next_us=next_us,
+            last_job_id=last_job_id,
+            by=by,
+            declared=bool(declared),
+            queued=queued,
+        )
     except (SpinneyError, AttributeError, TypeError, ValueError) as error:
         raise UsageError(
             f"what it is to do cannot be read ({error}); put it anew ('spinney schedule add {name} … --replace'), or "

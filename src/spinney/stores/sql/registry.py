@@ -92,7 +92,9 @@ class Registry:
         self.queues = self.declared | {n: self.in_force(n, s) for n, s in self.settings.items()}
         rows = tx.all("select id, queue, type, stage, asleep_until_us, probing, home from lanes")
         self.lanes = {row[0]: Lane(*row) for row in rows}
-        self._lane_ids = {(lane.queue, lane.type, lane.stage, lane.home): lane.id for lane in self.lanes.values()}
+        self._lane_ids = {
+            (lane.queue, lane.type, lane.stage, lane.home): lane.id for lane in self.lanes.values()
+        }
         self.capacities = capacities.read(tx)
         self.homes = homes.read(tx)
         self.holds = covering.read(tx)
@@ -156,7 +158,9 @@ class Registry:
             if not may_serve(self.queue(queue), node, serves)
         }
         return frozenset(
-            lane.id for lane in self.lanes.values() if lane.queue in shut or not self.homes.admit(home, lane.home)
+            lane.id
+            for lane in self.lanes.values()
+            if lane.queue in shut or not self.homes.admit(home, lane.home)
         )
 
     def queue_names(self) -> set[str]:
@@ -177,10 +181,15 @@ class Registry:
         tx.run(
             "insert into lanes (id, queue, type, stage, asleep_until_us, probing, home) values (?, ?, ?, ?, ?, ?, ?)",
             (
-                tx.take("lane"), queue, type_, stage, asleep.asleep_until_us if asleep else None, asleep is not None,
+                tx.take("lane"),
+                queue,
+                type_,
+                stage,
+                asleep.asleep_until_us if asleep else None,
+                asleep is not None,
                 home,
             ),
-        )  # fmt: skip
+        )
         self.touch(tx)
         return self._lane_ids[(queue, type_, stage, home)]
 
@@ -228,7 +237,11 @@ class Registry:
     # --- changing -------------------------------------------------------------------------
 
     def register(
-        self, tx: Tx, types: Iterable[TypeSpec], queues: Iterable[QueueSpec], locks: Iterable[LockCapacity] = ()
+        self,
+        tx: Tx,
+        types: Iterable[TypeSpec],
+        queues: Iterable[QueueSpec],
+        locks: Iterable[LockCapacity] = (),
     ) -> None:
         changed = capacities.declare(tx, locks)
         for spec in types:
@@ -290,7 +303,9 @@ def read_webhook(name: str, spec: Any) -> Webhook:
     try:
         return Webhook.from_json(name, orjson.loads(spec))
     except (SpinneyError, AttributeError, KeyError, TypeError, ValueError):
-        why = f"what it is set to cannot be read; remove it (spinney webhook remove {name}), and make it again"
+        why = (
+            f"what it is set to cannot be read; remove it (spinney webhook remove {name}), and make it again"
+        )
         return Webhook(name=name, url="https://unreadable.invalid/", paused=why)
 
 
@@ -302,7 +317,7 @@ def _readable(table: str, name: str) -> Iterator[None]:
         quoted = str(name).replace("'", "''")
         raise UnreadableDeclaration(
             f"the row {name!r} in the table {table} cannot be read ({type(error).__name__}: {error}), so that nobody "
-            f"can work; restore the database from a backup, or delete the row (sqlite3 FILE \"delete from {table} "
+            f'can work; restore the database from a backup, or delete the row (sqlite3 FILE "delete from {table} '
             f"where name = '{quoted}'; update counters set value = value + 1 where name = 'registry'\") and "
             f"{_AGAIN.get(table, 'start a node whose application declares it')}"
         ) from error

@@ -46,7 +46,8 @@ class Regrowth:
             if parent is None:
                 return
             self.tx.run(
-                "delete from children_left where parent_id = ? and bad = 1 and child_id = ?", (parent.id, child.id)
+                "delete from children_left where parent_id = ? and bad = 1 and child_id = ?",
+                (parent.id, child.id),
             )
             self.tx.run(
                 "insert into children_left (parent_id, bad, child_id) values (?, 0, ?) on conflict do nothing",

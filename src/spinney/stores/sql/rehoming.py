@@ -34,7 +34,9 @@ class SqlHomes:
         with self._session.look() as tx:
             homes = self._session.registry.homes
             here = next((home.id for home in homes.known.values() if home.mark == mark), 0)
-            found = ((job_id, tx.value("select node_id from jobs where id = ?", (job_id,))) for job_id in job_ids)
+            found = (
+                (job_id, tx.value("select node_id from jobs where id = ?", (job_id,))) for job_id in job_ids
+            )
             return [job_id for job_id, node_id in found if homes.of(tx, node_id) not in (0, here)]
 
     def waiting(self, home_id: int, *, most: int) -> int:
@@ -51,7 +53,9 @@ class SqlHomes:
             if row.state is State.DELETED:
                 raise Refused(f"job {job_id} is deleted; the nodes of its host remove its folder")
             if home is None:
-                raise Refused(f"job {job_id} is bound to no host: where it begins next, there will be its folder")
+                raise Refused(
+                    f"job {job_id} is bound to no host: where it begins next, there will be its folder"
+                )
             if rows.leased_fence(tx, job_id) is not None:
                 raise Refused(f"job {job_id} is at work on {home}; wait until it is not, or cancel it")
             rows.move_final(tx, job_id)  # which needs to know its node
@@ -68,7 +72,9 @@ class SqlHomes:
             home = self._session.registry.homes.known.get(home_id)
             if home is None or home.gone:
                 raise Refused("somebody has let go of that folder root already; 'spinney audit' shows who")
-            there = [n for (n,) in tx.all("select name from nodes where home = ? and state <> 'left'", (home_id,))]
+            there = [
+                n for (n,) in tx.all("select name from nodes where home = ? and state <> 'left'", (home_id,))
+            ]
             if there:
                 more = f" and {len(there) - _NAMED} more" if len(there) > _NAMED else ""
                 raise Refused(
@@ -82,7 +88,9 @@ class SqlHomes:
 
     def _require_local(self) -> None:
         if not self._session.registry.homes.local:
-            raise Refused("the folders of this store are shared, so that all its nodes see them; there is no need")
+            raise Refused(
+                "the folders of this store are shared, so that all its nodes see them; there is no need"
+            )
 
 
 def _taken_out(tx: Tx, session: Session, row: rows.Row) -> bool:

@@ -149,7 +149,10 @@ class Removal:
         if not self.registry.holds.any:
             return False
         # (One on the job alone is left over from when it was open.)
-        return tx.value("select 1 from holds where scope = 'tree' and name = ? limit 1", (str(root_id),)) is not None
+        return (
+            tx.value("select 1 from holds where scope = 'tree' and name = ? limit 1", (str(root_id),))
+            is not None
+        )
 
     # --- removing -------------------------------------------------------------------------
 
@@ -169,7 +172,9 @@ class Removal:
         if self.registry.holds.any:
             self._end_holds(listed)
         for table in ("parked", "progress", "wishes"):
-            tx.run(f"delete from {table} where job_id in (select j.value from json_each(?) j)", (listed,))  # literals
+            tx.run(
+                f"delete from {table} where job_id in (select j.value from json_each(?) j)", (listed,)
+            )  # literals
         # What was taken for ever stays taken; the keys of children go with their parent.
         tx.run(
             "delete from keys where job_id in (select j.value from json_each(?) j) and not (scope = 0 and forever = 1)",
@@ -238,15 +243,17 @@ _HANGING = (
         f"where job_id {_AMONG} limit ?)",
         HANGING_ROWS,
     ),
-    (f"delete from data where (job_id, name) in (select job_id, name from data where job_id {_AMONG} limit ?)",
-     HANGING_DATA),
+    (
+        f"delete from data where (job_id, name) in (select job_id, name from data where job_id {_AMONG} limit ?)",
+        HANGING_DATA,
+    ),
     (
         "delete from needs where (job_id, need_id) in (select job_id, need_id from needs "
         f"where job_id {_AMONG} limit ?)",
         HANGING_ROWS,
     ),
     _MET,
-)  # fmt: skip
+)
 """Statements that take jobs and how many rows they may remove."""
 
 

@@ -109,7 +109,8 @@ def _window(tx: Tx, rules: Rules, after: int, now_us: int, limit: int) -> tuple[
     """Top-level jobs of the next ``limit`` whose time is over, and where to go on. None: there is nothing more
     to do; where the last window found something, there is (what it found is to be removed)."""
     found = tx.all(
-        "select id, parent_id, type, state, settled_us from jobs where id > ? order by id limit ?", (after, limit)
+        "select id, parent_id, type, state, settled_us from jobs where id > ? order by id limit ?",
+        (after, limit),
     )
     over = [
         job_id

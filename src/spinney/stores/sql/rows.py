@@ -87,7 +87,8 @@ def passed_stages(tx: Tx, job_id: int, all_stages: list[str]) -> set[str]:
     """Stages that need not run. After a ``finish`` that is all of them, until some are asked for again."""
     passed = set()
     for stage, outcome, superseded in tx.all(
-        "select stage, outcome, superseded from history where job_id = ? and superseded is distinct from 1", (job_id,)
+        "select stage, outcome, superseded from history where job_id = ? and superseded is distinct from 1",
+        (job_id,),
     ):
         if outcome == Outcome.FINISH and superseded is None:
             return set(all_stages)

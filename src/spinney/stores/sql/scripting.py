@@ -60,4 +60,7 @@ def _marks(standing: Standing | None) -> list[str]:
     finished = with_finish(scripts) if standing is None else []
     works_with = finished[-1].revision if finished else scripts.get_base()
     said = {"folder_token": secrets.token_hex(16), WORKS_WITH: works_with}
-    return [f"insert into meta (name, value) values ('{n}', '{v}') on conflict do nothing" for n, v in said.items()]
+    return [
+        f"insert into meta (name, value) values ('{n}', '{v}') on conflict do nothing"
+        for n, v in said.items()
+    ]

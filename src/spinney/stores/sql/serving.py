@@ -51,12 +51,16 @@ def shut_out(queue: QueueSpec, type_: str, active: Sequence[NodeInfo]) -> Hindra
     without = sorted({n.name for n in knowing if queue.admits(n.name)})
     told = [f"queue {queue.name!r} is barred from {_nodes(barred)}"] if barred else []
     if without:
-        told.append(f"{_nodes(without)} {'was' if len(without) == 1 else 'were'} started without queue {queue.name!r}")
+        told.append(
+            f"{_nodes(without)} {'was' if len(without) == 1 else 'were'} started without queue {queue.name!r}"
+        )
     among = "it is pinned to no other active node that" if queue.pinned else "no other active node"
     return Hindrance(
         "barred" if barred else "not served",
         f"{' and '.join(told)}; {among} knows job type {type_!r}",
-        f"spinney queue {queue.name} --unbar {barred[0]}" if barred else f"spinney node --active {queue.name}",
+        f"spinney queue {queue.name} --unbar {barred[0]}"
+        if barred
+        else f"spinney node --active {queue.name}",
         {"queue": queue.name, "barred": barred, "without": without},
     )
 

@@ -63,9 +63,15 @@ class Consequences:
             tx.run("update jobs set stage = null, settled_us = ? where id = ?", (self.now_us, row.id))
         else:
             placing.park(
-                tx, row, state, now_us=self.now_us, waits_for=because, reason=reason, fingerprint=fingerprint,
+                tx,
+                row,
+                state,
+                now_us=self.now_us,
+                waits_for=because,
+                reason=reason,
+                fingerprint=fingerprint,
                 leased=leased,
-            )  # fmt: skip
+            )
             tx.run("update jobs set settled_us = ? where id = ?", (self.now_us, row.id))
         self.settled(row, state)
 
@@ -144,9 +150,14 @@ class Consequences:
             # Locks that it keeps over stages might be what the earlier one waits for; it takes them again.
             self.free_locks(row.id, None)
             placing.park(
-                tx, row, State.WAITING, now_us=self.now_us, waits_for="serial",
-                reason="for an earlier job of its serial tree", leased=leased,
-            )  # fmt: skip
+                tx,
+                row,
+                State.WAITING,
+                now_us=self.now_us,
+                waits_for="serial",
+                reason="for an earlier job of its serial tree",
+                leased=leased,
+            )
         else:
             # A held job keeps its place in a serial line: an order that a hold could turn round would be none.
             # Those behind it say that they wait for it, and it says which hold keeps it.
@@ -178,7 +189,13 @@ class Consequences:
         return found
 
     def fail(
-        self, row: Row, reason: str, *, because: str | None = None, mark: str | None = None, leased: bool = False
+        self,
+        row: Row,
+        reason: str,
+        *,
+        because: str | None = None,
+        mark: str | None = None,
+        leased: bool = False,
     ) -> None:
         """It cannot go on: ``because`` of others, or by a cause of its own (``mark``). The caller has taken it out of
         ``ready``."""
@@ -333,9 +350,13 @@ class Consequences:
             self.free_locks(job_id, locks.RESERVED)
             placing.leave_ready(self.tx, self.registry, later)
             placing.park(
-                self.tx, later, State.WAITING, now_us=self.now_us, waits_for="serial",
+                self.tx,
+                later,
+                State.WAITING,
+                now_us=self.now_us,
+                waits_for="serial",
                 reason="for an earlier job of its serial tree",
-            )  # fmt: skip
+            )
 
     def _leave_line(self, row: Row) -> None:
         if row.parent_id is None:

@@ -110,14 +110,18 @@ def keys(registry: Registry, rows: Sequence[Standing]) -> list[Key]:
     """Where these jobs stand in ``ready``, if they do."""
     found: list[Key] = []
     lanes = {
-        (row.queue, row.type, row.stage, row.home): registry.known_lane(row.queue, row.type, row.stage or "", row.home)
+        (row.queue, row.type, row.stage, row.home): registry.known_lane(
+            row.queue, row.type, row.stage or "", row.home
+        )
         for row in rows
     }
     queues = {row.queue: registry.queue(row.queue) for row in rows}
     for row in rows:
         lane, queue = lanes[row.queue, row.type, row.stage, row.home], queues[row.queue]
         if lane is not None:
-            found.append((lane, row.priority, ready_share(queue, row.share), position(queue, row.id, row.lineage)))
+            found.append(
+                (lane, row.priority, ready_share(queue, row.share), position(queue, row.id, row.lineage))
+            )
     return found
 
 

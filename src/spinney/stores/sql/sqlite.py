@@ -34,21 +34,50 @@ CHECKPOINT_PAGES, LATE_CHECKPOINT_PAGES = 1_000, 4_000
 """From so many pages in the log on, a commit that is synced carries them over into the file, which takes 2 to 5 ms; one
 that somebody waits for only from so many more, which is where nobody has committed otherwise for long."""
 _NETWORK = {
-    "nfs", "nfs4", "cifs", "smb3", "smbfs", "ncpfs", "afs", "coda", "9p", "ceph", "lustre", "glusterfs", "beegfs",
-    "orangefs", "davfs", "vboxsf",
+    "nfs",
+    "nfs4",
+    "cifs",
+    "smb3",
+    "smbfs",
+    "ncpfs",
+    "afs",
+    "coda",
+    "9p",
+    "ceph",
+    "lustre",
+    "glusterfs",
+    "beegfs",
+    "orangefs",
+    "davfs",
+    "vboxsf",
     # The same by a program of the user's, as the kernel names it where the program says what it is.
-    "fuse.sshfs", "fuse.glusterfs", "fuse.ceph", "fuse.ceph-fuse", "fuse.nfs", "fuse.smbnetfs", "fuse.s3fs",
-    "fuse.gcsfuse", "fuse.rclone", "fuse.juicefs", "fuse.mount-s3", "fuse.davfs", "fuse.curlftpfs", "fuse.vmhgfs-fuse",
-}  # fmt: skip
+    "fuse.sshfs",
+    "fuse.glusterfs",
+    "fuse.ceph",
+    "fuse.ceph-fuse",
+    "fuse.nfs",
+    "fuse.smbnetfs",
+    "fuse.s3fs",
+    "fuse.gcsfuse",
+    "fuse.rclone",
+    "fuse.juicefs",
+    "fuse.mount-s3",
+    "fuse.davfs",
+    "fuse.curlftpfs",
+    "fuse.vmhgfs-fuse",
+}
 
 
 class SqliteDatabase(Database):
     """A SQLite file."""
 
     def __init__(
-        self, path: Path, cache_kib: int = CACHE_KIB, patience_s: float | None = None,
+        self,
+        path: Path,
+        cache_kib: int = CACHE_KIB,
+        patience_s: float | None = None,
         on_wait: Callable[[str], None] = lambda sentence: None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """``cache_kib``: so much of the file each connection keeps in memory. ``patience_s``: so long another program
         may keep it locked; None: as long as people wait. ``on_wait`` hears whom a transaction waits for."""
         self._patience_s = PATIENCE_S if patience_s is None else patience_s
@@ -132,7 +161,9 @@ class SqliteDatabase(Database):
             writer.execute(f"pragma synchronous = {'full' if durable else 'normal'}")
             self._durable = durable
         if late != self._late:
-            writer.execute(f"pragma wal_autocheckpoint = {LATE_CHECKPOINT_PAGES if late else CHECKPOINT_PAGES}")
+            writer.execute(
+                f"pragma wal_autocheckpoint = {LATE_CHECKPOINT_PAGES if late else CHECKPOINT_PAGES}"
+            )
             self._late = late
 
     def _open_writer(self) -> tuple[sqlite3.Connection, Turnstile]:
@@ -205,7 +236,9 @@ class SqliteDatabase(Database):
         def in_turn() -> None:
             with (
                 turnstile.passed(),
-                transaction("sqlite://", lambda: self.connect(_BUSY_S), begin="begin immediate") as connection,
+                transaction(
+                    "sqlite://", lambda: self.connect(_BUSY_S), begin="begin immediate"
+                ) as connection,
             ):
                 run(connection)
 
@@ -336,9 +369,12 @@ def _standing(connection: sqlite3.Connection) -> Standing | None:
 def _tx(connection: sqlite3.Connection) -> Tx:
     cursor = connection.cursor()
     return Tx(
-        cursor, run=cursor.execute, many=cursor.executemany, in_transaction=lambda: connection.in_transaction,
+        cursor,
+        run=cursor.execute,
+        many=cursor.executemany,
+        in_transaction=lambda: connection.in_transaction,
         lenient=lambda on: setattr(connection, "text_factory", _text if on else str),
-    )  # fmt: skip
+    )
 
 
 def _text(data: bytes) -> str:

@@ -28,7 +28,12 @@ Write = Callable[[], AbstractContextManager[Tx]]
 
 
 def write_steps(
-    write: Write, registry: Registry, plans: list[Plan], first_id: int, now_us: int, clock: Callable[[], float],
+    write: Write,
+    registry: Registry,
+    plans: list[Plan],
+    first_id: int,
+    now_us: int,
+    clock: Callable[[], float],
     lightly: Write | None = None,
 ) -> int:
     """The rows of a staged call, a step a transaction; drops them all when one fails. Returns the beat of the last.
@@ -36,7 +41,7 @@ def write_steps(
     ``clock``: seconds of a monotonic clock, by which the call shows that its writer lives. ``lightly``: transactions
     that are not synced, for a call that is published in the end, by one that is. A server that loses some of them in
     between is found out: each step must find the beat of the one before.
-    """  # fmt: skip
+    """
     begun, beat_us = clock(), now_us
     last_id = first_id + submitting.size(plans) - 1
     try:
@@ -50,14 +55,22 @@ def write_steps(
         return beat_us
     except BaseException:
         with write() as tx:
-            tx.run("update staging set published = -1 where first_id = ? and published in (0, 2)", (first_id,))
+            tx.run(
+                "update staging set published = -1 where first_id = ? and published in (0, 2)", (first_id,)
+            )
         while not _drop(write, first_id, last_id):
             pass
         raise
 
 
 def enter(
-    tx: Tx, first_id: int, last_id: int, parent_id: int | None, fence: int | None, now_us: int, hidden: int = CHILDREN
+    tx: Tx,
+    first_id: int,
+    last_id: int,
+    parent_id: int | None,
+    fence: int | None,
+    now_us: int,
+    hidden: int = CHILDREN,
 ) -> None:
     """Hide this run of ids. Runs of one attempt that join become one, unless they are of two kinds.
 
@@ -83,8 +96,10 @@ def _require(tx: Tx, first_id: int, beat_us: int, before_us: int | None) -> None
         (beat_us, first_id, first_id, before_us),
     )
     if not tx.changed():
-        raise Refused("the submission was dropped, because it took too long between its steps, or because the database "
-                      "lost some of them when it crashed; submit it again")  # fmt: skip
+        raise Refused(
+            "the submission was dropped, because it took too long between its steps, or because the database "
+            "lost some of them when it crashed; submit it again"
+        )
 
 
 def publish(tx: Tx, first_id: int, beat_us: int) -> None:
@@ -110,7 +125,10 @@ def publish_born(tx: Tx, registry: Registry, fence: int, now_us: int) -> None:
 
 def bears_children(tx: Tx, fence: int) -> bool:
     """Whether children would be born if this attempt passed."""
-    return tx.value("select 1 from staging where fence = ? and published = ? limit 1", (fence, CHILDREN)) is not None
+    return (
+        tx.value("select 1 from staging where fence = ? and published = ? limit 1", (fence, CHILDREN))
+        is not None
+    )
 
 
 def disown(tx: Tx, fence: int) -> None:
@@ -130,7 +148,8 @@ def step(tx: Tx, registry: Registry, now_us: int, limit: int) -> int | None:
         return None
     first_id, last_id, next_id, parent_id = found
     special = tx.value(
-        "select 1 from jobs where id between ? and ? and state = 'waiting' limit 1", (next_id, next_id + limit - 1)
+        "select 1 from jobs where id between ? and ? and state = 'waiting' limit 1",
+        (next_id, next_id + limit - 1),
     )
     until = min(last_id, next_id + (submitting.SPECIAL_STEP if special else limit) - 1)
     submitting.put_in_place(tx, registry, next_id, until, now_us)

@@ -94,9 +94,11 @@ RETRY_STEP = 50
 
 
 def open_store(
-    url: str, patience_s: float | None = None, cache_kib: int = CACHE_KIB,
+    url: str,
+    patience_s: float | None = None,
+    cache_kib: int = CACHE_KIB,
     on_wait: Callable[[str], None] = lambda sentence: None,
-) -> "SqlStore":  # fmt: skip
+) -> "SqlStore":
     """The store of a URL: ``sqlite:///file`` (relative), ``sqlite:////file`` (absolute), or
     ``postgresql://user@host/database?schema=name``.
 
@@ -116,7 +118,9 @@ def open_store(
         return SqlStore(PostgresDatabase(url, patience_s))
     file = database_file(url)
     if file is None:
-        raise UsageError(f"cannot open the store {without_password(url)!r}; write it as sqlite:///path/to/file.db")
+        raise UsageError(
+            f"cannot open the store {without_password(url)!r}; write it as sqlite:///path/to/file.db"
+        )
     return SqlStore(SqliteDatabase(file, cache_kib, patience_s, on_wait))
 
 
@@ -216,9 +220,14 @@ class SqlStore:
     # --- making jobs ----------------------------------------------------------------------
 
     def submit(
-        self, submissions: Sequence[Submission], *, once: Once | None = None, under: Author | None = None,
-        soon: Callable[[], object] | None = None, now_us: int,
-    ) -> Submitted:  # fmt: skip
+        self,
+        submissions: Sequence[Submission],
+        *,
+        once: Once | None = None,
+        under: Author | None = None,
+        soon: Callable[[], object] | None = None,
+        now_us: int,
+    ) -> Submitted:
         with self._write(awaited=True) as tx:
             if once is not None and (before := asked_once.find(tx, once, now_us)) is not None:
                 return before
@@ -226,7 +235,9 @@ class SqlStore:
             submitting.check_needs(tx, plans, None)
             total = submitting.size(plans)
             if under is not None and total > UNDER_MAX:
-                raise UsageError(f"at most {UNDER_MAX} jobs are submitted under holds of their own; submit fewer")
+                raise UsageError(
+                    f"at most {UNDER_MAX} jobs are submitted under holds of their own; submit fewer"
+                )
             if total <= (submitting.STEP if all(p.plain for p in plans) else submitting.SPECIAL_STEP):
                 ids = submitting.inline(tx, self._registry, plans, now_us)
                 held = self._held_at_the_door(tx, ids)
@@ -271,7 +282,13 @@ class SqlStore:
         )
 
     def submit_from(
-        self, job_id: int, fence: int, submissions: Sequence[Submission], *, beside: int | None = None, now_us: int
+        self,
+        job_id: int,
+        fence: int,
+        submissions: Sequence[Submission],
+        *,
+        beside: int | None = None,
+        now_us: int,
     ) -> Spawned:
         return self._bear(lambda tx: bearing.of_own_jobs(tx, job_id, fence, beside), submissions, now_us)
 
@@ -303,7 +320,9 @@ class SqlStore:
                 staging.write_steps(self._write, self._registry, plans, first_id, now_us, time.monotonic)
             except StoreAway as error:
                 # What was written is the attempt's, and goes with it; asked for again it would be there twice.
-                raise FateUnknown(f"a part of {total} jobs was written: {error}; run the stage again") from error
+                raise FateUnknown(
+                    f"a part of {total} jobs was written: {error}; run the stage again"
+                ) from error
         return Spawned(ids=range(first_id, first_id + total))
 
     def _staging_step(self, now_us: int) -> int | None:
@@ -348,9 +367,13 @@ class SqlStore:
             left = self._left_for_others(tx)
         self._unplaced = unplaced
         return Exchange(
-            leases=leases, refused=recorder.refused, starved=starved, wake_us=now_us if unplaced else wake_us,
-            last_hold=last_hold, left=left,
-        )  # fmt: skip
+            leases=leases,
+            refused=recorder.refused,
+            starved=starved,
+            wake_us=now_us if unplaced else wake_us,
+            last_hold=last_hold,
+            left=left,
+        )
 
     def _left_for_others(self, tx: Tx) -> bool:
         """Whether lanes that were filled from here have something left after this claim. A flush of plain jobs
@@ -396,9 +419,16 @@ class SqlStore:
             return reading.results(tx, job_id)
 
     def take_lock(
-        self, job_id: int, fence: int, name: str, until: str, *, amount: int = 1, capacity: int | None = None,
+        self,
+        job_id: int,
+        fence: int,
+        name: str,
+        until: str,
+        *,
+        amount: int = 1,
+        capacity: int | None = None,
         now_us: int,
-    ) -> bool:  # fmt: skip
+    ) -> bool:
         with self._write() as tx:
             wanted = Wanted(name, amount, capacity)
             return attempts.take_lock(tx, self._registry, job_id, fence, wanted, until, now_us)
@@ -512,7 +542,9 @@ class SqlStore:
         return Touched(ids=ids, reopened=list(dict.fromkeys(reopened)))
 
     def rerun(self, job_id: int, *, stage: str | None, by: str, now_us: int) -> Touched:
-        with self._operation(_Call("rerun", {"job": job_id, "from": stage}, _author(by), now_us)) as operation:
+        with self._operation(
+            _Call("rerun", {"job": job_id, "from": stage}, _author(by), now_us)
+        ) as operation:
             operation.rerun(job_id, stage)
             operation.consequences.drain()
         return Touched(ids=operation.ids, reopened=operation.reopened)

@@ -208,16 +208,31 @@ def write_rows(
         _INSERT,
         [
             (
-                i, p.spec.name, state.value, p.stage, p.queue, p.priority, share,
-                lineages.lineage(i, path), up.row.root_id if up else i, up.row.id if up else None, j, now_us,
-                p.collection, p.submitter, keys[n] if keys else None,
-                up.row.queue_moved if up else None, p.submission.queue, up.row.queue if up else None,
-                up.row.stage if up else None, p.submission.at_us,
+                i,
+                p.spec.name,
+                state.value,
+                p.stage,
+                p.queue,
+                p.priority,
+                share,
+                lineages.lineage(i, path),
+                up.row.root_id if up else i,
+                up.row.id if up else None,
+                j,
+                now_us,
+                p.collection,
+                p.submitter,
+                keys[n] if keys else None,
+                up.row.queue_moved if up else None,
+                p.submission.queue,
+                up.row.queue if up else None,
+                up.row.stage if up else None,
+                p.submission.at_us,
                 1 if keys or (up and up.serial) else None,
             )
             for n, (i, j) in enumerate(zip(ids, params, strict=True))
         ],
-    )  # fmt: skip
+    )
 
 
 def write_extras(

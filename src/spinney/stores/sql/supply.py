@@ -125,9 +125,14 @@ class Supply:
     """Made for one claim; what that has ``given`` counts as held."""
 
     def __init__(
-        self, tx: Tx, registry: Registry, rotation: Rotation, node_id: int, given: Given,
+        self,
+        tx: Tx,
+        registry: Registry,
+        rotation: Rotation,
+        node_id: int,
+        given: Given,
         withholding: Withholding | None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.tx, self.registry, self.rotation = tx, registry, rotation
         self.node_id, self.given, self.withholding = node_id, given, withholding
         self._held: dict[str, dict[int, set[tuple[int, int]]]] = {}
@@ -216,7 +221,9 @@ class Supply:
         found = self._scan_shares(lanes, priority, after, limit)
         around = any(self.least.get((lane.id, priority), after) <= after for lane in lanes)
         if len(found) < limit and after != _ALL_SHARES and around:
-            found += [s for s in self._scan_shares(lanes, priority, _ALL_SHARES, limit - len(found)) if s <= after]
+            found += [
+                s for s in self._scan_shares(lanes, priority, _ALL_SHARES, limit - len(found)) if s <= after
+            ]
         return found
 
     def _scan_shares(self, lanes: list[Lane], priority: int, after: int, limit: int) -> list[int]:
@@ -228,7 +235,9 @@ class Supply:
             return per_lane[0]
         return list(islice(dict.fromkeys(merge(*per_lane)), limit))
 
-    def _of_shares(self, lanes: list[Lane], priority: int, wanted: Mapping[int, int]) -> dict[int, list[Candidate]]:
+    def _of_shares(
+        self, lanes: list[Lane], priority: int, wanted: Mapping[int, int]
+    ) -> dict[int, list[Candidate]]:
         """The first so many of each share: one statement for all of which as many are wanted."""
         if len(lanes) > 1 or len(wanted) < TOGETHER or lanes[0].probing or self.withholding is not None:
             return {share: self._of_share(lanes, priority, share, n) for share, n in wanted.items()}

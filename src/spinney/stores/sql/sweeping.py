@@ -52,9 +52,12 @@ class Sweep:
                 placing.leave_ready(self.tx, self.registry, row)
                 self.consequences.free_locks(row.id, locks.RESERVED)
                 placing.park(
-                    self.tx, row, State.HELD, now_us=self.now_us,
+                    self.tx,
+                    row,
+                    State.HELD,
+                    now_us=self.now_us,
                     reason=f"its next stage {lane.stage!r} has vanished from job type {lane.type!r}",
-                )  # fmt: skip
+                )
             self.more = self.more or len(found) == self.limit
 
     def free_locks(self) -> None:

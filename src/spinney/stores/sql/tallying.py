@@ -67,7 +67,9 @@ def _by_index_alone(which: Filter) -> bool:
     given = {f.name for f in fields(Filter) if getattr(which, f.name) != f.default} - {"states"}
     if which.within is not None:
         by_queue = which.within.collections is None
-        return given <= {"within", "type"} if by_queue else given == {"within"} and which.within.queues is None
+        return (
+            given <= {"within", "type"} if by_queue else given == {"within"} and which.within.queues is None
+        )
     return given <= {"type", "queue"} or given == {"roots_only"} or (len(given) == 1 and given <= {*_INDEXED})
 
 
@@ -129,7 +131,11 @@ def _hidden(ask: Ask, condition: str, args: Sequence[Any]) -> int:
 
 
 def _span(ask: Ask, which: Filter, lead: leading.Lead) -> Span | None:
-    if which.type is not None or which.queue is not None or (which.within and which.within.queues is not None):
+    if (
+        which.type is not None
+        or which.queue is not None
+        or (which.within and which.within.queues is not None)
+    ):
         return None  # They may lie anywhere.
     ends = [
         row[0]
@@ -148,7 +154,10 @@ def _by_entry(part: Arm, lead: leading.Lead, span: Span) -> list[Arm]:
     aside = "select narrow.job_id from parked narrow where narrow.state = ? and narrow.job_id between ? and ?"
     return [
         part._replace(
-            source="jobs", key="jobs.id", where=f"{condition} and jobs.id in ({aside})", args=(*args, part.state, *span)
+            source="jobs",
+            key="jobs.id",
+            where=f"{condition} and jobs.id in ({aside})",
+            args=(*args, part.state, *span),
         )
         for condition, args in lead.parts
     ]

@@ -57,7 +57,9 @@ class SqlLocks:
     def free(self, name: str, author: Author, *, job_id: int | None = None, now_us: int) -> int:
         names.lock_name(name)
         with self._session.write() as tx:
-            owners = [j for (j,) in tx.all("select job_id from locks where name = ? order by job_id", (name,))]
+            owners = [
+                j for (j,) in tx.all("select job_id from locks where name = ? order by job_id", (name,))
+            ]
             losers = [j for j in owners if job_id is None or j == job_id]
             if not losers:
                 raise Refused(_not_had(tx, name, job_id, owners))
@@ -96,7 +98,11 @@ def _concerned(tx: Tx, name: str) -> list[str]:
     if not name.endswith("*"):
         return [name]
     beginning = name[:-1]
-    own = [beginning] if tx.value("select 1 from parked where waits_for = ? limit 1", (f"lock:{beginning}",)) else []
+    own = (
+        [beginning]
+        if tx.value("select 1 from parked where waits_for = ? limit 1", (f"lock:{beginning}",))
+        else []
+    )
     behind = takewhile(lambda found: found.startswith(beginning), _waited_for(tx, beginning, _WOKEN))
     return [*own, *behind]
 
@@ -120,7 +126,9 @@ def _waited_for(tx: Tx, after: str, limit: int) -> Iterable[str]:
     """One index seek a name, however many wait for each."""
     at = f"lock:{after}"
     for _ in range(limit):
-        at = tx.value("select min(waits_for) from parked where waits_for > ? and waits_for like 'lock:%'", (at,))
+        at = tx.value(
+            "select min(waits_for) from parked where waits_for > ? and waits_for like 'lock:%'", (at,)
+        )
         if at is None:
             return
         yield at[5:]
@@ -191,19 +199,33 @@ def _infos(tx: Tx, registry: Registry, wanted: Sequence[str], mine: "_Mine") -> 
         used[name] += amount
     owned = [
         LockInfo(
-            name=name, owner_id=job_id, until=_until(fence), node=node, since_us=since_us, waiting=waiting[name],
-            amount=amount, used=used[name], capacity=there[name],
+            name=name,
+            owner_id=job_id,
+            until=_until(fence),
+            node=node,
+            since_us=since_us,
+            waiting=waiting[name],
+            amount=amount,
+            used=used[name],
+            capacity=there[name],
         )
         for name, job_id, fence, since_us, amount, node in found
-    ]  # fmt: skip
+    ]
     nobody = [
         LockInfo(
-            name=name, owner_id=None, until="", node=None, since_us=None, waiting=waiting[name],
-            amount=0, used=0, capacity=there[name],
+            name=name,
+            owner_id=None,
+            until="",
+            node=None,
+            since_us=None,
+            waiting=waiting[name],
+            amount=0,
+            used=0,
+            capacity=there[name],
         )
         for name in wanted
         if name not in used
-    ]  # fmt: skip
+    ]
     return sorted([*nobody, *owned], key=lambda info: info.name)
 
 

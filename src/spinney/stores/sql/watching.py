@@ -56,9 +56,14 @@ class Watch(NamedTuple):
 def watch(webhook_id: int, webhook: Webhook) -> Watch:
     """What this one is told."""
     return Watch(
-        webhook_id, frozenset(webhook.events), webhook.type, webhook.collection, webhook.queue, webhook.roots_only,
+        webhook_id,
+        frozenset(webhook.events),
+        webhook.type,
+        webhook.collection,
+        webhook.queue,
+        webhook.roots_only,
         webhook.within,
-    )  # fmt: skip
+    )
 
 
 def tell(tx: Tx, watches: Sequence[Watch], settled: Sequence[Settled], state: State, now_us: int) -> None:

@@ -71,10 +71,15 @@ class SqlWebhooks:
             tx.run(
                 "insert into webhooks (id, name, spec, secret, mark, by, at_us) values (?, ?, ?, ?, ?, ?, ?)",
                 (
-                    tx.take("webhook"), made.name, _spec(made, {makers.KEY: makers.of(tx, author)}), secret,
-                    secrets.token_hex(8), made.by, made.at_us,
+                    tx.take("webhook"),
+                    made.name,
+                    _spec(made, {makers.KEY: makers.of(tx, author)}),
+                    secret,
+                    secrets.token_hex(8),
+                    made.by,
+                    made.at_us,
                 ),
-            )  # fmt: skip
+            )
             self._session.registry.touch(tx)
             note(tx, now_us, author, "webhook add", _told_of(made), 1)
         return made
@@ -90,7 +95,9 @@ class SqlWebhooks:
     def change(self, name: str, change: Mapping[str, Any], author: Author, *, now_us: int) -> Webhook:
         unknown = [field for field in change if field not in SETTABLE]
         if unknown:
-            raise UsageError(f"{unknown[0]!r:.80} of a webhook cannot be set; use some of {', '.join(SETTABLE)}")
+            raise UsageError(
+                f"{unknown[0]!r:.80} of a webhook cannot be set; use some of {', '.join(SETTABLE)}"
+            )
         with self._session.write() as tx:
             id_, before = _find(tx, name)
             made = replace(before, **change)
@@ -224,11 +231,16 @@ class SqlWebhooks:
         within = webhook.within.narrowed(rights.within)
         return [
             Due(
-                delivery=_one(tx, seq), url=webhook.url, secret=secret, by=webhook.by, within=within,
-                narrowed=within != webhook.within, since_us=max(first_us, resumed_us or 0),
+                delivery=_one(tx, seq),
+                url=webhook.url,
+                secret=secret,
+                by=webhook.by,
+                within=within,
+                narrowed=within != webhook.within,
+                since_us=max(first_us, resumed_us or 0),
             )
             for seq, first_us in _taken(tx, id_, most, now_us, until_us)
-        ]  # fmt: skip
+        ]
 
     def forget(self, *, now_us: int) -> bool:
         with self._session.look() as tx:
@@ -344,9 +356,20 @@ def _one(tx: Tx, seq: int) -> Delivery:
 def _delivery(row: Sequence[Any]) -> Delivery:
     seq, event, batch, job_id, at_us, outcome, tries, next_us, tried_us, status, answer, mark, name = row
     return Delivery(
-        delivery=f"{mark}-{seq}", seq=seq, webhook=name, event=event, batch=bool(batch), job_id=job_id, at_us=at_us,
-        outcome=Outcome(outcome), tries=tries, next_us=next_us, tried_us=tried_us, status=status, answer=answer,
-    )  # fmt: skip
+        delivery=f"{mark}-{seq}",
+        seq=seq,
+        webhook=name,
+        event=event,
+        batch=bool(batch),
+        job_id=job_id,
+        at_us=at_us,
+        outcome=Outcome(outcome),
+        tries=tries,
+        next_us=next_us,
+        tried_us=tried_us,
+        status=status,
+        answer=answer,
+    )
 
 
 def _webhook(row: Sequence[Any]) -> Webhook:

@@ -75,7 +75,11 @@ class Service:
             yield control.store
 
     def holds(
-        self, files: Mapping[str, bytes], ark: str = ARK, version: int = 1, modified: Mapping[str, str] | None = None
+        self,
+        files: Mapping[str, bytes],
+        ark: str = ARK,
+        version: int = 1,
+        modified: Mapping[str, str] | None = None,
     ) -> None:
         """Store and record a version of an object."""
         sources = self.folder / "sources"
@@ -86,25 +90,54 @@ class Service:
             source.write_bytes(raw)
             incoming.append(Incoming(path=path, source=source, size_bytes=len(raw)))
         self.storage.put(
-            ark, incoming, key=f"jid-{version}", message="A deposit", user="ann", created=WHEN, merge=False, fence=1
+            ark,
+            incoming,
+            key=f"jid-{version}",
+            message="A deposit",
+            user="ann",
+            created=WHEN,
+            merge=False,
+            fence=1,
         )
         said = modified or {}
-        entries = [File(path=path, size_bytes=len(raw), modified=said.get(path)) for path, raw in files.items()]
+        entries = [
+            File(path=path, size_bytes=len(raw), modified=said.get(path)) for path, raw in files.items()
+        ]
         with self.inventory() as inventory:
             inventory.record(
                 Entry(
-                    ark=ark, collection="maps", owner="library", submitter="ann", batch_id="bid-1",
-                    job_id=f"jid-{version}", version=version, created=WHEN, storage="main", files=entries,
+                    ark=ark,
+                    collection="maps",
+                    owner="library",
+                    submitter="ann",
+                    batch_id="bid-1",
+                    job_id=f"jid-{version}",
+                    version=version,
+                    created=WHEN,
+                    storage="main",
+                    files=entries,
                 )
-            )  # fmt: skip
+            )
 
     @contextmanager
     def node(self, store: Store, *, serves: Serves = ALL, slots: int = 1) -> Iterator[int]:
         """A node that takes nothing by itself; its number."""
         info = NodeInfo(
-            id=0, name="n1", boot_id="b", host="h", pid=4, slots=slots, state="active", beat=1, started_us=0,
-            seen_us=now_us(), version="1", types=tuple(app.types), serves=serves, lease_s=15.0,
-        )  # fmt: skip
+            id=0,
+            name="n1",
+            boot_id="b",
+            host="h",
+            pid=4,
+            slots=slots,
+            state="active",
+            beat=1,
+            started_us=0,
+            seen_us=now_us(),
+            version="1",
+            types=tuple(app.types),
+            serves=serves,
+            lease_s=15.0,
+        )
         node_id = store.join(info, now_us=now_us())
         yield node_id
         store.update_node(node_id, state="left", now_us=now_us())
@@ -120,9 +153,15 @@ class Service:
 
     def order(self, **more: Any) -> dict[str, Any]:
         given: dict[str, Any] = {
-            "ark": ARK, "version": 1, "created": WHEN, "storage": "main", "files": 1, "size_bytes": 1, "format": "zip",
+            "ark": ARK,
+            "version": 1,
+            "created": WHEN,
+            "storage": "main",
+            "files": 1,
+            "size_bytes": 1,
+            "format": "zip",
             "secret": SECRET,
-        }  # fmt: skip
+        }
         return AccessOrder(**given | more).model_dump(mode="json")
 
 

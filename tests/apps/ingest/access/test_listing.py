@@ -11,7 +11,11 @@ from spinney.apps.ingest.manifests import PayloadKind
 from ..places import each
 from .given import ARK, WHEN, Service
 
-FILES = {"producer/a page/S 1 ü%.txt": b"a page", "producer/map.tif": b"a map", "system/mrt-erc.txt": b"erc:\n"}
+FILES = {
+    "producer/a page/S 1 ü%.txt": b"a page",
+    "producer/map.tif": b"a map",
+    "system/mrt-erc.txt": b"erc:\n",
+}
 
 
 @each("form", ["Checkm", "JSON"], far="Checkm")

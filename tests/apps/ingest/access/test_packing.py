@@ -30,13 +30,21 @@ from .given import ARK, SECRET, WHEN, Service
 NAME = "ark_99999_fk4abc_v1"
 PLAIN = {"producer/map.tif": b"a map", "producer/deep/er/empty": b"", "system/mrt-erc.txt": b"who: me\n"}
 ODD = {
-    "producer/a\nb\r.txt": b"3", "producer/-rf *": b"4", "producer/Zürich \U0001f5fa.txt": b"5", "bagit.txt": b"7",
-    "manifest-sha512.txt": b"8", "data/data": b"9", "producer/" + "n" * 250: b"10",
-}  # fmt: skip
+    "producer/a\nb\r.txt": b"3",
+    "producer/-rf *": b"4",
+    "producer/Zürich \U0001f5fa.txt": b"5",
+    "bagit.txt": b"7",
+    "manifest-sha512.txt": b"8",
+    "data/data": b"9",
+    "producer/" + "n" * 250: b"10",
+}
 HOSTILE = ODD | {
-    "producer/..\\..\\evil.exe": b"1", "producer/C:\\autoexec.bat": b"2", "producer/..=5C..=5Cevil.exe": b"6",
-    "producer/..%5C..%5Cevil.exe": b"12", "producer/%0A": b"11",
-}  # fmt: skip
+    "producer/..\\..\\evil.exe": b"1",
+    "producer/C:\\autoexec.bat": b"2",
+    "producer/..=5C..=5Cevil.exe": b"6",
+    "producer/..%5C..%5Cevil.exe": b"12",
+    "producer/%0A": b"11",
+}
 
 
 @pytest.mark.parametrize("format_", list(Format))
@@ -72,8 +80,23 @@ def test_no_name_in_it_leads_out(archive: Service, format_: Format) -> None:
 def test_another_program_takes_the_bags_of_all_names_but_these(archive: Service, tmp_path: Path) -> None:
     """bagit-python takes ``%25`` for what it is, drops blanks at the ends of lines, ends lines at U+2028 and the like,
     and reads two line breaks of a kind in a name. RFC 8493, section 2.1.3, has nothing that would mend that."""
-    taken = {"a b": True, "*": True, "C:\\x\\..\\y": True, "a\nb\r\nc\r": True, " a": True, "a\tb": True, "ü|;": True}
-    taken |= {"100%": False, "%41": False, "a ": False, "a\u2028b": False, "a\x85b": False, "a\nb\nc\n": False}
+    taken = {
+        "a b": True,
+        "*": True,
+        "C:\\x\\..\\y": True,
+        "a\nb\r\nc\r": True,
+        " a": True,
+        "a\tb": True,
+        "ü|;": True,
+    }
+    taken |= {
+        "100%": False,
+        "%41": False,
+        "a ": False,
+        "a\u2028b": False,
+        "a\x85b": False,
+        "a\nb\nc\n": False,
+    }
     found = {}
     for number, name in enumerate(taken):
         ark = f"ark:/99999/fk4n{number}"
@@ -113,14 +136,18 @@ def test_it_bears_the_time_of_its_version_and_not_of_its_packing(archive: Servic
     tarred = package_of(archive, pack(archive, format=Format.TAR_GZ, secret="f" * 32))
 
     with zipfile.ZipFile(zipped) as opened:
-        assert {info.date_time for info in opened.infolist()} == {(2024, 2, 29, 12, 30, 14)}  # of two seconds each
+        assert {info.date_time for info in opened.infolist()} == {
+            (2024, 2, 29, 12, 30, 14)
+        }  # of two seconds each
     with tarfile.open(tarred) as opened:
         assert {(m.mtime, m.uid, m.uname) for m in opened.getmembers()} == {(WHEN.timestamp(), 0, "")}
     assert int.from_bytes(tarred.read_bytes()[4:8], "little") == WHEN.timestamp()  # RFC 1952: MTIME
 
 
 def test_files_bear_the_time_at_which_they_were_last_changed_where_it_is_known(archive: Service) -> None:
-    archive.holds(PLAIN, modified={"producer/map.tif": "2001-02-03T04:05:06", "system/mrt-erc.txt": "long ago"})
+    archive.holds(
+        PLAIN, modified={"producer/map.tif": "2001-02-03T04:05:06", "system/mrt-erc.txt": "long ago"}
+    )
     zipped = package_of(archive, pack(archive, format=Format.ZIP))
     tarred = package_of(archive, pack(archive, format=Format.TAR_GZ, secret="f" * 32))
 
@@ -324,7 +351,10 @@ def test_a_zip_of_more_than_four_gigabytes(tmp_path: Path) -> None:
         zipped.add("behind", 7, Zeros())
 
     with zipfile.ZipFile(tmp_path / "huge.zip") as found:
-        assert [(info.filename, info.file_size) for info in found.infolist()] == [("huge", huge), ("behind", 7)]
+        assert [(info.filename, info.file_size) for info in found.infolist()] == [
+            ("huge", huge),
+            ("behind", 7),
+        ]
         assert found.read("behind") == bytes(7)
         with found.open("huge") as member:
             member.seek(huge - 7)
@@ -379,9 +409,14 @@ def writer(storage: Storage, between: Callable[[int], None] = lambda read: None)
         with archives.writing(Format.ZIP, out, WHEN) as zipped:
             bagged = bags.bag(zipped, storage, version, between)
         return packages.Package(
-            file=f"{version.name}.zip", size_bytes=0, files=bagged.files, content_bytes=bagged.bytes, made=WHEN,
-            expires=WHEN + timedelta(days=1), seconds=1,
-        )  # fmt: skip
+            file=f"{version.name}.zip",
+            size_bytes=0,
+            files=bagged.files,
+            content_bytes=bagged.bytes,
+            made=WHEN,
+            expires=WHEN + timedelta(days=1),
+            seconds=1,
+        )
 
     return write
 

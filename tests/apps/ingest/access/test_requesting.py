@@ -50,8 +50,10 @@ def test_the_queue_is_chosen_by_size(archive: Service) -> None:
     large = small.model_copy(update={"access": small.access.model_copy(update={"small_bytes": 999})})
 
     with archive.control() as control:
-        queues = [queue_of(control, request(control, found, ARK, format_=f)) for found, f in
-                  ((small, Format.ZIP), (large, Format.TAR))]  # fmt: skip
+        queues = [
+            queue_of(control, request(control, found, ARK, format_=f))
+            for found, f in ((small, Format.ZIP), (large, Format.TAR))
+        ]
 
     assert queues == [SMALL, LARGE]
 
@@ -61,6 +63,7 @@ def test_the_same_request_has_the_same_token_and_another_has_another(archive: Se
     archive.holds({"a": b"2"}, version=2)
 
     with archive.control() as control:
+
         def asked(**what: object) -> str:
             return request(control, archive.settings, ARK, **what).token
 
@@ -90,7 +93,16 @@ def test_many_who_ask_at_once_get_one_job(archive: Service) -> None:
 
 @pytest.mark.parametrize(
     "token",
-    ["", "1", "1-", "../../etc/passwd", "1-" + "0" * 32, "999999999999-" + "0" * 32, "9" * 99 + "-" + "0" * 32, "²-a"],
+    [
+        "",
+        "1",
+        "1-",
+        "../../etc/passwd",
+        "1-" + "0" * 32,
+        "999999999999-" + "0" * 32,
+        "9" * 99 + "-" + "0" * 32,
+        "²-a",
+    ],
 )
 def test_a_token_cannot_be_guessed(archive: Service, token: str) -> None:
     archive.holds({"a": b"1"})

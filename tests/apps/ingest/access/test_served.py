@@ -27,7 +27,9 @@ def served(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     mails = Behaviour()
     with mail_server(mails) as port:
         to = f'port = {port}\nsecurity = "none"\n'
-        made = service(tmp_path_factory.mktemp("served") / "service", HEAD, more=f"{MAIL}{to}{ACCESS}", **places)
+        made = service(
+            tmp_path_factory.mktemp("served") / "service", HEAD, more=f"{MAIL}{to}{ACCESS}", **places
+        )
         shell = Shell(made.folder)
         node = shell.start("node", "spinney.apps.ingest:app", "--name", "n1", "--slots", "1")
         yield House(made, shell, mails)
@@ -54,7 +56,9 @@ class House:
 
     def ran(self, schedule: str) -> dict[str, Any]:
         """A job of that schedule, made now, when it has settled."""
-        self.until(lambda: self.shell.call("schedule", "show", schedule).returncode == 0)  # the node has declared it
+        self.until(
+            lambda: self.shell.call("schedule", "show", schedule).returncode == 0
+        )  # the node has declared it
         self.shell.ok("schedule", "run", schedule)
         (found,) = self.shell.listed("list", "--type", schedule, "--limit", "1")
         self.shell.call("wait", str(found["id"]))

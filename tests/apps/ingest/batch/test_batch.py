@@ -19,7 +19,9 @@ from spinney.job import Child
 from spinney.model.states import State
 from spinney.testing import Bench, Ran
 
-BOOK = [Row(url=f"http://example.org/{n}", name=f"{n}.txt", about=About(local_ids=(f"m{n}",))) for n in range(3)]
+BOOK = [
+    Row(url=f"http://example.org/{n}", name=f"{n}.txt", about=About(local_ids=(f"m{n}",))) for n in range(3)
+]
 
 
 def checkm(rows: Iterable[Row], kind: PayloadKind) -> bytes:
@@ -32,9 +34,13 @@ class Batch:
     """One that has been handed in."""
 
     def __init__(
-        self, service: Service, content: bytes, kind: PayloadKind = PayloadKind.SINGLE_FILE_BATCH_MANIFEST,
-        name: str = "m.checkm", **order: Any,
-    ) -> None:  # fmt: skip
+        self,
+        service: Service,
+        content: bytes,
+        kind: PayloadKind = PayloadKind.SINGLE_FILE_BATCH_MANIFEST,
+        name: str = "m.checkm",
+        **order: Any,
+    ) -> None:
         self.incoming = service.settings.incoming / BID
         self.incoming.mkdir(parents=True)
         (self.incoming / name).write_bytes(content)
@@ -64,12 +70,17 @@ def ended(orders_: Iterable[ObjectOrder], *states: State) -> list[Child]:
     """Objects as a batch sees them when they have settled."""
     return [
         Child(
-            id=100 + n, type="ingest.object", state=state, stage=None if state is State.COMPLETED else "downloading",
-            code=None, message=None if state is State.COMPLETED else "it broke", warnings=0,
+            id=100 + n,
+            type="ingest.object",
+            state=state,
+            stage=None if state is State.COMPLETED else "downloading",
+            code=None,
+            message=None if state is State.COMPLETED else "it broke",
+            warnings=0,
             params={"order": order.model_dump(mode="json")},
         )
         for n, (order, state) in enumerate(zip(orders_, states, strict=True))
-    ]  # fmt: skip
+    ]
 
 
 def test_what_a_manifest_is_read_with_a_word_about_is_a_warning_and_in_the_report(service: Service) -> None:
@@ -106,7 +117,10 @@ def test_every_row_becomes_an_object(service: Service) -> None:
 
 def test_the_profiles_priority_counts_where_there_is_one(service: Service) -> None:
     service.profile(priority=42)
-    assert Batch(service, b"x", PayloadKind.FILE, "x").run("processing").value == {"objects": 1, "priority": 42}
+    assert Batch(service, b"x", PayloadKind.FILE, "x").run("processing").value == {
+        "objects": 1,
+        "priority": 42,
+    }
 
 
 @pytest.mark.parametrize(
@@ -120,9 +134,9 @@ def test_the_profiles_priority_counts_where_there_is_one(service: Service) -> No
 def test_the_kind_of_the_rows_is_that_of_the_manifest(
     service: Service, kind: PayloadKind, of_rows: PayloadKind
 ) -> None:
-    assert {one.payload.kind for one in objects_of(Batch(service, checkm(BOOK, kind), kind).run("processing"))} == {
-        of_rows
-    }
+    assert {
+        one.payload.kind for one in objects_of(Batch(service, checkm(BOOK, kind), kind).run("processing"))
+    } == {of_rows}
 
 
 def test_files_that_a_manifest_lists_itself_lie_in_the_batchs_folder(service: Service) -> None:
@@ -168,7 +182,9 @@ def test_the_digest_of_a_single_payload_goes_with_it(service: Service) -> None:
     assert found.payload.digest.value == given["value"]
 
 
-def test_objects_are_handed_over_a_thousand_at_a_time(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_objects_are_handed_over_a_thousand_at_a_time(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
     rows = (Row(url=f"http://example.org/{n}", name="x") for n in range(2500))
     batch = Batch(service, checkm(rows, PayloadKind.SINGLE_FILE_BATCH_MANIFEST))
     sizes: list[int] = []
@@ -182,11 +198,15 @@ def test_objects_are_handed_over_a_thousand_at_a_time(service: Service, monkeypa
 
 # --- refused ----------------------------------------------------------------------------------
 
-BROKEN = checkm(BOOK, PayloadKind.SINGLE_FILE_BATCH_MANIFEST).replace(b"http://example.org/1", b"gopher://example.org/1")
+BROKEN = checkm(BOOK, PayloadKind.SINGLE_FILE_BATCH_MANIFEST).replace(
+    b"http://example.org/1", b"gopher://example.org/1"
+)
 
 
 def test_a_manifest_that_cannot_be_read_fails_the_batch_with_the_line_and_is_told(service: Service) -> None:
-    service.write(mail={"host": "localhost", "sender": "archive@example.org", "admins": ["staff@example.org"]})
+    service.write(
+        mail={"host": "localhost", "sender": "archive@example.org", "admins": ["staff@example.org"]}
+    )
     batch = Batch(service, BROKEN)
     ran = batch.run("processing")
     assert (ran.outcome, ran.signal.retryable) == ("error", False)  # type: ignore[union-attr]
@@ -203,7 +223,9 @@ NAMED = ["Ann <ann@example.org>", "bob@example.org", "staff@example.org"]
 
 
 def test_whom_the_depositor_named_is_told_apart_from_whom_the_profile_names(service: Service) -> None:
-    service.write(mail={"host": "localhost", "sender": "archive@example.org", "admins": ["staff@example.org"]})
+    service.write(
+        mail={"host": "localhost", "sender": "archive@example.org", "admins": ["staff@example.org"]}
+    )
     service.profile(report={"batch": ["Ann B. <ann@example.org>"]})
     batch = Batch(service, checkm(BOOK, PayloadKind.SINGLE_FILE_BATCH_MANIFEST), notify=NAMED)
     found = objects_of(batch.run("processing"))
@@ -218,7 +240,9 @@ def test_whom_the_depositor_named_is_told_apart_from_whom_the_profile_names(serv
 
 
 def test_whom_the_depositor_named_is_told_that_the_payload_was_refused(service: Service) -> None:
-    service.write(mail={"host": "localhost", "sender": "archive@example.org", "admins": ["staff@example.org"]})
+    service.write(
+        mail={"host": "localhost", "sender": "archive@example.org", "admins": ["staff@example.org"]}
+    )
     first, second = Batch(service, BROKEN, notify=NAMED[:1]).run("processing").submitted
     assert (first.key, second.key) == (f"{BID}.report-1", f"{BID}.report-1.notified")
     assert second.params["to"] == NAMED[:1]
@@ -249,15 +273,19 @@ def test_cut_off_while_it_told_it_tells_the_same_again(service: Service) -> None
         (b"no manifest", "m", {"kind": "batch-manifest"}, "manifest 'm', line 1: this is no manifest"),
         (b"", "m", {"kind": "object-manifest"}, "manifest 'm', line 1: "),
         (
-            checkm(BOOK, PayloadKind.BATCH_MANIFEST), "m", {"kind": "object-manifest"},
+            checkm(BOOK, PayloadKind.BATCH_MANIFEST),
+            "m",
+            {"kind": "object-manifest"},
             "says that it is of kind batch-manifest and was handed in as object-manifest",
         ),
         (
-            b'{"profile": "batch-manifest", "objects": [{"url": "http://x.org/a", "title": "\\ud800"}]}', "m",
-            {"kind": "batch-manifest"}, "half a character",
+            b'{"profile": "batch-manifest", "objects": [{"url": "http://x.org/a", "title": "\\ud800"}]}',
+            "m",
+            {"kind": "batch-manifest"},
+            "half a character",
         ),
     ],
-)  # fmt: skip
+)
 def test_what_may_not_enter_fails_at_once(
     service: Service, content: bytes, name: str, order: dict[str, Any], sentence: str
 ) -> None:
@@ -285,7 +313,9 @@ def test_a_link_in_the_place_of_a_payload_is_not_followed(service: Service, tmp_
 
 
 def test_what_failed_is_reported_and_what_was_mended_is_an_update(service: Service) -> None:
-    service.write(mail={"host": "localhost", "sender": "archive@example.org"}, public_url="https://example.org/")
+    service.write(
+        mail={"host": "localhost", "sender": "archive@example.org"}, public_url="https://example.org/"
+    )
     service.profile(report={"batch": ["ann@example.org"], "kind": "attached"})
     batch = Batch(service, checkm(BOOK, PayloadKind.SINGLE_FILE_BATCH_MANIFEST))
     found = objects_of(batch.run("processing"))
@@ -322,7 +352,10 @@ def test_a_report_that_waits_for_its_mail_server_outlives_its_batch(service: Ser
         service.write(mail=service.document["mail"] | {"port": port})
         assert Bench(folder=batch.root).run(application.outbox.mail, **mail.params).outcome == "ok"
     [received] = behaviour.received
-    assert [part.get_filename() for part in received.mail.iter_attachments()] == ["completed.json", "failed.json"]
+    assert [part.get_filename() for part in received.mail.iter_attachments()] == [
+        "completed.json",
+        "failed.json",
+    ]
 
 
 def test_a_report_names_stage_message_and_what_passed(service: Service) -> None:
@@ -331,7 +364,11 @@ def test_a_report_names_stage_message_and_what_passed(service: Service) -> None:
     batch.run("reporting", ended(found, State.COMPLETED, State.FAILED, State.CANCELLED))
     told = batch.report(1)
     [failed] = told["failed"]
-    assert (failed["stage"], failed["passed"], failed["message"]) == ("downloading", "provisioning", "it broke")
+    assert (failed["stage"], failed["passed"], failed["message"]) == (
+        "downloading",
+        "provisioning",
+        "it broke",
+    )
     assert told["completed"][0]["passed"] == "notify"
     assert told["totals"]["cancelled"] == 1
 
@@ -349,9 +386,14 @@ def test_a_report_tells_what_was_deposited(service: Service) -> None:
     batch.run("reporting", ended(found, State.COMPLETED))
     [completed] = batch.report(1)["completed"]
     assert (completed["ark"], completed["files"], completed["bytes"], completed["system_files"]) == (
-        done["ark"], 1, 3, 2,
-    )  # fmt: skip
-    system = sum(file.size_bytes for file in service.storage.files(done["ark"]) if file.path.startswith("system/"))
+        done["ark"],
+        1,
+        3,
+        2,
+    )
+    system = sum(
+        file.size_bytes for file in service.storage.files(done["ark"]) if file.path.startswith("system/")
+    )
     totals = batch.report(1)["totals"]
     assert completed["system_bytes"] == totals["system_bytes"] == system
     assert (totals["files"], totals["bytes"], totals["system_files"]) == (1, 3, 2)
@@ -375,7 +417,12 @@ def test_a_report_tells_where_nothing_changed(service: Service) -> None:
 
     told = batch.report(1)
     [completed] = told["completed"]
-    assert (completed["ark"], completed["version"], completed["unchanged"], completed["files"]) == (ark, 1, True, 0)
+    assert (completed["ark"], completed["version"], completed["unchanged"], completed["files"]) == (
+        ark,
+        1,
+        True,
+        0,
+    )
     assert (told["totals"]["completed"], told["totals"]["unchanged"]) == (1, 1)
     mail = ran.submitted[0].params
     assert mail["subject"] == f"{BID}: completed (1 object, 1 unchanged)"
@@ -392,7 +439,9 @@ def test_a_report_tells_where_nothing_changed(service: Service) -> None:
 
 
 def test_nobody_is_told_where_nobody_wishes(service: Service) -> None:
-    service.write(mail={"host": "localhost", "sender": "archive@example.org", "admins": ["staff@example.org"]})
+    service.write(
+        mail={"host": "localhost", "sender": "archive@example.org", "admins": ["staff@example.org"]}
+    )
     service.profile(report={"kind": "suppressed"})
     batch = Batch(service, b"x", PayloadKind.FILE, "x")
     found = objects_of(batch.run("processing"))

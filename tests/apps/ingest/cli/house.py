@@ -67,11 +67,13 @@ class House:
         """A manifest of files that the web server has, each with its digest."""
         rows = [
             Row(
-                url=self.web.put(f"/{name}/{file}", content), name=file, size_bytes=len(content),
+                url=self.web.put(f"/{name}/{file}", content),
+                name=file,
+                size_bytes=len(content),
                 digest=digest("sha256", hashlib.sha256(content).hexdigest()),
             )
             for file, content in files.items()
-        ]  # fmt: skip
+        ]
         written = io.BytesIO()
         write(rows, kind, written)
         return self.file(name, written.getvalue())

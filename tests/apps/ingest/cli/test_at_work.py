@@ -78,8 +78,10 @@ def test_a_batch_completes_and_all_of_it_can_be_seen(working: House) -> None:
     told = working.until(bid, "completed", "failed")
 
     assert (told["state"], told["objects"], told["kind"]) == (
-        "completed", {"completed": 3}, "single-file-batch-manifest",
-    )  # fmt: skip
+        "completed",
+        {"completed": 3},
+        "single-file-batch-manifest",
+    )
     assert (told["reports"], told["submitter"], told["collection"]) == (1, "ann", "maps")
     assert str(told["settled_us"]) not in working.ingest("status", bid), "people are told a date"
     page = objects(working, bid)["page-1.txt"]
@@ -96,17 +98,32 @@ def test_a_batch_completes_and_all_of_it_can_be_seen(working: House) -> None:
 
 def test_what_is_stored_is_found(working: House) -> None:
     bid = working.submit(
-        working.file("letter.txt", b"dear all\n"), "--kind", "file", "--local-id", "L-1", "--title", "A letter",
-        "--creator", "Ann", "--date", "2020",
-    )  # fmt: skip
+        working.file("letter.txt", b"dear all\n"),
+        "--kind",
+        "file",
+        "--local-id",
+        "L-1",
+        "--title",
+        "A letter",
+        "--creator",
+        "Ann",
+        "--date",
+        "2020",
+    )
     working.until(bid, "completed")
 
     (letter,) = working.lines("find", "--local-id", "L-1", "--collection", "maps")
-    assert (letter["head"]["what"], letter["local_ids"], letter["head"]["batch_id"]) == ("A letter", ["L-1"], bid)
+    assert (letter["head"]["what"], letter["local_ids"], letter["head"]["batch_id"]) == (
+        "A letter",
+        ["L-1"],
+        bid,
+    )
     (file,) = working.lines("find", "--file-name", "letter.txt")
     assert (file["ark"], file["file"]["file"]["path"]) == (letter["ark"], "producer/letter.txt")
     digest = file["file"]["file"]["digests"]["sha256"]
-    assert [found["ark"] for found in working.lines("find", "--digest", f"sha256:{digest}")] == [letter["ark"]]
+    assert [found["ark"] for found in working.lines("find", "--digest", f"sha256:{digest}")] == [
+        letter["ark"]
+    ]
     plainer = letter["ark"].replace("ark:/", "ark:")
     assert [found["ark"] for found in working.lines("find", "--ark", plainer)] == [letter["ark"]]
     assert letter["ark"] in working.ingest("find", "--local-id", "L-1")
@@ -121,7 +138,11 @@ def test_what_failed_is_mended_and_reported_anew(working: House) -> None:
     bid = working.submit(payload)
     told = working.until(bid, "completed", "failed", reports=1)
 
-    assert (told["state"], told["failed_objects"], told["objects"]) == ("failed", 1, {"completed": 2, "failed": 1})
+    assert (told["state"], told["failed_objects"], told["objects"]) == (
+        "failed",
+        1,
+        {"completed": 2, "failed": 1},
+    )
     (broken,) = working.lines("objects", bid, "--state", "failed")
     assert (broken["stage"], broken["passed"]) == ("downloading", "provisioning")
     assert [o["jid"] for o in working.lines("objects", bid, "--stage", "downloading")] == [broken["jid"]]
@@ -252,9 +273,10 @@ def test_a_failed_batch_is_deleted_with_all_that_belongs_to_it(working: House) -
     job = working.until(bid, "failed", reports=1)["job"]
     (found,) = working.lines("objects", bid)
     places = [
-        Path(found["folder"]), *(working.folder / "spinney.folders").glob(f"**/{job:012d}"),
+        Path(found["folder"]),
+        *(working.folder / "spinney.folders").glob(f"**/{job:012d}"),
         *(working.folder / "spinney.folders").glob(f"**/{found['job']:012d}"),
-    ]  # fmt: skip
+    ]
     assert len(places) >= 2
     assert all(place.is_dir() for place in places)
 
@@ -285,9 +307,10 @@ def test_what_completed_is_sent_back_when_the_archive_has_lost_it(working: House
     working.until(bid, "completed", reports=1)
     (stored,) = working.lines("find", "--local-id", "lost", "--collection", "maps")
     (sidecar,) = (
-        path for path in (working.folder / "archive").rglob("inventory.json")
+        path
+        for path in (working.folder / "archive").rglob("inventory.json")
         if path.parent.name != "v1" and stored["ark"].rpartition("/")[2] in str(path)
-    )  # fmt: skip
+    )
     shutil.rmtree(sidecar.parent)
 
     jid = working.lines("objects", bid)[0]["jid"]
@@ -316,7 +339,9 @@ def test_who_waits_is_told_how_it_ended(working: House, words: tuple[str, ...]) 
 
 
 def test_what_is_short_and_waited_for_goes_ahead_of_many_objects(working: House) -> None:
-    bid = working.submit(working.file("asked-for.txt", b"asked for"), "--kind", "file", "--local-id", "asked-for")
+    bid = working.submit(
+        working.file("asked-for.txt", b"asked for"), "--kind", "file", "--local-id", "asked-for"
+    )
     working.until(bid, "completed")
     (stored,) = working.lines("find", "--local-id", "asked-for", "--collection", "maps")
     many = {f"leaf-{n}.txt": f"leaf {n}".encode() for n in range(10)}
@@ -324,9 +349,15 @@ def test_what_is_short_and_waited_for_goes_ahead_of_many_objects(working: House)
     for name in many:
         working.web.pages[f"/many.checkm/{name}"].always = gate
     cut = Path(working.manifest("torn.checkm", FILES)).read_bytes().replace(b"#%eof", b"#")
-    with gate, slots(working, 1), mail_server(mails) as port, changed(
-        working, f'[mail]\nhost = "localhost"\nport = {port}\nsecurity = "none"\nsender = "a@example.org"\n[downloads]'
-    ):  # fmt: skip
+    with (
+        gate,
+        slots(working, 1),
+        mail_server(mails) as port,
+        changed(
+            working,
+            f'[mail]\nhost = "localhost"\nport = {port}\nsecurity = "none"\nsender = "a@example.org"\n[downloads]',
+        ),
+    ):
         # Given a slot that a batch of many objects has, and that is not free
         first = working.submit(payload)
         assert gate.reached.wait(30)

@@ -35,7 +35,9 @@ def test_every_command_is_in_the_table() -> None:
     assert sorted(told()) == sorted(name for name, _ in commands())
 
 
-@pytest.mark.parametrize(("name", "command"), [*commands()], ids=lambda value: value if isinstance(value, str) else "")
+@pytest.mark.parametrize(
+    ("name", "command"), [*commands()], ids=lambda value: value if isinstance(value, str) else ""
+)
 def test_every_option_is_in_the_table(name: str, command: Any) -> None:
     own = {option for p in command.params for option in p.opts if option.startswith("--")}
 
@@ -69,7 +71,9 @@ def test_the_guides_settings_and_profile_can_be_read(tmp_path: Path) -> None:
 def test_nothing_is_installed_from_an_index_that_has_it_not() -> None:
     texts = {path.name: path.read_text() for path in [*DOCS.glob("**/*.md"), *DOCS.parent.glob("*.md")]}
 
-    assert [name for name, text in texts.items() if re.search(r"pip install ['\"]?spinney(\[|\b(?!-))", text)] == []
+    assert [
+        name for name, text in texts.items() if re.search(r"pip install ['\"]?spinney(\[|\b(?!-))", text)
+    ] == []
 
 
 def test_the_guides_links_lead_somewhere() -> None:

@@ -31,9 +31,24 @@ def test_a_payload_is_copied_and_becomes_a_batch(house: House) -> None:
     path = house.file("map.tif", TEXT)
 
     (accepted,) = house.lines(
-        "submit", path, "--profile", "maps", "--kind", "file", "--digest", f"SHA-256:{sha256(TEXT).upper()}",
-        "--submitter", "ann", "--local-id", "m/1", "--local-id", "m;2", "--update", "--response", "anvl",
-    )  # fmt: skip
+        "submit",
+        path,
+        "--profile",
+        "maps",
+        "--kind",
+        "file",
+        "--digest",
+        f"SHA-256:{sha256(TEXT).upper()}",
+        "--submitter",
+        "ann",
+        "--local-id",
+        "m/1",
+        "--local-id",
+        "m;2",
+        "--update",
+        "--response",
+        "anvl",
+    )
 
     assert (house.folder / "home" / "incoming" / accepted["bid"] / "map.tif").read_bytes() == TEXT
     told = house.status(accepted["bid"])
@@ -53,7 +68,17 @@ def test_the_kind_of_a_manifest_is_found_out(house: House) -> None:
 
 def test_a_payload_may_come_by_stdin(house: House) -> None:
     done = house.shell.run(
-        "ingest", "submit", "-", "--profile", "maps", "--kind", "file", "--name", "piped", "--json", stdin="by a pipe"
+        "ingest",
+        "submit",
+        "-",
+        "--profile",
+        "maps",
+        "--kind",
+        "file",
+        "--name",
+        "piped",
+        "--json",
+        stdin="by a pipe",
     )
 
     assert done.returncode == 0, done.stderr
@@ -67,7 +92,11 @@ def test_a_payload_may_come_by_stdin(house: House) -> None:
         (["--kind", "file", "--profile", "mapps"], 2, "did you mean 'maps'"),
         (["--profile", "maps"], 2, "--kind"),
         (["--profile", "maps", "--kind", "files"], 2, "--kind"),
-        (["--profile", "maps", "--kind", "file", "--digest", f"sha256:{sha256(b'another')}"], 1, "as was given"),
+        (
+            ["--profile", "maps", "--kind", "file", "--digest", f"sha256:{sha256(b'another')}"],
+            1,
+            "as was given",
+        ),
         (["--profile", "maps", "--kind", "file", "--digest", "sha256:12"], 2, "64 hexadecimal digits"),
         (["--profile", "maps", "--kind", "file", "--digest", "sha257:12"], 2, "no digest algorithm"),
         (["--profile", "maps", "--kind", "file", "--digest", sha256(TEXT)], 2, "ALGORITHM:VALUE"),
@@ -79,14 +108,20 @@ def test_a_payload_may_come_by_stdin(house: House) -> None:
         (["--profile", "maps", "--kind", "file", "--title", "a\nb"], 2, "line break"),
         (["--profile", "maps", "--kind", "file", "--creator", "\x1b[31m"], 2, r"\x1b[31m"),
         (["--profile", "maps", "--kind", "file", "--fail-at", "downloding"], 2, "did you mean 'downloading'"),
-        (["--profile", "maps", "--kind", "file", "--notify", "a@example.org", "--notify", "ann"], 2, "is no mail"),
+        (
+            ["--profile", "maps", "--kind", "file", "--notify", "a@example.org", "--notify", "ann"],
+            2,
+            "is no mail",
+        ),
         (["--profile", "maps", "--kind", "file", "--response", "in words"], 2, "no form of a response"),
         (["--profile", "maps", "--kind", "file", "--submitter", "a\tb"], 2, "printable"),
         (["--profile", "maps", "--kind", "batch-manifest", "--title", "all"], 2, "title"),
         (["--profile", "slow", "--kind", "batch-manifest", "--title", "all"], 2, "title"),
     ],
-)  # fmt: skip
-def test_what_is_refused_leaves_nothing_behind(untouched: House, words: list[str], code: int, said: str) -> None:
+)
+def test_what_is_refused_leaves_nothing_behind(
+    untouched: House, words: list[str], code: int, said: str
+) -> None:
     path = untouched.file("map.tif", TEXT)
 
     assert said in untouched.refused(code, "submit", path, *words)
@@ -125,7 +160,9 @@ def test_a_store_that_does_not_take_it_leaves_nothing_behind(house: House) -> No
 
 
 def test_killed_while_it_copies_it_leaves_what_a_sweep_removes(house: House) -> None:
-    process = house.shell.start("ingest", "submit", "-", "--profile", "maps", "--kind", "file", "--name", "half")
+    process = house.shell.start(
+        "ingest", "submit", "-", "--profile", "maps", "--kind", "file", "--name", "half"
+    )
     assert process.stdin is not None
     process.stdin.write("half of it")
     process.stdin.flush()
@@ -170,9 +207,14 @@ def test_a_manifest_is_judged_whole(house: House) -> None:
     path = house.manifest("a.checkm", {"x": TEXT, "y": TEXT})
     whole = Path(path).read_bytes()
     assert house.document("check", path) == {
-        "kind": "single-file-batch-manifest", "rows": 2, "bytes": 22, "sizes_unknown": 0, "whole": True,
-        "problems": [], "warnings": [],
-    }  # fmt: skip
+        "kind": "single-file-batch-manifest",
+        "rows": 2,
+        "bytes": 22,
+        "sizes_unknown": 0,
+        "whole": True,
+        "problems": [],
+        "warnings": [],
+    }
     assert house.ingest("check", path) == "single-file-batch-manifest: 2 rows, 22 bytes\n"
 
     Path(path).write_bytes(whole.replace(b"| sha256 |", b"| sha255 |"))
@@ -206,9 +248,13 @@ def test_what_stands_in_a_manifest_cannot_move_the_cursor(house: House) -> None:
 
 def test_without_settings_one_sentence_says_how_to_name_them(tmp_path: Path) -> None:
     said = subprocess.run(
-        [sys.executable, "-m", "spinney", "ingest", "batches"], cwd=tmp_path, capture_output=True, text=True,
-        env={key: value for key, value in os.environ.items() if not key.startswith("SPINNEY_")}, timeout=60,
-    )  # fmt: skip
+        [sys.executable, "-m", "spinney", "ingest", "batches"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        env={key: value for key, value in os.environ.items() if not key.startswith("SPINNEY_")},
+        timeout=60,
+    )
 
     assert said.returncode == 2
     assert "SPINNEY_INGEST" in said.stderr

@@ -115,8 +115,10 @@ def test_names_of_nothing_are_told_apart(house: House) -> None:
 def test_profiles_are_listed_those_that_cannot_be_read_among_them(house: House) -> None:
     found = {each["name"]: each for each in house.lines("profiles")}
     assert (found["swift"]["area"], found["swift"]["priority"], found["slow"]["hold"]) == (
-        "fast", 7, "somebody looks first",
-    )  # fmt: skip
+        "fast",
+        7,
+        "somebody looks first",
+    )
     assert "depositor@example.org" in house.ingest("profiles")
 
     (house.folder / "home" / "profiles" / "bad.toml").write_text("collection = 'x'\nminter = 'nobody'\n")

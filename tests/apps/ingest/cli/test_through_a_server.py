@@ -15,18 +15,51 @@ from .house import House
 
 FILES = {"page-1.txt": b"page 1\n", "page-2.txt": b"page 2\n"}
 SAME = (
-    "batches", "batches --json", "batches --state completed --limit 1", "status {bid}", "status {bid} --json",
-    "objects {bid}", "objects {bid} --json", "objects {bid} --state failed", "object {job} --json", "object {job}",
-    "find", "find --json", "find --file-name page-1.txt", "profiles", "profiles --json", "fixity", "fixity --json",
-    "fixity --damaged", "report {bid}", "report {bid} --json", "report {bid} --html", "report {bid} --number 1",
-    "requeue {bid} --dry-run", "requeue {bid} --dry-run --json", "sweep --days 0 --dry-run",
-    "sweep --days 0 --dry-run --json", "check {payload}",
-)  # fmt: skip
+    "batches",
+    "batches --json",
+    "batches --state completed --limit 1",
+    "status {bid}",
+    "status {bid} --json",
+    "objects {bid}",
+    "objects {bid} --json",
+    "objects {bid} --state failed",
+    "object {job} --json",
+    "object {job}",
+    "find",
+    "find --json",
+    "find --file-name page-1.txt",
+    "profiles",
+    "profiles --json",
+    "fixity",
+    "fixity --json",
+    "fixity --damaged",
+    "report {bid}",
+    "report {bid} --json",
+    "report {bid} --html",
+    "report {bid} --number 1",
+    "requeue {bid} --dry-run",
+    "requeue {bid} --dry-run --json",
+    "sweep --days 0 --dry-run",
+    "sweep --days 0 --dry-run --json",
+    "check {payload}",
+)
 WRONG = (
-    "status 999", "status nothing", "object 999", "find --digest nothing", "report {bid} --number 9", "fetch nothing",
-    "fetch ark:/99999/nothing", "token nothing", "release maps", "hold mapps --reason x", "pause nothing --reason x",
-    "requeue nobody", "delete {bid}", "submit {payload} --profile mapps", "submit {payload} --profile maps --digest x",
-)  # fmt: skip
+    "status 999",
+    "status nothing",
+    "object 999",
+    "find --digest nothing",
+    "report {bid} --number 9",
+    "fetch nothing",
+    "fetch ark:/99999/nothing",
+    "token nothing",
+    "release maps",
+    "hold mapps --reason x",
+    "pause nothing --reason x",
+    "requeue nobody",
+    "delete {bid}",
+    "submit {payload} --profile mapps",
+    "submit {payload} --profile maps --digest x",
+)
 
 
 @dataclass(frozen=True)
@@ -52,7 +85,15 @@ def deposited(working: House) -> Iterator[Deposited]:
         token = working.shell.ok("token", "make", "ann", "--user", "ann").split()[-1]
         payload = working.manifest("atlas.checkm", FILES)
         told = working.shell.ok(
-            "--server", both.url, "ingest", "submit", payload, "--profile", "maps", "--json", SPINNEY_TOKEN=token
+            "--server",
+            both.url,
+            "ingest",
+            "submit",
+            payload,
+            "--profile",
+            "maps",
+            "--json",
+            SPINNEY_TOKEN=token,
         )
         bid = json.loads(told)["bid"]
         working.until(bid, "completed", reports=1)
@@ -128,7 +169,9 @@ def test_what_was_cut_off_after_it_was_accepted_is_handed_in_again_and_makes_no_
     assert option[0] == "--key"
 
     again = [
-        json.loads(shell.ok("--server", both.url, *words, *option, "--json", SPINNEY_TOKEN=deposited.token))["bid"]
+        json.loads(shell.ok("--server", both.url, *words, *option, "--json", SPINNEY_TOKEN=deposited.token))[
+            "bid"
+        ]
         for _ in range(2)
     ]
 
@@ -141,8 +184,12 @@ def test_under_a_key_the_same_makes_one_batch_at_hand(deposited: Deposited) -> N
     house = deposited.house
     words = (house.file("once.txt"), "--kind", "file", "--key", "once")
     assert house.submit(*words) == house.submit(*words)
-    assert "was used for another request" in house.refused(2, "submit", *words, "--profile", "maps", "--title", "x")
-    assert "a key is 1 to 200" in house.refused(2, "submit", *words[:3], "--profile", "maps", "--key", "zwei Worte")
+    assert "was used for another request" in house.refused(
+        2, "submit", *words, "--profile", "maps", "--title", "x"
+    )
+    assert "a key is 1 to 200" in house.refused(
+        2, "submit", *words[:3], "--profile", "maps", "--key", "zwei Worte"
+    )
 
 
 def test_staff_stop_mend_and_delete_through_a_server(deposited: Deposited) -> None:

@@ -38,7 +38,9 @@ def header(name: str, kind: bytes = tarfile.REGTYPE, **fields: object) -> tarfil
     return info
 
 
-def make_tar(path: Path, *members: tarfile.TarInfo | tuple[str, bytes], form: int = tarfile.PAX_FORMAT) -> Path:
+def make_tar(
+    path: Path, *members: tarfile.TarInfo | tuple[str, bytes], form: int = tarfile.PAX_FORMAT
+) -> Path:
     """The same as a file, compressed as its name says."""
     data = tar_bytes(*members, form=form)
     if path.name.endswith((".gz", ".tgz")):
@@ -84,7 +86,9 @@ class RawZip:
     ) -> "RawZip":
         packed = content if stored else _deflated(content)
         at = len(self.body)
-        self.body += self.local(name, len(packed), len(content), zlib.crc32(content), flags=flags, stored=stored)
+        self.body += self.local(
+            name, len(packed), len(content), zlib.crc32(content), flags=flags, stored=stored
+        )
         self.body += packed
         return self.list(
             name,
@@ -98,15 +102,22 @@ class RawZip:
         )
 
     @staticmethod
-    def local(name: bytes, packed: int, size: int, crc: int, *, flags: int = 0x800, stored: bool = False) -> bytes:
+    def local(
+        name: bytes, packed: int, size: int, crc: int, *, flags: int = 0x800, stored: bool = False
+    ) -> bytes:
         method = 0 if stored else 8
-        return struct.pack("<4s5H3L2H", b"PK\3\4", 20, flags, method, 0, 33, crc, packed, size, len(name), 0) + name
+        return (
+            struct.pack("<4s5H3L2H", b"PK\3\4", 20, flags, method, 0, 33, crc, packed, size, len(name), 0)
+            + name
+        )
 
     def list(  # one line of the table of contents
         self, name: bytes, at: int, *, packed: int, size: int, crc: int, flags: int, method: int, mode: int
     ) -> "RawZip":
         sizes = (crc, packed, size, len(name), 0, 0, 0, 0, mode << 16, at)
-        self.table += struct.pack("<4s4B4HL2L5H2L", b"PK\1\2", 20, 3, 20, 0, flags, method, 0, 33, *sizes) + name
+        self.table += (
+            struct.pack("<4s4B4HL2L5H2L", b"PK\1\2", 20, 3, 20, 0, flags, method, 0, 33, *sizes) + name
+        )
         self.count += 1
         return self
 

@@ -21,7 +21,11 @@ ZEROS = bytes(30_000_000)
 
 @pytest.mark.parametrize("name", ["x.zip", "x.tar.gz", "x.tar.bz2"])
 def test_a_bomb_stops_at_the_ratio(name: str, tmp_path: Path, refused: Refused) -> None:
-    make = make_zip(tmp_path / name, {"z": ZEROS}) if name == "x.zip" else make_tar(tmp_path / name, ("z", ZEROS))
+    make = (
+        make_zip(tmp_path / name, {"z": ZEROS})
+        if name == "x.zip"
+        else make_tar(tmp_path / name, ("z", ZEROS))
+    )
 
     assert "more than 200 bytes per byte" in refused(make)
 
@@ -190,7 +194,9 @@ WHOLE = {"a": b"one" * 1000, "b": bytes(range(256)) * 20}
 @pytest.mark.parametrize("share", [0.02, 0.3, 0.6, 0.9, 0.999])
 def test_a_container_that_was_cut_off(name: str, share: float, tmp_path: Path, refused: Refused) -> None:
     files = WHOLE.items()
-    whole = (make_zip(tmp_path / name, WHOLE) if name == "x.zip" else make_tar(tmp_path / name, *files)).read_bytes()
+    whole = (
+        make_zip(tmp_path / name, WHOLE) if name == "x.zip" else make_tar(tmp_path / name, *files)
+    ).read_bytes()
     end = int(len(whole) * share)
     if name == "x.tar" and share > 0.8:
         end = 512 * 18  # behind the last member, before the end mark
@@ -228,12 +234,16 @@ def test_a_second_archive_behind_the_first(pack: type, tmp_path: Path, refused: 
 
 
 @pytest.mark.parametrize("second", [{"b": b"2"}, {}])
-def test_two_zips_joined_into_one_are_no_half_of_it(second: dict[str, bytes], tmp_path: Path, refused: Refused) -> None:
+def test_two_zips_joined_into_one_are_no_half_of_it(
+    second: dict[str, bytes], tmp_path: Path, refused: Refused
+) -> None:
     first = make_zip(tmp_path / "a.zip", WHOLE).read_bytes()
     joined = first + make_zip(tmp_path / "b.zip", second).read_bytes()
     (tmp_path / "x.zip").write_bytes(joined)
 
-    assert f"tells of nothing before byte {len(first)}, and something stands there" in refused(tmp_path / "x.zip")
+    assert f"tells of nothing before byte {len(first)}, and something stands there" in refused(
+        tmp_path / "x.zip"
+    )
 
 
 def test_so_it_is_where_the_table_was_made_to_fit(tmp_path: Path, refused: Refused) -> None:

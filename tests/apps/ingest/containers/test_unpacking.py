@@ -61,12 +61,16 @@ def test_a_large_zip_that_lies_about_its_count(
 def test_what_tar_writes_before_names_is_taken_off(tmp_path: Path, into: Path, unpacked: Unpack) -> None:
     top, sub = header(".", tarfile.DIRTYPE), header("./sub", tarfile.DIRTYPE)
 
-    members = unpacked(make_tar(tmp_path / "x.tar", top, sub, ("./sub/a", b"1"), header("./sub", tarfile.DIRTYPE)))
+    members = unpacked(
+        make_tar(tmp_path / "x.tar", top, sub, ("./sub/a", b"1"), header("./sub", tarfile.DIRTYPE))
+    )
 
     assert [m.path for m in members] == ["sub/a"]
 
 
-def test_names_in_utf8_without_the_flag_are_read_as_such(tmp_path: Path, into: Path, unpacked: Unpack) -> None:
+def test_names_in_utf8_without_the_flag_are_read_as_such(
+    tmp_path: Path, into: Path, unpacked: Unpack
+) -> None:
     unpacked(RawZip().add("é".encode(), b"1", flags=0).write(tmp_path / "x.zip"))
 
     assert [p.name for p in into.iterdir()] == ["é"]
@@ -139,7 +143,9 @@ def test_what_lies_there_is_left_alone(tmp_path: Path, into: Path, unpacked: Unp
         ("x.tar.bz2", b"BZh9nonsense", "damaged"),
     ],
 )
-def test_name_and_content_must_agree(name: str, content: bytes, words: str, tmp_path: Path, refused: Refused) -> None:
+def test_name_and_content_must_agree(
+    name: str, content: bytes, words: str, tmp_path: Path, refused: Refused
+) -> None:
     (tmp_path / name).write_bytes(content)
 
     assert words in refused(tmp_path / name)

@@ -59,7 +59,17 @@ def test_a_problem_is_told_and_stops_no_other(web: Web, rules: Rules, tmp_path: 
     problems = [e.problem or "" for e in found]
     for problem, says in zip(
         problems,
-        ["404", "503", "redirected more", "public Internet", "password", "not there", "below no folder", "", ""],
+        [
+            "404",
+            "503",
+            "redirected more",
+            "public Internet",
+            "password",
+            "not there",
+            "below no folder",
+            "",
+            "",
+        ],
         strict=True,
     ):
         assert says in problem

@@ -85,9 +85,7 @@ def test_what_stands_without_a_digest_is_kept_by_the_journal(web: Web, rules: Ru
 
 
 @pytest.mark.parametrize("digest_given", [True, False])
-def test_what_was_damaged_is_fetched_again(
-    web: Web, rules: Rules, folder: Path, digest_given: bool
-) -> None:
+def test_what_was_damaged_is_fetched_again(web: Web, rules: Rules, folder: Path, digest_given: bool) -> None:
     given = digest("sha256", SHA256) if digest_given else None
     wanted = [Wanted(url=web.put("/a", b"hello"), name="a", digest=given)]
     fetch_all(wanted, folder, rules)
@@ -130,9 +128,7 @@ def test_a_file_without_digest_and_journal_is_not_taken_for_ours(
     assert (folder / "a").read_bytes() == b"hello"
 
 
-def test_a_torn_or_garbled_journal_costs_a_download_and_no_more(
-    web: Web, rules: Rules, folder: Path
-) -> None:
+def test_a_torn_or_garbled_journal_costs_a_download_and_no_more(web: Web, rules: Rules, folder: Path) -> None:
     wanted = [Wanted(url=web.put(f"/{n}", b"%d" % n), name=str(n)) for n in range(2)]
     fetch_all(wanted, folder, rules, at_once=1)
     journal = aside_of(folder) / "fetched.jsonl"
@@ -165,7 +161,8 @@ def test_a_link_in_the_folder_is_not_followed(web: Web, rules: Rules, folder: Pa
 
 
 @pytest.mark.parametrize(
-    "name", ["", ".", "..", "/etc/cron.d/x", "../x", "a/../../x", "a//b", "a/./b", "a\0b", "x" * 256, "\udcff"]
+    "name",
+    ["", ".", "..", "/etc/cron.d/x", "../x", "a/../../x", "a//b", "a/./b", "a\0b", "x" * 256, "\udcff"],
 )
 def test_hostile_names_are_refused_before_anything_is_asked(
     web: Web, rules: Rules, folder: Path, name: str
@@ -181,7 +178,9 @@ def test_hostile_names_are_refused_before_anything_is_asked(
 
 
 @pytest.mark.parametrize("names", [("a", "a"), ("a/b", "a"), ("a", "a/b/c")])
-def test_two_files_cannot_have_one_place(web: Web, rules: Rules, folder: Path, names: tuple[str, str]) -> None:
+def test_two_files_cannot_have_one_place(
+    web: Web, rules: Rules, folder: Path, names: tuple[str, str]
+) -> None:
     url = web.put("/a", b"x")
 
     with pytest.raises(FetchFailed, match="name"):

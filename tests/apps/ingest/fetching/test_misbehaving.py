@@ -139,9 +139,7 @@ def test_a_part_of_a_file_that_nobody_asked_for_is_refused(web: Web, fetch: Fetc
     assert "206" in failure_of(fetch, url).reason
 
 
-def test_damage_on_disk_is_found_before_the_rest_is_asked_for(
-    web: Web, fetch: Fetch, folder: Path
-) -> None:
+def test_damage_on_disk_is_found_before_the_rest_is_asked_for(web: Web, fetch: Fetch, folder: Path) -> None:
     url = web.put("/a", BODY, cut(3000))
     with pytest.raises(FetchFailed):
         fetch_all([Wanted(url=url, name="a")], folder, Rules(hosts=frozenset({web.host})), tries=1)

@@ -37,7 +37,9 @@ def test_what_is_no_escape_stays() -> None:
     assert read("what: 100% cotton %zz %FF %C3%A9") == [("what", "100% cotton %zz %FF é")]
 
 
-@pytest.mark.parametrize(("text", "line"), [("erc:\nGibbon\n", 2), ("\n  indented: x", 2), ("a: b\n\x00\x1b", 2)])
+@pytest.mark.parametrize(
+    ("text", "line"), [("erc:\nGibbon\n", 2), ("\n  indented: x", 2), ("a: b\n\x00\x1b", 2)]
+)
 def test_a_line_that_is_none_is_named(text: str, line: int) -> None:
     with pytest.raises(NotAdmitted, match=f"line {line}"):
         anvl.parse(text)

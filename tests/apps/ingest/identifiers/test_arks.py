@@ -27,7 +27,13 @@ def test_what_means_the_same_has_one_form(text: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["ark:/99999/fk4abd", "ark:/99998/fk4abc", "ark:/99999/FK4abc", "ark:/99999/fk4abc/1", "ark:/99999/fk4abc.v1"],
+    [
+        "ark:/99999/fk4abd",
+        "ark:/99998/fk4abc",
+        "ark:/99999/FK4abc",
+        "ark:/99999/fk4abc/1",
+        "ark:/99999/fk4abc.v1",
+    ],
 )
 def test_what_differs_is_not_the_same(text: str) -> None:
     assert not arks.same(text, SAME[0])

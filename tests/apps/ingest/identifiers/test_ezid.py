@@ -54,7 +54,12 @@ def test_what_it_is_asked(server: EzidServer) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    [f"success: {ARK}\n", "success: ark:99999/fk4-rx9d523", f"success: {ARK} | ark:/b5072/fk2", f"success:{ARK}"],
+    [
+        f"success: {ARK}\n",
+        "success: ark:99999/fk4-rx9d523",
+        f"success: {ARK} | ark:/b5072/fk2",
+        f"success:{ARK}",
+    ],
 )
 def test_an_ark_comes_in_its_one_form(text: str, server: EzidServer) -> None:
     server.answers = [says(text)]
@@ -117,7 +122,12 @@ def test_nobody_there() -> None:
 
 @pytest.mark.parametrize(
     ("status", "text"),
-    [(400, "error: bad request - no such shoulder"), (401, "error: unauthorized"), (403, "error: no"), (404, "?")],
+    [
+        (400, "error: bad request - no such shoulder"),
+        (401, "error: unauthorized"),
+        (403, "error: no"),
+        (404, "?"),
+    ],
 )
 def test_a_refusal_is_not_asked_again(status: int, text: str, server: EzidServer) -> None:
     server.answers = [says(text, status)]
@@ -197,7 +207,13 @@ def test_the_password_is_told_to_nobody(
     ],
 )
 def test_what_cannot_mint_is_refused_at_once(fields: dict[str, object]) -> None:
-    whole = {"url": "https://ezid.example.org", "shoulder": "ark:/99999/fk4", "user": "us", "password": "p", **fields}
+    whole = {
+        "url": "https://ezid.example.org",
+        "shoulder": "ark:/99999/fk4",
+        "user": "us",
+        "password": "p",
+        **fields,
+    }
 
     with pytest.raises(NotAdmitted) as refusal:
         EzidMinter(**whole)  # type: ignore[arg-type]

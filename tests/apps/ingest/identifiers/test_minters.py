@@ -19,7 +19,9 @@ def table() -> Callable[[str, str], int]:
 
 
 def local(number: Callable[[str, str], int], **fields: str) -> LocalMinter:
-    return LocalMinter(number=number, **{"naan": "99999", "shoulder": "fk4", "template": "reedeedk", **fields})
+    return LocalMinter(
+        number=number, **{"naan": "99999", "shoulder": "fk4", "template": "reedeedk", **fields}
+    )
 
 
 def test_the_same_key_has_the_same_ark() -> None:
@@ -59,7 +61,13 @@ def test_a_shoulder_that_is_used_up_says_so() -> None:
 
 @pytest.mark.parametrize(
     "fields",
-    [{"naan": "9999/9"}, {"naan": ""}, {"shoulder": ""}, {"shoulder": "ark:/99999/fk4"}, {"template": "a.zek"}],
+    [
+        {"naan": "9999/9"},
+        {"naan": ""},
+        {"shoulder": ""},
+        {"shoulder": "ark:/99999/fk4"},
+        {"template": "a.zek"},
+    ],
 )
 def test_what_makes_no_arks_is_refused_at_once(fields: dict[str, str]) -> None:
     with pytest.raises(NotAdmitted):

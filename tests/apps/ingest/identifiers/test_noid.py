@@ -47,7 +47,13 @@ def test_nothing_checks_nothing(text: str) -> None:
 def test_names_in_order() -> None:
     pattern = noid.template("fk4.sde")
 
-    assert [noid.nth(pattern, n) for n in (0, 1, 28, 29, 289)] == ["fk400", "fk401", "fk40z", "fk410", "fk49z"]
+    assert [noid.nth(pattern, n) for n in (0, 1, 28, 29, 289)] == [
+        "fk400",
+        "fk401",
+        "fk40z",
+        "fk410",
+        "fk49z",
+    ]
 
 
 def test_names_grow_when_there_are_no_more() -> None:

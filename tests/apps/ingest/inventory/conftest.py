@@ -15,7 +15,9 @@ KINDS = ("sqlite", "postgresql")
 
 @pytest.fixture(params=KINDS)
 def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    return new_inventory(tmp_path / "inventory.db") if request.param == "sqlite" else new_inventory_on_server()
+    return (
+        new_inventory(tmp_path / "inventory.db") if request.param == "sqlite" else new_inventory_on_server()
+    )
 
 
 @pytest.fixture(params=KINDS)

@@ -28,7 +28,12 @@ def arks(found) -> list[str]:
 def test_by_ark(filled: Inventory) -> None:
     (found,) = filled.find(ark="ark:/9/3")
 
-    assert (found.collection, found.owner, found.local_ids, found.file) == ("letters", "library", ["l-3"], None)
+    assert (found.collection, found.owner, found.local_ids, found.file) == (
+        "letters",
+        "library",
+        ["l-3"],
+        None,
+    )
     assert (found.head.version, found.head.what) == (1, "A map")
     assert filled.find(ark="ark:/9/3", collection="maps") == []
     assert filled.find(ark="ark:/9/9") == []
@@ -64,7 +69,12 @@ def test_by_a_digest_of_any_algorithm_in_any_form(inventory: Inventory) -> None:
         inventory.record(entry(f"ark:/9/{name}", files=[file("f", digests={name: "00790079"})]))
 
     for name in ("md5", "sha1", "sha256", "sha384", "sha512"):
-        for form in (of(name, "x"), of(name, "x").upper(), f"{name}:{of(name, 'x')}", digest(name, of(name, "x"))):
+        for form in (
+            of(name, "x"),
+            of(name, "x").upper(),
+            f"{name}:{of(name, 'x')}",
+            digest(name, of(name, "x")),
+        ):
             (found,) = inventory.find(digest=form)
             assert (found.ark, found.file.file.digests) == (f"ark:/9/{name}", {name: of(name, "x")})
     assert arks(inventory.find(digest="00790079")) == ["ark:/9/adler32", "ark:/9/crc32"]
@@ -72,7 +82,9 @@ def test_by_a_digest_of_any_algorithm_in_any_form(inventory: Inventory) -> None:
     assert inventory.find(digest=sha256("y")) == []
 
 
-@pytest.mark.parametrize("wrong", ["", "xyz", "12" * 17, "z" * 64, "sha3:12", "sha256:12", "' or 1=1 --", "ⅷ" * 8])
+@pytest.mark.parametrize(
+    "wrong", ["", "xyz", "12" * 17, "z" * 64, "sha3:12", "sha256:12", "' or 1=1 --", "ⅷ" * 8]
+)
 def test_what_is_no_digest_is_told(inventory: Inventory, wrong: str) -> None:
     with pytest.raises(NotAdmitted):
         inventory.find(digest=wrong)
@@ -91,7 +103,12 @@ def test_a_file_is_told_with_the_versions_that_have_it(inventory: Inventory) -> 
 
 @pytest.mark.parametrize(
     ("wanted", "hits"),
-    [({}, 5), ({"collection": "maps"}, 3), ({"file_name": "notes.txt"}, 5), ({"digest": sha256("the same")}, 5)],
+    [
+        ({}, 5),
+        ({"collection": "maps"}, 3),
+        ({"file_name": "notes.txt"}, 5),
+        ({"digest": sha256("the same")}, 5),
+    ],
     ids=str,
 )
 def test_pages_give_each_hit_once(filled: Inventory, wanted, hits: int) -> None:
@@ -145,14 +162,21 @@ def test_a_batch_gives_what_it_brought_page_after_page(
     brought = list(inventory.batch_entries("bid-1"))
 
     assert sorted((r.ark, r.version.version) for r in brought) == [
-        ("ark:/9/0", 1), ("ark:/9/0", 2), ("ark:/9/1", 1), ("ark:/9/2", 1), ("ark:/9/3", 1), ("ark:/9/4", 1),
-    ]  # fmt: skip
+        ("ark:/9/0", 1),
+        ("ark:/9/0", 2),
+        ("ark:/9/1", 1),
+        ("ark:/9/2", 1),
+        ("ark:/9/3", 1),
+        ("ark:/9/4", 1),
+    ]
     assert {tuple(r.local_ids) for r in brought} == {(f"l-{n}",) for n in range(5)}
     assert list(inventory.batch_entries("bid-9")) == []
 
 
 def test_what_lies_below_a_folder_is_counted_apart_in_each_version(inventory: Inventory) -> None:
-    inventory.record(entry(files={"producer/a": "", "system": "", "system/a": "", "system0/a": "", "a/system/b": ""}))
+    inventory.record(
+        entry(files={"producer/a": "", "system": "", "system/a": "", "system0/a": "", "a/system/b": ""})
+    )
     inventory.record(entry(version=2, files={"producer/a": "", "system/a": "", "system/b/c": ""}))
 
     found = [(r.version.files, r.apart_files) for r in inventory.batch_entries("bid-1", apart="system")]

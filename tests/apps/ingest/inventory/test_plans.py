@@ -43,7 +43,9 @@ def full(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
         with inventory._database.write() as connection:
             fill(connection)
         with inventory._database.write() as connection:
-            for table in metadata.sorted_tables:  # and no other: those are being made and dropped by other tests
+            for (
+                table
+            ) in metadata.sorted_tables:  # and no other: those are being made and dropped by other tests
                 connection.execute(text(f"analyze {table.name}"))
         yield inventory
 
@@ -54,30 +56,49 @@ def fill(connection: Connection) -> None:
     rows: dict[Any, list[dict[str, Any]]] = {
         objects: [
             {
-                "ark": f"ark:/9/{n}", "collection": f"c{n % 20}", "owner": "o", "head_version": 1,
-                "audited_us": n * day, "damaged_since_us": n if n % 500 == 0 else None,
+                "ark": f"ark:/9/{n}",
+                "collection": f"c{n % 20}",
+                "owner": "o",
+                "head_version": 1,
+                "audited_us": n * day,
+                "damaged_since_us": n if n % 500 == 0 else None,
             }
             for n in ids
         ],
         versions: [
             {
-                "object_id": n, "version": 1, "batch_id": f"bid-{n // 3}", "job_id": "jid-1", "submitter": "s",
-                "storage": "main", "created_us": 1, "files": 2, "size_bytes": 1, "verified": 0
+                "object_id": n,
+                "version": 1,
+                "batch_id": f"bid-{n // 3}",
+                "job_id": "jid-1",
+                "submitter": "s",
+                "storage": "main",
+                "created_us": 1,
+                "files": 2,
+                "size_bytes": 1,
+                "verified": 0,
             }
             for n in ids
         ],
         files: [
             {
-                "object_id": n, "first_version": 1, "last_version": 2**31 - 1, "size_bytes": 1,
-                "name": "same" if same else f"own-{n}", "path": "same" if same else f"own-{n}",
+                "object_id": n,
+                "first_version": 1,
+                "last_version": 2**31 - 1,
+                "size_bytes": 1,
+                "name": "same" if same else f"own-{n}",
+                "path": "same" if same else f"own-{n}",
                 **{a: (0 if same else n).to_bytes(length, "big") for a, length in DIGESTS.items()},
             }
-            for n in ids for same in (0, 1)
+            for n in ids
+            for same in (0, 1)
         ],
         local_ids: [{"local_id": f"l-{n}", "collection": f"c{n % 20}", "ark": f"ark:/9/{n}"} for n in ids],
         numbers: [{"minter": "m", "key": str(n), "number": n} for n in ids],
-        audits: [{"object_id": n, "at_us": n * day, "files": 1, "size_bytes": 1, "faults": "[]"} for n in ids],
-    }  # fmt: skip
+        audits: [
+            {"object_id": n, "at_us": n * day, "files": 1, "size_bytes": 1, "faults": "[]"} for n in ids
+        ],
+    }
     for table, many in rows.items():
         connection.execute(table.insert(), many)
 
@@ -134,7 +155,9 @@ def test_no_question_walks_a_table(full: Inventory, verb: Callable[[Inventory], 
 
 
 @pytest.mark.parametrize(
-    "verb", [v for name, v in VERBS.items() if "later page" in name], ids=[n for n in VERBS if "later page" in n]
+    "verb",
+    [v for name, v in VERBS.items() if "later page" in name],
+    ids=[n for n in VERBS if "later page" in n],
 )
 def test_a_later_page_is_not_sorted_out_of_all(full: Inventory, verb: Callable[[Inventory], object]) -> None:
     engine = full._database._engine
@@ -145,7 +168,9 @@ def test_a_later_page_is_not_sorted_out_of_all(full: Inventory, verb: Callable[[
         page = next((s, given) for s, given in asked.seen if "ORDER BY" in s.upper())
         lines = plan(connection, *page)
     # PostgreSQL may put those of one object in order; it has them object by object.
-    assert [line for line in lines if re.search(r"(?<!Incremental )Sort  |USE TEMP B-TREE FOR ORDER BY", line)] == []
+    assert [
+        line for line in lines if re.search(r"(?<!Incremental )Sort  |USE TEMP B-TREE FOR ORDER BY", line)
+    ] == []
 
 
 class Statements:

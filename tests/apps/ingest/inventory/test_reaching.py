@@ -52,7 +52,10 @@ def test_one_of_an_older_version_is_told_to_be_and_brought_up_to_date(bare_url: 
             inventory._database.prepare(connection)
             context = MigrationContext.configure(
                 connection,
-                opts={"version_table": "inv_version", "fn": lambda found, _: scripts._upgrade_revs("0001", found)},
+                opts={
+                    "version_table": "inv_version",
+                    "fn": lambda found, _: scripts._upgrade_revs("0001", found),
+                },
             )
             with Operations.context(context):
                 context.run_migrations()
@@ -66,7 +69,10 @@ def test_one_of_an_older_version_is_told_to_be_and_brought_up_to_date(bare_url: 
 
 
 def test_what_has_not_been_made_is_told_with_the_mend(bare_url: str) -> None:
-    with open_inventory(bare_url) as inventory, pytest.raises(InventoryUnusable, match=r"run 'spinney ingest init'"):
+    with (
+        open_inventory(bare_url) as inventory,
+        pytest.raises(InventoryUnusable, match=r"run 'spinney ingest init'"),
+    ):
         inventory.find(ark="x")
 
 
@@ -84,7 +90,10 @@ def test_a_file_of_another_program_is_left_alone(tmp_path: Path) -> None:
     file = tmp_path / "letter.txt"
     file.write_text("Dear Abraham, " * 500)
 
-    with open_inventory(f"sqlite:///{file}") as inventory, pytest.raises(InventoryUnusable, match="is no database"):
+    with (
+        open_inventory(f"sqlite:///{file}") as inventory,
+        pytest.raises(InventoryUnusable, match="is no database"),
+    ):
         inventory.init()
 
     assert file.read_text() == "Dear Abraham, " * 500
@@ -143,7 +152,9 @@ def test_sqlite_syncs_each_commit(tmp_path: Path) -> None:
             assert connection.exec_driver_sql("pragma journal_mode").scalar() == "wal"
 
 
-@pytest.mark.parametrize("url", ["mysql://u:s3cr3t@h/d", "sqlite://", "sqlite:///:memory:", "inventory.db", ""])
+@pytest.mark.parametrize(
+    "url", ["mysql://u:s3cr3t@h/d", "sqlite://", "sqlite:///:memory:", "inventory.db", ""]
+)
 def test_what_is_no_url_of_an_inventory_is_told(url: str) -> None:
     with pytest.raises(UsageError) as wrong:
         open_inventory(url)

@@ -22,7 +22,12 @@ def test_what_was_recorded_is_there(inventory: Inventory) -> None:
     assert found is not None
     assert (found.collection, found.owner, found.local_ids) == ("maps", "library", ["m-1", "m-2"])
     (version,) = found.versions
-    assert (version.version, version.batch_id, version.job_id, version.submitter) == (1, "bid-1", "jid-1", "ann")
+    assert (version.version, version.batch_id, version.job_id, version.submitter) == (
+        1,
+        "bid-1",
+        "jid-1",
+        "ann",
+    )
     assert (version.who, version.what, version.when, version.storage) == ("Ortelius", "A map", "1570", "main")
     assert (version.created, version.files, version.size_bytes) == (NOON, 2, 3)
     map_, empty = inventory.files(ARK, 1)
@@ -51,7 +56,9 @@ def test_the_same_entry_twice_is_there_once(inventory: Inventory) -> None:
         ({"storage": "other"}, "another storage: 'main'"),
     ],
 )
-def test_a_version_that_is_there_with_other_content_is_refused(inventory: Inventory, other, named: str) -> None:
+def test_a_version_that_is_there_with_other_content_is_refused(
+    inventory: Inventory, other, named: str
+) -> None:
     inventory.record(entry())
 
     with pytest.raises(NotAdmitted, match=f"version 1 of {ARK} is in the inventory with {named}"):
@@ -60,7 +67,9 @@ def test_a_version_that_is_there_with_other_content_is_refused(inventory: Invent
     assert contents(inventory) == {"map.tif": sha256("map")}
 
 
-@pytest.mark.parametrize(("other", "named"), [({"collection": "x"}, "collection 'maps'"), ({"owner": "x"}, "owner")])
+@pytest.mark.parametrize(
+    ("other", "named"), [({"collection": "x"}, "collection 'maps'"), ({"owner": "x"}, "owner")]
+)
 def test_an_object_stays_in_its_collection(inventory: Inventory, other, named: str) -> None:
     inventory.record(entry())
 

@@ -20,17 +20,29 @@ def sha256(of: str) -> str:
 def file(path: str, content: str = "", **other: Any) -> File:
     """A file with this content."""
     given: dict[str, Any] = {
-        "size_bytes": len(content), "digests": {"sha256": sha256(content)}, "mime_type": "text/plain",
-    }  # fmt: skip
+        "size_bytes": len(content),
+        "digests": {"sha256": sha256(content)},
+        "mime_type": "text/plain",
+    }
     return File(path=path, **given | other)
 
 
-def entry(ark: str = ARK, version: int = 1, files: Mapping[str, str] | list[File] | None = None, **other: Any) -> Entry:
+def entry(
+    ark: str = ARK, version: int = 1, files: Mapping[str, str] | list[File] | None = None, **other: Any
+) -> Entry:
     """``files``: path to content, or as they are."""
     given: dict[str, Any] = {
-        "collection": "maps", "owner": "library", "submitter": "ann", "batch_id": "bid-1", "job_id": f"jid-{version}",
-        "storage": "main", "created": NOON, "who": "Ortelius", "what": "A map", "when": "1570",
-    }  # fmt: skip
+        "collection": "maps",
+        "owner": "library",
+        "submitter": "ann",
+        "batch_id": "bid-1",
+        "job_id": f"jid-{version}",
+        "storage": "main",
+        "created": NOON,
+        "who": "Ortelius",
+        "what": "A map",
+        "when": "1570",
+    }
     if not isinstance(files, list):
         files = [file(path, content) for path, content in (files or {"map.tif": "map"}).items()]
     return Entry(ark=ark, version=version, files=files, **given | other)

@@ -56,7 +56,9 @@ def test_a_whole_row_of_an_object_manifest(tmp_path: Path) -> None:
 
 
 def test_a_row_of_a_batch_tells_of_an_object(tmp_path: Path) -> None:
-    given = batch(f"{URL} | | | | | p1.tif | ark:/99999/fk4x | a1; b/2 ;;a1 | Seneca, T. | A title | 2009-09-01")
+    given = batch(
+        f"{URL} | | | | | p1.tif | ark:/99999/fk4x | a1; b/2 ;;a1 | Seneca, T. | A title | 2009-09-01"
+    )
 
     (row,) = rows(tmp_path, given)
 
@@ -116,7 +118,18 @@ def test_missing_fields_at_the_end_are_empty_and_empty_ones_too_many_are_dropped
         lambda text: text.replace(b"#%eof", b"#%EOF"),
         lambda text: text + b"\n\n# nothing more\n \n",
     ],
-    ids=["bom", "crlf", "blanks", "comments", "early comment", "indent", "tight", "no last end", "EOF", "tail"],
+    ids=[
+        "bom",
+        "crlf",
+        "blanks",
+        "comments",
+        "early comment",
+        "indent",
+        "tight",
+        "no last end",
+        "EOF",
+        "tail",
+    ],
 )
 def test_what_editors_do_to_a_text_changes_nothing(tmp_path: Path, changed: Callable[[bytes], bytes]) -> None:
     given = checkm(f"{URL} | md5 | {MD5}", f"{URL} | | | 3 | | naïve/p 2.tif")
@@ -170,11 +183,19 @@ def test_a_manifest_may_be_reached_through_a_link_but_must_be_a_file(tmp_path: P
         (checkm(URL, fields="fileUrl"), 5, "the field 'fileUrl' is read as nfo:fileUrl"),
         (checkm(URL, fields="FILEURL", prefixes=[]), 3, "the field 'FILEURL' is read as nfo:fileUrl"),
         (checkm(URL, fields="nfo : file Url"), 5, "the field 'nfo : file Url' is read as nfo:fileUrl"),
-        (checkm(URL, profile=f"{PROFILES}MRT-Ingest-Manifest"), 2, "the profile '.*' is read as .*mrt-ingest-manifest"),
+        (
+            checkm(URL, profile=f"{PROFILES}MRT-Ingest-Manifest"),
+            2,
+            "the profile '.*' is read as .*mrt-ingest-manifest",
+        ),
         (checkm(URL).replace(b"#%profile | ", b"#%profile "), 2, "there is no '\\|' behind #%profile"),
         (checkm(URL).replace(b"#%prefix | mrt", b"#%Prefix mrt"), 3, "there is no '\\|' behind #%prefix"),
         (checkm(URL, prefixes=[MRT, NFO.replace("nfo:", "NFO")]), 4, "'NFO \\| .*' is read as nfo: \\| "),
-        (checkm(URL, prefixes=[f"{MRT.rpartition('|')[0]}| http://uc3.cdlib.org/ontology/mom#", NFO]), 3, "is read as"),
+        (
+            checkm(URL, prefixes=[f"{MRT.rpartition('|')[0]}| http://uc3.cdlib.org/ontology/mom#", NFO]),
+            3,
+            "is read as",
+        ),
     ],
 )
 def test_a_header_as_other_clients_write_it_is_read_with_a_warning(

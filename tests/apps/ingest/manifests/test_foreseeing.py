@@ -39,7 +39,11 @@ OF_OBJECTS = [
     ({"url": "file:///%ff", "name": "b"}, "", "is not UTF-8"),
     ({"name": DEEP}, "", "lies more than 200 folders deep"),
     ({"name": LONG}, "", "is longer than 2048 bytes"),
-    ({"name": "a.rar"}, "mrt-container-batch-manifest", "container 'a.rar': its name ends in none of .zip, .tar"),
+    (
+        {"name": "a.rar"},
+        "mrt-container-batch-manifest",
+        "container 'a.rar': its name ends in none of .zip, .tar",
+    ),
     ({"size": 2 << 30, "name": "m"}, "mrt-batch-manifest", "an object manifest of 2147483648 bytes"),
 ]
 
@@ -50,7 +54,9 @@ def test_what_an_object_would_fail_by_is_told_with_its_line(
 ) -> None:
     good = object_of(name="a.zip")
 
-    found = told(tmp_path, batch(good, object_of(**said), good, profile=profile or "mrt-single-file-batch-manifest"))
+    found = told(
+        tmp_path, batch(good, object_of(**said), good, profile=profile or "mrt-single-file-batch-manifest")
+    )
 
     assert [problem.line for problem in found.problems] == [FIRST + 1]
     assert says in found.problems[0].reason
@@ -123,4 +129,7 @@ def test_the_stages_refuse_the_same_in_the_same_words(service: Service, tmp_path
     for number, name in enumerate((DEEP, LONG), 4):
         order = payload(PayloadKind.FILE, service.web.put("/x", b"x"), name)
         ran = service.object(number, payload=order).run("estimating")
-        assert (ran.outcome, [ran.message]) == ("error", list(foreseeing.of_rows(SINGLE)(Row(url=URL, name=name))))
+        assert (ran.outcome, [ran.message]) == (
+            "error",
+            list(foreseeing.of_rows(SINGLE)(Row(url=URL, name=name))),
+        )

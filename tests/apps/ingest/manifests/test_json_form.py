@@ -66,9 +66,7 @@ def test_an_object_manifest(tmp_path: Path, form: Any) -> None:
 
 
 @pytest.mark.parametrize("form", [lines, document])
-@pytest.mark.parametrize(
-    "kind", ["single-file-batch-manifest", "container-batch-manifest", "batch-manifest"]
-)
+@pytest.mark.parametrize("kind", ["single-file-batch-manifest", "container-batch-manifest", "batch-manifest"])
 def test_a_batch(tmp_path: Path, form: Any, kind: str) -> None:
     manifest = put(tmp_path, form(kind, OBJECT, {"url": URL}, {"url": URL, "name": None, "size": None}))
 
@@ -238,8 +236,14 @@ def test_names_that_nearly_meet_are_told_of_with_both_places(tmp_path: Path) -> 
     other = {**FILE, "name": "SCANS/p1.tif"}
     for content, says in (
         (lines("object-manifest", FILE, other), "line 3: the name 'SCANS/p1.tif' is that on line 2 but for"),
-        (document("object-manifest", FILE, other), "entry 2: the name 'SCANS/p1.tif' is that on entry 1 but for"),
-        (lines("batch-manifest", {"files": [FILE, other]}), "line 2: files, entry 2: the name 'SCANS/p1.tif' is that"),
+        (
+            document("object-manifest", FILE, other),
+            "entry 2: the name 'SCANS/p1.tif' is that on entry 1 but for",
+        ),
+        (
+            lines("batch-manifest", {"files": [FILE, other]}),
+            "line 2: files, entry 2: the name 'SCANS/p1.tif' is that",
+        ),
     ):
         found = judge(put(tmp_path, content))
         assert (found.problems, str(found.warnings.first[0])[: len(says)]) == ((), says)
@@ -248,7 +252,10 @@ def test_names_that_nearly_meet_are_told_of_with_both_places(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("content", "says"),
     [
-        (lines("object-manifest", FILE).rpartition(b'{"end"')[0], 'line 3: .* without {"end": 1}, .* cut off'),
+        (
+            lines("object-manifest", FILE).rpartition(b'{"end"')[0],
+            'line 3: .* without {"end": 1}, .* cut off',
+        ),
         (lines("object-manifest", FILE)[:-2], "line 3: this is no JSON"),
         (lines("object-manifest", FILE, end=2), "line 3: the end tells of 2 entries and there are 1"),
         (lines("object-manifest", FILE, end=True), "tells of True entries"),

@@ -37,7 +37,9 @@ def test_every_problem_is_told_with_its_line_and_good_rows_are_counted(tmp_path:
 
 
 def test_all_that_is_wrong_with_a_header_is_told_once(tmp_path: Path) -> None:
-    wrong = checkm(URL, profile=f"{PROFILES}x", prefixes=["#%prefix | mrt: | x", "#%prefix | nfo: | y", "#%z"])
+    wrong = checkm(
+        URL, profile=f"{PROFILES}x", prefixes=["#%prefix | mrt: | x", "#%prefix | nfo: | y", "#%z"]
+    )
 
     found = judge(put(tmp_path, wrong.replace(b"0.7", b"0.6")))
 

@@ -42,7 +42,9 @@ plain = st.characters(exclude_categories=("Cs", "Cc", "Zl", "Zp"), exclude_chara
 told = st.text(plain, min_size=1, max_size=12).filter(lambda text: text == text.strip(" "))
 optional = st.none() | told
 parts = told.map(lambda text: text.replace("/", "-")).filter(lambda text: text not in (".", ".."))
-anything = st.text(st.characters(exclude_categories=("Cs",), exclude_characters="/\0"), min_size=1, max_size=12)
+anything = st.text(
+    st.characters(exclude_categories=("Cs",), exclude_characters="/\0"), min_size=1, max_size=12
+)
 strange = anything.filter(lambda text: text not in (".", ".."))
 on_one_line = strange.map(lambda text: text.replace("\n", "%7C").strip("\r") or "%")
 """Of a name in Checkm: whatever else is in it, and often what looks encoded."""
@@ -130,7 +132,9 @@ def test_rows_of_a_batch_are_read_as_they_were_written(
 
 
 @OFTEN
-@given(rows=some_rows(on_one_line | st.text("|% 2057cC\t", min_size=1), abouts), kind=st.sampled_from(BATCHES))
+@given(
+    rows=some_rows(on_one_line | st.text("|% 2057cC\t", min_size=1), abouts), kind=st.sampled_from(BATCHES)
+)
 def test_what_write_writes_is_read_as_it_was(tmp_path: Path, rows: list[Row], kind: PayloadKind) -> None:
     manifest = tmp_path / "m"
     with manifest.open("wb") as stream:

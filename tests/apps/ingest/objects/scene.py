@@ -82,7 +82,10 @@ class Service:
 
     def manifest(self, files: Mapping[str, bytes], *, path: str = "/m.checkm", **row: Any) -> str:
         """Serve files, and an object manifest of them; returns its URL."""
-        rows = [Row(url=self.web.put(f"/files/{name}", content), name=name, **row) for name, content in files.items()]
+        rows = [
+            Row(url=self.web.put(f"/files/{name}", content), name=name, **row)
+            for name, content in files.items()
+        ]
         out = io.BytesIO()
         write(rows, PayloadKind.OBJECT_MANIFEST, out)
         return self.web.put(path, out.getvalue())
@@ -101,7 +104,9 @@ class Service:
         url = self.manifest(files, path=f"/{number}.checkm", modified=modified)
         return self.object(number, payload=payload(PayloadKind.OBJECT_MANIFEST, url, "m.checkm"), **order)
 
-    def of_file(self, content: bytes = b"map", number: int = 1, name: str = "a.txt", **order: Any) -> "Deposit":
+    def of_file(
+        self, content: bytes = b"map", number: int = 1, name: str = "a.txt", **order: Any
+    ) -> "Deposit":
         url = self.web.put(f"/{number}/{name}", content)
         return self.object(number, payload=payload(PayloadKind.FILE, url, name), **order)
 
@@ -138,9 +143,13 @@ class Deposit:
     def beside(self, *locks: str, cancelled: bool = False) -> "Deposit":
         """The same as it stands, where others have these locks, or where somebody wishes it cancelled."""
         bench = Bench(
-            data=self.bench.data, parent_data=self.bench.parent_data, results=self.bench.results, taken=locks,
-            cancelled=cancelled, folder=self.root,
-        )  # fmt: skip
+            data=self.bench.data,
+            parent_data=self.bench.parent_data,
+            results=self.bench.results,
+            taken=locks,
+            cancelled=cancelled,
+            folder=self.root,
+        )
         return Deposit(order=self.order, bench=bench, root=self.root)
 
     @property
@@ -159,7 +168,9 @@ def _inline(value: Any) -> str:
     return json.dumps(value)
 
 
-def payload(kind: PayloadKind, url: str | None, name: str, content: bytes | None = None, **more: Any) -> dict[str, Any]:
+def payload(
+    kind: PayloadKind, url: str | None, name: str, content: bytes | None = None, **more: Any
+) -> dict[str, Any]:
     """With a ``content``: its digest is given."""
     digest = None if content is None else Sum(algorithm="sha256", value=hashlib.sha256(content).hexdigest())
     return Payload(kind=kind, url=url, name=name, digest=digest, **more).model_dump(exclude_defaults=True)

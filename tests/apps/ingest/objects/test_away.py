@@ -66,7 +66,9 @@ def test_a_bucket_that_does_not_answer_to_the_credentials_is_waited_for(
     service: Service, s3_server: str, bucket: str
 ) -> None:
     refused = []
-    with moody(s3_server, before=lambda method, *_: 403 if refused and method == "HEAD" else None) as endpoint:
+    with moody(
+        s3_server, before=lambda method, *_: 403 if refused and method == "HEAD" else None
+    ) as endpoint:
         service.write(storage={"main": {"url": f"s3://{bucket}/archive", "endpoint": endpoint}})
         service.prepare()
         deposit = service.of_file()

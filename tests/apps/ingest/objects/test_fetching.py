@@ -52,9 +52,11 @@ def test_what_is_known_to_be_otherwise_than_was_said_is_named(service: Service) 
     (root / "here").write_bytes(b"123")
     service.write(file_roots=[str(root)])
     rows = [
-        Row(url=url, name="asked for"), Row(url=url, name="as it is", size_bytes=5),
-        Row(url=url, name="as was said", size_bytes=4), Row(url=f"file://{root}/here", name="here", size_bytes=2),
-    ]  # fmt: skip
+        Row(url=url, name="asked for"),
+        Row(url=url, name="as it is", size_bytes=5),
+        Row(url=url, name="as was said", size_bytes=4),
+        Row(url=f"file://{root}/here", name="here", size_bytes=2),
+    ]
     ran = service.object(payload=_manifest_of(service, *rows)).run("estimating")
     assert service.web.asked("/x?Signature=hush", "HEAD") == 1
     assert (ran.outcome, ran.value) == ("warning", {"files": 4, "bytes": 16, "unknown": 0})
@@ -98,7 +100,9 @@ def test_a_size_that_was_given_counts_though_the_same_file_is_asked_for_elsewher
     assert refused.message.startswith("'as was said' could not be fetched")
 
 
-def test_a_media_type_that_could_not_be_recorded_is_refused_before_anything_is_fetched(service: Service) -> None:
+def test_a_media_type_that_could_not_be_recorded_is_refused_before_anything_is_fetched(
+    service: Service,
+) -> None:
     deposit = service.object(payload=_of_manifest(service, {"a": b"1"}, mime_type="image/" + "x" * 300))
     ran = deposit.run("estimating")
     assert ran.outcome == "error"
@@ -165,9 +169,19 @@ def disk(monkeypatch: pytest.MonkeyPatch, service: Service) -> Disks:
     [
         (0, 70, "ok", ""),
         (60, 10, "ok", ""),
-        (60, 11, "defer", "11 bytes find no room now: working storage is 60% full, the limit is 70%; make room"),
+        (
+            60,
+            11,
+            "defer",
+            "11 bytes find no room now: working storage is 60% full, the limit is 70%; make room",
+        ),
         (71, 0, "defer", "working storage is 71% full, the limit is 70%; make room"),
-        (81, 0, "defer", "working storage is 81% full, the limit is 70%, above the warning mark of 80%; make room"),
+        (
+            81,
+            0,
+            "defer",
+            "working storage is 81% full, the limit is 70%, above the warning mark of 80%; make room",
+        ),
         (0, 71, "hold", "it needs 71 bytes, and working storage may hold 70 in all"),
     ],
 )
@@ -211,7 +225,9 @@ def test_who_is_sent_back_promises_anew_what_is_still_to_come(service: Service) 
     assert again.bench.amounts == {"ingest-working:jobs": 10}
 
 
-def test_files_of_unknown_size_stop_at_the_warning_mark_and_go_on_later(service: Service, disk: Disks) -> None:
+def test_files_of_unknown_size_stop_at_the_warning_mark_and_go_on_later(
+    service: Service, disk: Disks
+) -> None:
     disk(60, 100)
     deposit = service.of_file(b"x" * 100)
     service.web.pages["/1/a.txt"].first.append(status(405))

@@ -88,7 +88,9 @@ def test_a_full_archive_is_waited_for_and_told_with_what_is_missing(service: Ser
         assert _stored(service, deposit, "processing") == {"a.txt": LARGE[:800_000]}
 
 
-def test_an_archive_that_fills_meanwhile_is_waited_for(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_archive_that_fills_meanwhile_is_waited_for(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with small(service.folder / "small") as folder:
         service.write(storage={"main": {"url": str(folder)}})
         service.prepare()
@@ -96,19 +98,25 @@ def test_an_archive_that_fills_meanwhile_is_waited_for(service: Service, monkeyp
         deposit = service.of_file(LARGE[:800_000])
         deposit.to("downloading")
         with monkeypatch.context() as patched:
-            patched.setattr("spinney.apps.ingest.space.require", lambda *_: None)  # others take it behind that look
+            patched.setattr(
+                "spinney.apps.ingest.space.require", lambda *_: None
+            )  # others take it behind that look
             ran = deposit.run("processing")
         assert (ran.outcome, f"{folder} has no room: 811,008 bytes" in ran.message) == ("defer", True)
-        assert [path.name for path in folder.rglob("partial")] == [], "what is half there does not keep it full"
+        assert [path.name for path in folder.rglob("partial")] == [], (
+            "what is half there does not keep it full"
+        )
         filler.unlink()
         assert deposit.run("processing").outcome == "ok"
 
 
 def test_a_service_of_storage_without_room_is_waited_for(
     service: Service, s3_server: str, bucket: str
-) -> None:  # fmt: skip
+) -> None:
     is_full = False
-    with moody(s3_server, before=lambda method, path, _: 507 if is_full and "content" in path else None) as endpoint:
+    with moody(
+        s3_server, before=lambda method, path, _: 507 if is_full and "content" in path else None
+    ) as endpoint:
         service.write(storage={"main": {"url": f"s3://{bucket}/archive", "endpoint": endpoint}})
         service.prepare()
         deposit = service.of_file()
@@ -142,7 +150,11 @@ def test_a_working_disk_that_is_full_is_waited_for_at_every_stage(service: Servi
     service.profile(area="small")
     with small(service.folder / "small", "nr_inodes=9") as folder:
         ran = service.of_files({"a": b"1", "b": b"2", "c": b"3"}).to("downloading")
-        assert (ran.outcome, f"{folder}/" in ran.message, "takes no more" in ran.message) == ("defer", True, True)
+        assert (ran.outcome, f"{folder}/" in ran.message, "takes no more" in ran.message) == (
+            "defer",
+            True,
+            True,
+        )
     with small(service.folder / "small", "nr_inodes=3"):
         ran = service.of_file(number=2).run("estimating")
         assert (ran.outcome, "takes no more" in ran.message) == ("defer", True)

@@ -84,7 +84,9 @@ def disk(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Disk:
 
 
 @pytest.mark.parametrize("area", [None, "fast"])
-def test_what_a_stage_hands_on_is_synced_before_it_is_recorded(service: Service, disk: Disk, area: str | None) -> None:
+def test_what_a_stage_hands_on_is_synced_before_it_is_recorded(
+    service: Service, disk: Disk, area: str | None
+) -> None:
     # Given an object that works in its job's folder, or in an area of its own
     if area is not None:
         service.write(areas={area: area})
@@ -128,7 +130,9 @@ def test_no_version_is_named_in_the_archive_before_all_of_it_is_synced(
     assert [above for above in made.parents if above.is_relative_to(archive) and disk.unsafe(above)] == []
 
 
-def test_no_file_is_synced_twice_and_none_in_the_jobs_folder(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_file_is_synced_twice_and_none_in_the_jobs_folder(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
     synced: list[str] = []
     real = os.fsync
 

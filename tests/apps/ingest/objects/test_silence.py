@@ -44,7 +44,10 @@ def of(service: Service, host: str, number: int = 1, stage: str = "downloading")
     """An object of that host, which has come to this stage; its size has to be asked for."""
     deposit = service.object(number, payload=payload(PayloadKind.FILE, f"http://{host}/{number}/a", "a"))
     if stage == "downloading":
-        deposit.bench.results |= {"estimating": {"files": 1, "bytes": 3, "unknown": 0}, "provisioning": {"bytes": 3}}
+        deposit.bench.results |= {
+            "estimating": {"files": 1, "bytes": 3, "unknown": 0},
+            "provisioning": {"bytes": 3},
+        }
         row = {"url": f"http://{host}/{number}/a", "name": "a", "size": 3, "digest": None, "mime_type": None}
         (deposit.folder / "wanted.jsonl").write_text(json.dumps(row) + "\n")
     return deposit
@@ -72,16 +75,24 @@ def rested(ran: Ran, *words: str) -> float:
 def test_who_meets_a_silent_host_rests_and_the_rests_grow(service: Service, silent: Silent) -> None:
     deposit = of(service, silent.host)
 
-    first = rested(deposit.run("downloading"), f"{silent.host} does not answer (tried once since", "no connection")
+    first = rested(
+        deposit.run("downloading"), f"{silent.host} does not answer (tried once since", "no connection"
+    )
     assert 5 < first <= 10
-    assert rested(deposit.run("downloading"), "it is tried again at", "tried once") <= first, "and is not asked"
+    assert rested(deposit.run("downloading"), "it is tried again at", "tried once") <= first, (
+        "and is not asked"
+    )
     due(service)
     assert 20 < rested(deposit.run("downloading"), "tried 2 times since") <= 30
     assert marks(service) == {silent.host: (2, False)}
 
 
 def test_others_rest_without_asking_and_go_on_when_the_host_answers(service: Service, silent: Silent) -> None:
-    one, other, elsewhere = of(service, silent.host), of(service, silent.host, 2), of(service, service.web.host, 3)
+    one, other, elsewhere = (
+        of(service, silent.host),
+        of(service, silent.host, 2),
+        of(service, service.web.host, 3),
+    )
     service.web.put("/3/a", b"map")
     rested(one.run("downloading"))
     with silent.listens() as web:
@@ -146,13 +157,17 @@ def test_it_fails_when_the_host_was_tried_so_often_by_whomever(service: Service,
     assert (ran.outcome, ran.signal.retryable) == ("error", False)  # type: ignore[union-attr]
     assert ran.message.startswith(f"{silent.host} has not answered 3 tries since ")
     due(service)
-    assert other.run("downloading").message.startswith(f"'a' could not be fetched: {silent.host} has not answered 3")
+    assert other.run("downloading").message.startswith(
+        f"'a' could not be fetched: {silent.host} has not answered 3"
+    )
     # Sent back, it begins anew.
     assert "silent" not in one.bench.data
     rested(one.run("downloading"), "tried 4 times since")
 
 
-def test_a_file_behind_which_its_host_falls_silent_fails_though_others_come(service: Service, silent: Silent) -> None:
+def test_a_file_behind_which_its_host_falls_silent_fails_though_others_come(
+    service: Service, silent: Silent
+) -> None:
     one = of(service, silent.host)
     for tries in (1, 2):
         assert "tried once" in one.run("downloading").message, tries
@@ -198,11 +213,15 @@ def test_sizes_are_waited_for_and_then_left_unknown(service: Service, silent: Si
 def test_a_silent_host_is_not_asked_for_a_size_that_was_given(service: Service, silent: Silent) -> None:
     given = payload(PayloadKind.FILE, f"http://{silent.host}/a", "a", size_bytes=3)
     ran = service.object(payload=given).run("estimating")
-    assert (ran.outcome, ran.value) == ("ok", {"files": 1, "bytes": 3, "unknown": 0}), "what the depositor gave counts"
+    assert (ran.outcome, ran.value) == ("ok", {"files": 1, "bytes": 3, "unknown": 0}), (
+        "what the depositor gave counts"
+    )
     assert marks(service) == {}
 
 
-def test_a_server_that_leaves_head_unanswered_is_asked_for_its_files(service: Service, silent: Silent) -> None:
+def test_a_server_that_leaves_head_unanswered_is_asked_for_its_files(
+    service: Service, silent: Silent
+) -> None:
     service.write(downloads={"tries": 1})
     one = of(service, silent.host, stage="estimating")
     rested(one.run("estimating"))
@@ -222,7 +241,9 @@ def test_a_manifest_on_a_silent_host_is_waited_for_and_named(service: Service, s
         due(service)
     ran = one.run("estimating")
     assert (ran.outcome, ran.signal.retryable) == ("error", False)  # type: ignore[union-attr]
-    assert ran.message.startswith(f"'m.checkm' could not be fetched: {silent.host} has not answered 3 tries since")
+    assert ran.message.startswith(
+        f"'m.checkm' could not be fetched: {silent.host} has not answered 3 tries since"
+    )
 
 
 def test_a_garbled_mark_is_none(service: Service, silent: Silent) -> None:

@@ -75,7 +75,9 @@ def test_so_does_what_is_no_ark(service: Service) -> None:
 def test_who_knows_an_ark_cannot_add_to_another_collections_object(service: Service) -> None:
     first = service.of_file(b"1").deposit()
     service.profile("coins", collection="coins")
-    thief = service.of_file(b"2", number=2, profile="coins", update=True, about=about(primary_id=first["ark"]))
+    thief = service.of_file(
+        b"2", number=2, profile="coins", update=True, about=about(primary_id=first["ark"])
+    )
     refused = thief.to("processing")
     assert refused.outcome == "error"
     assert f"{first['ark']} is of collection 'maps'" in refused.message
@@ -92,7 +94,9 @@ def test_nor_to_one_that_was_stored_and_not_recorded(service: Service) -> None:
     refused = thief.to("processing")
     # then that is refused.
     assert refused.outcome == "error"
-    assert refused.message.startswith("ark:/12345/secret is of collection 'maps' and owner 'maps', not of this")
+    assert refused.message.startswith(
+        "ark:/12345/secret is of collection 'maps' and owner 'maps', not of this"
+    )
     assert service.stored("ark:/12345/secret") == {"a.txt": b"secret"}
 
 
@@ -155,7 +159,9 @@ def ezid(service: Service, monkeypatch: pytest.MonkeyPatch) -> Iterator[EzidServ
     with EzidServer() as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
-        service.write(minters={"main": {"naan": "99999", "shoulder": "fk4", "url": server.url, "user": "lib"}})
+        service.write(
+            minters={"main": {"naan": "99999", "shoulder": "fk4", "url": server.url, "user": "lib"}}
+        )
         yield server
         server.over.set()
         server.shutdown()
@@ -229,7 +235,9 @@ def test_what_was_stored_before_it_was_sent_back_is_recorded_then(service: Servi
         assert [v.version for v in inventory.object(first["ark"]).versions] == [1]  # type: ignore[union-attr]
 
 
-def test_what_was_stored_by_somebody_who_was_cancelled_then_is_recorded_with_the_same_again(service: Service) -> None:
+def test_what_was_stored_by_somebody_who_was_cancelled_then_is_recorded_with_the_same_again(
+    service: Service,
+) -> None:
     # Given an object that was stored, and ended before it was recorded;
     said = about(local_ids=("m",), title="Maps")
     first = service.of_file(about=said, submitter="Ann <ann@example.org>")
@@ -263,7 +271,12 @@ ERC = b"erc:\nwho: Ann\nwhat: Old maps\nwhen: 1850\nwhere: shelf 7\n"
 
 def test_the_depositors_own_erc_speaks_where_the_order_is_silent(service: Service) -> None:
     done = service.of_files({"mrt-erc.txt": ERC, "a": b"1"}, about=about(creator="Bea")).deposit()
-    assert (done["who"], done["what"], done["when"], done["local_ids"]) == ("Bea", "Old maps", "1850", ["shelf 7"])
+    assert (done["who"], done["what"], done["when"], done["local_ids"]) == (
+        "Bea",
+        "Old maps",
+        "1850",
+        ["shelf 7"],
+    )
     assert service.stored(done["ark"])["mrt-erc.txt"] == ERC
     with service.storage.opened(done["ark"], "system/mrt-erc.txt") as file:
         assert b"who: Bea\nwhat: Old maps\n" in file.read()
@@ -289,7 +302,9 @@ def test_an_erc_that_could_not_be_recorded_stops_it_before_anything_is_stored(
 
 
 def test_hostile_text_is_harmless_in_the_descriptions(service: Service) -> None:
-    said = about(title='</dc:title><!ENTITY x SYSTEM "file:///etc/passwd">\x1b[2J', creator="a\nwhere: ark:/1/forged")
+    said = about(
+        title='</dc:title><!ENTITY x SYSTEM "file:///etc/passwd">\x1b[2J', creator="a\nwhere: ark:/1/forged"
+    )
     done = service.of_file(about=said).deposit()
     with service.storage.opened(done["ark"], "system/mrt-dc.xml") as file:
         record = file.read()
@@ -376,13 +391,17 @@ def _names(deposit: Deposit) -> set[str]:
     return {path.name for path in Path(deposit.folder).iterdir()}
 
 
-def test_an_object_that_is_new_asks_the_engine_for_little(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_object_that_is_new_asks_the_engine_for_little(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Each question is a turn of the supervisor, and each write a commit."""
     deposit = service.of_files({"a.txt": b"a"})
     deposit.to("downloading")
     asked: list[str] = []
     real = Bench.ask
-    monkeypatch.setattr(Bench, "ask", lambda self, verb, **args: (asked.append(verb), real(self, verb, **args))[1])
+    monkeypatch.setattr(
+        Bench, "ask", lambda self, verb, **args: (asked.append(verb), real(self, verb, **args))[1]
+    )
 
     assert deposit.run("processing").outcome == "ok"
 

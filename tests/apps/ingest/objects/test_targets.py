@@ -31,8 +31,11 @@ def test_an_object_is_stored_in_s3(service: Service, s3_server: str, bucket: str
     storage = opened.storage(service.settings, "main")
     assert storage.verify(done["ark"]).faults == ()
     assert [file.path for file in storage.files(done["ark"])] == [
-        "producer/a", "producer/b", "system/mrt-dc.xml", "system/mrt-erc.txt",
-    ]  # fmt: skip
+        "producer/a",
+        "producer/b",
+        "system/mrt-dc.xml",
+        "system/mrt-erc.txt",
+    ]
 
 
 # --- callbacks --------------------------------------------------------------------------------
@@ -74,9 +77,10 @@ def receiving(monkeypatch: pytest.MonkeyPatch) -> Iterator[Receiving]:
 
 def test_a_callback_tells_of_the_object_and_is_signed(service: Service, receiving: Receiving) -> None:
     service.profile(
-        hosts=[service.web.host, receiving.host], context="atlas",
+        hosts=[service.web.host, receiving.host],
+        context="atlas",
         callback={"url": f"http://{receiving.host}/told", "secret": "partner"},
-    )  # fmt: skip
+    )
     deposit = service.of_file()
     done = deposit.deposit()
     [told] = deposit.bench.submitted
@@ -85,7 +89,12 @@ def test_a_callback_tells_of_the_object_and_is_signed(service: Service, receivin
     [(headers, body)] = receiving.came
     verify("shared", headers, body, time.time())
     said = json.loads(body)
-    assert (said["event"], said["ark"], said["version"], said["context"]) == ("deposited", done["ark"], 1, "atlas")
+    assert (said["event"], said["ark"], said["version"], said["context"]) == (
+        "deposited",
+        done["ark"],
+        1,
+        "atlas",
+    )
     assert headers["Spinney-Delivery"] == f"{deposit.order['jid']}.1"
 
 

@@ -14,7 +14,9 @@ from spinney.apps.ingest.manifests import PayloadKind
 
 
 def test_an_object_is_fetched_named_stored_and_recorded(service: Service) -> None:
-    deposit = service.of_files({"a.txt": b"one", "b/c.txt": b"two"}, about=about(local_ids=("map 7",), title="Maps"))
+    deposit = service.of_files(
+        {"a.txt": b"one", "b/c.txt": b"two"}, about=about(local_ids=("map 7",), title="Maps")
+    )
     done = deposit.deposit()
     assert done["ark"].startswith("ark:/99999/fk4")
     assert service.stored(done["ark"]) == {"a.txt": b"one", "b/c.txt": b"two"}
@@ -24,7 +26,9 @@ def test_an_object_is_fetched_named_stored_and_recorded(service: Service) -> Non
         assert (found.collection, found.owner, found.local_ids) == ("maps", "maps", ["map 7"])
         assert [(v.version, v.batch_id, v.what) for v in found.versions] == [(1, BID, "Maps")]
         digest = hashlib.sha256(b"two").hexdigest()
-        assert [f.file.file.path for f in inventory.find(digest=f"sha256:{digest}") if f.file] == ["producer/b/c.txt"]
+        assert [f.file.file.path for f in inventory.find(digest=f"sha256:{digest}") if f.file] == [
+            "producer/b/c.txt"
+        ]
 
 
 def test_nothing_is_left_in_the_working_folder(service: Service) -> None:
@@ -34,8 +38,12 @@ def test_nothing_is_left_in_the_working_folder(service: Service) -> None:
 
 
 @pytest.mark.parametrize("is_container", [False, True])
-def test_names_that_differ_in_case_only_are_kept_apart_and_told_of(service: Service, is_container: bool) -> None:
-    files = {"a/p.tif": b"1", "a/P.tif": b"2"} | ({"caf\u00e9": b"3", "cafe\u0301": b"4"} if is_container else {})
+def test_names_that_differ_in_case_only_are_kept_apart_and_told_of(
+    service: Service, is_container: bool
+) -> None:
+    files = {"a/p.tif": b"1", "a/P.tif": b"2"} | (
+        {"caf\u00e9": b"3", "cafe\u0301": b"4"} if is_container else {}
+    )
     deposit = service.of_container(zipped(files)) if is_container else service.of_files(files)
 
     ran = deposit.to("processing") if is_container else deposit.run("estimating")
@@ -141,7 +149,9 @@ def test_the_payload_that_the_batch_holds_is_copied_and_compared(service: Servic
     assert "has the sha256" in refused.message
     (place / "x.txt").write_bytes(b"abc")
     assert deposit.run("downloading").outcome == "ok"
-    assert service.stored(deposit.to("recording", "processing").bench.results["processing"]["ark"]) == {"x.txt": b"abc"}
+    assert service.stored(deposit.to("recording", "processing").bench.results["processing"]["ark"]) == {
+        "x.txt": b"abc"
+    }
 
 
 def test_a_held_payload_that_is_gone_is_said_to_be_gone(service: Service) -> None:

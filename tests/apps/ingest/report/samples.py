@@ -10,22 +10,39 @@ ACCEPTED = datetime(2026, 5, 4, 3, 2, 1, tzinfo=UTC)
 
 def facts(number: int = 1, **more: Any) -> BatchFacts:
     given: dict[str, Any] = {
-        "bid": "bid-1", "job": 7, "profile": "maps", "submitter": "ada", "collections": ("maps", "atlas"),
-        "payload": "maps.checkm", "accepted": ACCEPTED, "reported": ACCEPTED + timedelta(seconds=90), "number": number,
-    }  # fmt: skip
+        "bid": "bid-1",
+        "job": 7,
+        "profile": "maps",
+        "submitter": "ada",
+        "collections": ("maps", "atlas"),
+        "payload": "maps.checkm",
+        "accepted": ACCEPTED,
+        "reported": ACCEPTED + timedelta(seconds=90),
+        "number": number,
+    }
     return BatchFacts(**given | more)
 
 
 def end(n: int, state: str = "completed", **more: Any) -> ObjectEnd:
     given: dict[str, Any] = {
-        "jid": f"jid-{n}", "job": 100 + n, "state": state, "local_ids": (f"map {n}",), "ark": f"ark:/99999/fk4{n}",
-        "passed": "notify", "files": 2, "bytes": 1000, "verified": 2,
-    }  # fmt: skip
+        "jid": f"jid-{n}",
+        "job": 100 + n,
+        "state": state,
+        "local_ids": (f"map {n}",),
+        "ark": f"ark:/99999/fk4{n}",
+        "passed": "notify",
+        "files": 2,
+        "bytes": 1000,
+        "verified": 2,
+    }
     return ObjectEnd(**given | more)
 
 
 def failed(n: int, **more: Any) -> ObjectEnd:
     given: dict[str, Any] = {
-        "passed": "provisioning", "stage": "downloading", "message": f"file {n} has the wrong sha256", "ark": None,
-    }  # fmt: skip
+        "passed": "provisioning",
+        "stage": "downloading",
+        "message": f"file {n} has the wrong sha256",
+        "ark": None,
+    }
     return end(n, "failed", **given | more)

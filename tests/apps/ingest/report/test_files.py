@@ -26,8 +26,10 @@ def test_the_document_holds_all(tmp_path: Path) -> None:
     assert [e["jid"] for e in document["others"]] == ["jid-3"]
     (bad,) = document["failed"]
     assert (bad["stage"], bad["passed"], bad["message"]) == (
-        "downloading", "provisioning", "file 2 has the wrong sha256",
-    )  # fmt: skip
+        "downloading",
+        "provisioning",
+        "file 2 has the wrong sha256",
+    )
     assert json.loads((tmp_path / "0001" / "failed.json").read_text()) == document["failed"]
     assert json.loads((tmp_path / "0001" / "completed.json").read_text()) == document["completed"]
 

@@ -12,7 +12,7 @@ from spinney.reports import Outbox
 from .samples import end, facts, failed
 
 WHO = {"sender": "archive@example.org", "domain": "archive.example.org"}
-HOSTILE = '<script>alert(1)</script>\x1b[31m\u202egnp.exe\r\nBcc: eve@example.org"\'&'
+HOSTILE = "<script>alert(1)</script>\x1b[31m\u202egnp.exe\r\nBcc: eve@example.org\"'&"
 
 
 class Page(HTMLParser):
@@ -54,7 +54,13 @@ def test_the_text_names_every_failure_with_its_stage_and_message(mixed: Report) 
 def test_the_page_says_the_same(mixed: Report) -> None:
     page = Page(html(mixed, completed=10))
 
-    said = ["bid-1: 1 failed (3 objects)", "failed at downloading", "has the wrong sha256", "map 3", "maps, atlas"]
+    said = [
+        "bid-1: 1 failed (3 objects)",
+        "failed at downloading",
+        "has the wrong sha256",
+        "map 3",
+        "maps, atlas",
+    ]
     assert [words for words in said if words not in page.text] == []
     assert page.links == ["https://archive.example.org/bid-1"]
 
@@ -84,10 +90,16 @@ def test_foreign_text_stays_text_on_one_line() -> None:
     link = "javascript:alert(1)"
     hostile = failed(1, local_ids=(HOSTILE,), message=HOSTILE, stage=HOSTILE, passed=HOSTILE, link=link)
     report = build(
-        facts(submitter=HOSTILE, payload=HOSTILE, profile=HOSTILE, collections=(HOSTILE,), fault=HOSTILE,
-              link="data:text/html,<script>alert(1)</script>"),
+        facts(
+            submitter=HOSTILE,
+            payload=HOSTILE,
+            profile=HOSTILE,
+            collections=(HOSTILE,),
+            fault=HOSTILE,
+            link="data:text/html,<script>alert(1)</script>",
+        ),
         [hostile, end(2, local_ids=(HOSTILE,), title=HOSTILE)],
-    )  # fmt: skip
+    )
     page = Page(html(report, completed=5))
 
     for told in (text(report, all_objects=True), page.text):
@@ -116,7 +128,9 @@ def test_a_mail_is_bounded_whatever_the_number_of_objects() -> None:
 
 @pytest.mark.parametrize("kind", [Kind.BRIEF, Kind.VERBOSE, Kind.ATTACHED])
 def test_a_mail_is_what_the_outbox_takes(mixed: Report, kind: Kind, tmp_path: Path) -> None:
-    made = mail(mixed, kind, to=["Ada <ada@example.org>"], cc=["bob@example.org"], files=write(mixed, tmp_path), **WHO)
+    made = mail(
+        mixed, kind, to=["Ada <ada@example.org>"], cc=["bob@example.org"], files=write(mixed, tmp_path), **WHO
+    )
 
     assert made is not None
     (stored,) = Outbox(Spinney()).mail.texts([made])

@@ -48,10 +48,15 @@ def build(folder: Path, monkeypatch: pytest.MonkeyPatch, more: str = "") -> tupl
         (made.folder / "home" / name).mkdir(exist_ok=True)
     for profile in ("maps", "photos"):
         (made.folder / "home" / "profiles" / f"{profile}.toml").write_text(f'collection = "{profile}"\n')
-    return made, make(Parts(
-        settings=ServerSettings(), open_store=lambda: open_store(made.environment["SPINNEY_STORE"]),
-        folders=made.folder / "spinney.folders", run_dir=None, identity=lambda stores, settings: Askers(RIGHTS),
-    ))  # fmt: skip
+    return made, make(
+        Parts(
+            settings=ServerSettings(),
+            open_store=lambda: open_store(made.environment["SPINNEY_STORE"]),
+            folders=made.folder / "spinney.folders",
+            run_dir=None,
+            identity=lambda stores, settings: Askers(RIGHTS),
+        )
+    )
 
 
 @pytest.fixture

@@ -18,22 +18,38 @@ from .conftest import Served
 FETCH = "/api/v1/apps/ingest/fetch"
 OBJECT = {
     "order": {
-        "jid": new_bid().replace("bid", "jid"), "bid": new_bid(), "profile": "maps", "submitter": "librarian",
+        "jid": new_bid().replace("bid", "jid"),
+        "bid": new_bid(),
+        "profile": "maps",
+        "submitter": "librarian",
         "payload": {"kind": "file", "url": "https://example.org/a", "name": "a"},
         "about": {"primary_id": "ark:/99999/fk4abc"},
     }
-}  # fmt: skip
+}
 """A new version of an object of ``maps``, in the name of somebody else."""
 ACCESS = {
     "order": {
-        "ark": "ark:/99999/fk4abc", "version": 1, "created": WHEN.isoformat(), "storage": "main", "files": 1,
-        "size_bytes": 1, "format": "zip", "secret": SECRET,
+        "ark": "ark:/99999/fk4abc",
+        "version": 1,
+        "created": WHEN.isoformat(),
+        "storage": "main",
+        "files": 1,
+        "size_bytes": 1,
+        "format": "zip",
+        "secret": SECRET,
     }
-}  # fmt: skip
+}
 """A package of an object of ``maps``, under a token that the attacker knows before it is made."""
 MAIL = {"sender": "librarian@example.org", "to": ["victim@example.org"], "subject": "x", "text": "x"}
-BATCH = {"order": {"bid": new_bid(), "profile": "maps", "kind": "file", "name": "a", "submitter": "librarian"}}
-ATTACKS = [("ingest.object", OBJECT), ("ingest.access", ACCESS), ("reports.mail", MAIL), ("ingest.batch", BATCH)]
+BATCH = {
+    "order": {"bid": new_bid(), "profile": "maps", "kind": "file", "name": "a", "submitter": "librarian"}
+}
+ATTACKS = [
+    ("ingest.object", OBJECT),
+    ("ingest.access", ACCESS),
+    ("reports.mail", MAIL),
+    ("ingest.batch", BATCH),
+]
 
 
 @pytest.mark.parametrize("name", ["eve", "operator", "admin"])
@@ -64,7 +80,9 @@ def test_no_inner_job_is_submitted_through_a_server(
 
 def test_nobody_changes_what_an_inner_job_finds_in_its_folder(served: Served) -> None:
     with served.service.store() as store:
-        wanted = Submission(type="ingest.object", params=[json.dumps(OBJECT)], collection="maps", submitter="ann")
+        wanted = Submission(
+            type="ingest.object", params=[json.dumps(OBJECT)], collection="maps", submitter="ann"
+        )
         (job,) = store.submit([wanted], now_us=1).ids
     answers = {
         name: served[name].put(f"/api/v1/jobs/{job}/files/payload", content=b"x").status_code
@@ -79,7 +97,9 @@ def test_every_job_type_of_the_application_is_internal() -> None:
 
 
 @pytest.mark.parametrize("guessed", [True, False])
-def test_nobody_keeps_others_from_packages_by_taking_the_key_of_their_request(served: Served, guessed: bool) -> None:
+def test_nobody_keeps_others_from_packages_by_taking_the_key_of_their_request(
+    served: Served, guessed: bool
+) -> None:
     told = orjson.dumps([ARK, 1, "zip", "maps"])
     served.service.holds({"a": b"1"})
     with served.service.store() as store:
@@ -99,5 +119,7 @@ def test_nobody_keeps_others_from_packages_by_taking_the_key_of_their_request(se
     answers = [served[name].post(FETCH, json={"ark": ARK}) for name in asking]
 
     # then
-    assert [(answer.status_code, answer.json()["status"]) for answer in answers] == [(200, "queued")] * len(asking)
+    assert [(answer.status_code, answer.json()["status"]) for answer in answers] == [(200, "queued")] * len(
+        asking
+    )
     assert len({answer.json()["token"] for answer in answers}) == 1

@@ -66,7 +66,11 @@ def test_nothing_but_documented_answers(
     operation = operations[label]
 
     @settings(
-        max_examples=100 if LONG else 1, deadline=None, database=None, derandomize=not LONG, phases=[Phase.generate],
+        max_examples=100 if LONG else 1,
+        deadline=None,
+        database=None,
+        derandomize=not LONG,
+        phases=[Phase.generate],
         suppress_health_check=list(HealthCheck),
     )
     @given(case=operation.as_strategy(generation_mode=mode))

@@ -30,10 +30,18 @@ GUIDE = Path(__file__).parents[4] / "docs" / "ingest.md"
 PAYLOAD = b"some bytes"
 QUERY = {"name": "map.tif", "profile": "maps", "kind": "file"}
 FIELDS = {
-    "profile": "maps", "kind": "file", "digest": f"sha256:{hashlib.sha256(PAYLOAD).hexdigest()}",
-    "local-id": ["a", "b"], "primary-id": "ark:/99999/fk4abc", "title": "A map", "creator": "Ann", "date": "1912",
-    "update": "true", "response": "xml", "submitter": "",
-}  # fmt: skip
+    "profile": "maps",
+    "kind": "file",
+    "digest": f"sha256:{hashlib.sha256(PAYLOAD).hexdigest()}",
+    "local-id": ["a", "b"],
+    "primary-id": "ark:/99999/fk4abc",
+    "title": "A map",
+    "creator": "Ann",
+    "date": "1912",
+    "update": "true",
+    "response": "xml",
+    "submitter": "",
+}
 EDGE = "a-line-between"
 
 
@@ -41,9 +49,12 @@ def form(*parts: tuple[str, str | None, bytes], ends: bool = True) -> dict[str, 
     """Parts with their names, those of their files, and what they hold, in this order."""
     body = b"".join(
         f'--{EDGE}\r\nContent-Disposition: form-data; name="{name}"'.encode()
-        + (b"" if file is None else f'; filename="{file}"'.encode()) + b"\r\n\r\n" + content + b"\r\n"
+        + (b"" if file is None else f'; filename="{file}"'.encode())
+        + b"\r\n\r\n"
+        + content
+        + b"\r\n"
         for name, file, content in parts
-    )  # fmt: skip
+    )
     end = f"--{EDGE}--\r\n".encode() if ends else b""
     return {"content": body + end, "headers": {"content-type": f"multipart/form-data; boundary={EDGE}"}}
 
@@ -53,14 +64,18 @@ PROFILE, KIND, FILE = ("profile", None, b"maps"), ("kind", None, b"file"), ("fil
 
 def orders(served: Served) -> list[BatchOrder]:
     with served.service.control() as control:
-        service = staff.Service(control=control, settings=served.service.settings, folders=served.service.folder)
+        service = staff.Service(
+            control=control, settings=served.service.settings, folders=served.service.folder
+        )
         return [found.order for found in staff.batches(service, staff.Listed())]
 
 
 def incoming(served: Served) -> Mapping[str, bytes]:
     """What lies there, by batch and name."""
     folder = served.service.settings.incoming
-    return {str(found.relative_to(folder)): found.read_bytes() for found in folder.rglob("*") if found.is_file()}
+    return {
+        str(found.relative_to(folder)): found.read_bytes() for found in folder.rglob("*") if found.is_file()
+    }
 
 
 def nothing(served: Served) -> bool:
@@ -68,7 +83,11 @@ def nothing(served: Served) -> bool:
 
 
 def test_a_body_becomes_a_batch_whatever_type_it_is_called(served: Served) -> None:
-    types = ("application/octet-stream", "application/x-www-form-urlencoded", None)  # the second is what curl says
+    types = (
+        "application/octet-stream",
+        "application/x-www-form-urlencoded",
+        None,
+    )  # the second is what curl says
     for type_ in types:
         headers = {} if type_ is None else {"content-type": type_}
         answer = served["ann"].post(SUBMIT, params=QUERY, content=PAYLOAD, headers=headers)
@@ -90,11 +109,19 @@ def test_the_fields_of_a_form_say_what_the_query_says(served: Served) -> None:
     assert answer.status_code == 202, answer.text
     (order,) = orders(served)
     assert (order.name, order.profile, order.submitter, order.update, order.response) == (
-        "map.tif", "maps", "ann", True, "xml",
-    )  # fmt: skip
+        "map.tif",
+        "maps",
+        "ann",
+        True,
+        "xml",
+    )
     assert order.about.model_dump() == {
-        "primary_id": "ark:/99999/fk4abc", "local_ids": ("a", "b"), "creator": "Ann", "title": "A map", "date": "1912",
-    }  # fmt: skip
+        "primary_id": "ark:/99999/fk4abc",
+        "local_ids": ("a", "b"),
+        "creator": "Ann",
+        "title": "A map",
+        "date": "1912",
+    }
     assert order.digest is not None
     assert incoming(served) == {f"{answer.json()['bid']}/map.tif": PAYLOAD}
 
@@ -122,7 +149,11 @@ REFUSED: Sequence[tuple[Sequence[tuple[str, str | None, bytes]], int, str]] = [
     ([PROFILE, KIND, ("digest", None, b"sha256:" + b"0" * 64), FILE], 409, "not 0000"),
     ([PROFILE, KIND, ("file", "../map.tif", b"x")], 422, "has a '/'"),
     ([PROFILE, KIND, ("file", "", b"x")], 422, "no name of a file"),
-    ([PROFILE, KIND, ("notification", None, b"ann@example.org\r\nBcc: eve@example.org"), FILE], 422, "line break"),
+    (
+        [PROFILE, KIND, ("notification", None, b"ann@example.org\r\nBcc: eve@example.org"), FILE],
+        422,
+        "line break",
+    ),
     ([PROFILE, KIND, ("notification", None, b"nobody"), FILE], 422, "no mail address"),
     ([PROFILE, KIND, *[("notification", None, b"a@example.org")] * 11, FILE], 422, "name fewer"),
     ([PROFILE, KIND, ("notification", None, b"ann@example.org"), FILE], 422, "sends no mail"),
@@ -133,7 +164,9 @@ def test_a_form_that_is_refused_leaves_nothing(served: Served) -> None:
     for parts, status, says in REFUSED:
         answer = served["ann"].post(SUBMIT, **form(*parts))
 
-        assert (answer.status_code, answer.headers["content-type"]) == (status, "application/problem+json"), says
+        assert (answer.status_code, answer.headers["content-type"]) == (status, "application/problem+json"), (
+            says
+        )
         assert says in answer.json()["detail"]
         assert nothing(served)
 
@@ -192,7 +225,9 @@ def test_the_same_under_one_key_is_one_batch(served: Served) -> None:
 
 
 def test_an_answer_that_was_lost_is_given_again(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    (served.service.settings.profiles / "maps.toml").write_text('collection = "maps"\nhold = "a look first"\n')
+    (served.service.settings.profiles / "maps.toml").write_text(
+        'collection = "maps"\nhold = "a look first"\n'
+    )
     with served.service.store() as store:
         real = type(store).submit
 
@@ -231,20 +266,34 @@ def documents(text: str) -> Iterator[dict[str, Any]]:
 def test_the_guides_examples_do_what_it_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     service, app = build(tmp_path, monkeypatch, MAIL)
     (block,) = (
-        text for text in re.findall(r"(?:^    .*\n|^\n)+", GUIDE.read_text(), flags=re.M) if "export SERVER=" in text
+        text
+        for text in re.findall(r"(?:^    .*\n|^\n)+", GUIDE.read_text(), flags=re.M)
+        if "export SERVER=" in text
     )
     script = re.sub(r"^export .*$", "", textwrap.dedent(block), flags=re.M)
     (tmp_path / "map.tif").write_bytes(PAYLOAD)
-    (tmp_path / "atlas.checkm").write_text(json.dumps({"profile": "object-manifest", "files": [{"url": "file:///a"}]}))
+    (tmp_path / "atlas.checkm").write_text(
+        json.dumps({"profile": "object-manifest", "files": [{"url": "file:///a"}]})
+    )
     with zipfile.ZipFile(tmp_path / "atlas.zip", "w") as atlas:
         atlas.writestr("a", b"a")
     listening = Listening(app, ServerSettings())
-    environment = {"SERVER": f"{listening.url}/api/v1/apps/ingest", "AUTH": "X-Asker: ann", "PATH": "/usr/bin:/bin"}
+    environment = {
+        "SERVER": f"{listening.url}/api/v1/apps/ingest",
+        "AUTH": "X-Asker: ann",
+        "PATH": "/usr/bin:/bin",
+    }
     try:
         ran = subprocess.run(
-            ["/bin/bash", "-eu"], input=script, text=True, env=environment,
-            cwd=tmp_path, capture_output=True, timeout=60, check=False,
-        )  # fmt: skip
+            ["/bin/bash", "-eu"],
+            input=script,
+            text=True,
+            env=environment,
+            cwd=tmp_path,
+            capture_output=True,
+            timeout=60,
+            check=False,
+        )
     finally:
         listening.end()
 
@@ -257,7 +306,7 @@ def test_the_guides_examples_do_what_it_says(tmp_path: Path, monkeypatch: pytest
     assert (kinds["map.tif"][0], kinds["map.tif"][1].title) == ("file", "A map")
     assert (kinds["atlas.zip"][1].local_ids, kinds["atlas.zip"][2]) == (("L-1",), ("ann@example.org",))
     with service.control() as control:
-        shown = Status(batch=said[1]["bid"]).run(staff.Service(
-            control=control, settings=service.settings, folders=service.folder
-        ))  # fmt: skip
+        shown = Status(batch=said[1]["bid"]).run(
+            staff.Service(control=control, settings=service.settings, folders=service.folder)
+        )
     assert shown["notification"] == ["ann@example.org"]

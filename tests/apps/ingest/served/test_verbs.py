@@ -64,9 +64,12 @@ def house(served: Served) -> Iterator[House]:
         site = Site(store, RealClock())  # type: ignore[arg-type]
         (lease,) = [one for one in site.claim() if one.job_id == accepted["job"]]
         order = {
-            "jid": accepted["bid"].replace("bid", "jid"), "bid": accepted["bid"], "profile": "maps", "submitter": "ann",
+            "jid": accepted["bid"].replace("bid", "jid"),
+            "bid": accepted["bid"],
+            "profile": "maps",
+            "submitter": "ann",
             "payload": {"kind": "file", "url": "https://example.org/a", "name": "a"},
-        }  # fmt: skip
+        }
         wanted = Submission(
             type="ingest.object", params=[json.dumps({"order": order})], collection="maps", submitter="ann"
         )
@@ -106,15 +109,25 @@ def test_the_inventory_is_read_within_the_collection(house: House) -> None:
     with house.served.service.inventory() as inventory:
         inventory.record(
             Entry(
-                ark="ark:/99999/fk4photo", collection="photos", owner="x", submitter="eve", batch_id="bid-2",
-                job_id="jid-2", version=1, created=WHEN, storage="main", files=[File(path="a", size_bytes=1)],
+                ark="ark:/99999/fk4photo",
+                collection="photos",
+                owner="x",
+                submitter="eve",
+                batch_id="bid-2",
+                job_id="jid-2",
+                version=1,
+                created=WHEN,
+                storage="main",
+                files=[File(path="a", size_bytes=1)],
             )
-        )  # fmt: skip
+        )
         for ark in (ARK, "ark:/99999/fk4photo"):
             inventory.audited(ark, WHEN, 1, 1, ["it is torn"])
 
     for verb, said in (("find", {}), ("find", {"file_name": "a"}), ("fixity", {"damaged": True})):
-        found = {name: {f["collection"] for f in house.ask(name, verb, **said).json()["items"]} for name in RIGHTS}
+        found = {
+            name: {f["collection"] for f in house.ask(name, verb, **said).json()["items"]} for name in RIGHTS
+        }
         assert found == {name: {"maps"} for name in ("vic", "ann", "mia")} | {"eve": {"photos"}} | {
             name: {"maps", "photos"} for name in ("operator", "admin")
         }
@@ -139,8 +152,13 @@ def test_profiles_are_seen_within_the_collection(house: House) -> None:
 
 def test_a_payload_is_handed_in_in_the_own_name_and_by_profiles_in_sight(served: Served) -> None:
     assert {name: hand_in(served, name).status_code for name in RIGHTS} == {
-        "ann": 202, "mia": 202, "vic": 403, "eve": 422, "operator": 202, "admin": 202,
-    }  # fmt: skip
+        "ann": 202,
+        "mia": 202,
+        "vic": 403,
+        "eve": 422,
+        "operator": 202,
+        "admin": 202,
+    }
     assert "there is no profile 'maps'; there are: photos" in hand_in(served, "eve").json()["detail"]
     assert hand_in(served, "ann", submitter="librarian").status_code == 403
     assert hand_in(served, "mia", submitter="librarian").status_code == 202
@@ -155,10 +173,15 @@ def test_a_payload_is_handed_in_in_the_own_name_and_by_profiles_in_sight(served:
 @pytest.mark.parametrize(
     ("said", "status"),
     [
-        ({"digest": "sha256:" + "0" * 64}, 409), ({"digest": "sha256"}, 422), ({"name": "../map.tif"}, 422),
-        ({"fail_at": "nothing"}, 422), ({"profile": "mapps"}, 422), ({"kind": "nothing"}, 422), ({"colour": "x"}, 422),
+        ({"digest": "sha256:" + "0" * 64}, 409),
+        ({"digest": "sha256"}, 422),
+        ({"name": "../map.tif"}, 422),
+        ({"fail_at": "nothing"}, 422),
+        ({"profile": "mapps"}, 422),
+        ({"kind": "nothing"}, 422),
+        ({"colour": "x"}, 422),
     ],
-)  # fmt: skip
+)
 def test_a_payload_that_is_refused_leaves_nothing(served: Served, said: dict[str, str], status: int) -> None:
     assert hand_in(served, "ann", **said).status_code == status
     assert list(served.service.settings.incoming.iterdir()) == []
@@ -246,7 +269,10 @@ def test_a_file_is_fetched_within_the_collection(house: House) -> None:
     assert "sandbox" in answer.headers["content-security-policy"]
     wrong = [asked("ann", **said) for said in ({"version": 9}, {"path": "b"}, {"path": "../a"}, {"ark": "x"})]
     assert [answer.status_code for answer in wrong] == [409] * 4
-    assert house.served["ann"].head(f"{BELOW}/file", params={"ark": ARK, "path": "a"}).headers["content-length"] == "1"
+    assert (
+        house.served["ann"].head(f"{BELOW}/file", params={"ark": ARK, "path": "a"}).headers["content-length"]
+        == "1"
+    )
 
 
 def test_a_manifest_leads_to_the_files_within_the_collection(house: House) -> None:
@@ -254,7 +280,9 @@ def test_a_manifest_leads_to_the_files_within_the_collection(house: House) -> No
     house.served.service.holds(odd, "ark:/99999/fk4odd")
 
     def asked(name: str) -> Response:
-        return house.served[name].get(f"{BELOW}/manifest", params={"ark": "ark:/99999/fk4odd", "as_json": True})
+        return house.served[name].get(
+            f"{BELOW}/manifest", params={"ark": "ark:/99999/fk4odd", "as_json": True}
+        )
 
     assert {name for name in RIGHTS if asked(name).status_code == 200} == set(SEEING)
     assert "is not in the inventory" in asked("eve").json()["detail"]

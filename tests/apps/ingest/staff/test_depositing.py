@@ -20,7 +20,9 @@ GIVEN = Deposit(name="map.tif", profile="maps", submitter="ann", kind=PayloadKin
 
 def left(service: Service) -> list[str]:
     places = (service.settings.incoming, service.settings.held)
-    return sorted(str(found.relative_to(service.settings.home)) for place in places for found in place.rglob("*"))
+    return sorted(
+        str(found.relative_to(service.settings.home)) for place in places for found in place.rglob("*")
+    )
 
 
 class Source(io.BytesIO):

@@ -50,7 +50,9 @@ class Works:
             self.bid = submit(service, source, given).bid
         lease = self.site.claim_one(lanes={("ingest.batch", "processing")})
         self.site.start(lease)
-        service.store.put_data(lease.job_id, lease.fence, "begun", '"2026-01-02T03:04:05+00:00"', lease.job_id)
+        service.store.put_data(
+            lease.job_id, lease.fence, "begun", '"2026-01-02T03:04:05+00:00"', lease.job_id
+        )
         rows = [{"order": self._order(number)} for number in range(1, objects + 1)]
         self.objects = self.site.spawn_all(lease, submission("ingest.object", *rows, collection="maps"))
         self.site.pass_(lease)
@@ -82,7 +84,9 @@ STOPS = {
 
 
 @pytest.mark.parametrize("stop", STOPS)
-def test_a_batch_that_is_stopped_in_its_middle_is_held_and_can_be_deleted(service: Service, stop: str) -> None:
+def test_a_batch_that_is_stopped_in_its_middle_is_held_and_can_be_deleted(
+    service: Service, stop: str
+) -> None:
     works = Works(service)
     running = works.run()
     assert works.batch.state is BatchState.PROCESSING
@@ -91,8 +95,10 @@ def test_a_batch_that_is_stopped_in_its_middle_is_held_and_can_be_deleted(servic
     service.control.holds.sweep()
 
     assert (works.batch.state, works.batch.objects, works.batch.running) == (
-        BatchState.HELD, {"held": 2, "running": 1}, 1,
-    )  # fmt: skip
+        BatchState.HELD,
+        {"held": 2, "running": 1},
+        1,
+    )
     assert (works.listed(BatchState.HELD), works.listed(BatchState.PROCESSING)) == ([works.bid], [])
     with pytest.raises(Refused, match="1 of its objects still run"):
         delete(service, works.batch)
@@ -131,12 +137,15 @@ def test_a_list_of_batches_counts_objects_and_warnings_in_one_look(
     looks = []
     below = type(service.store).below
     monkeypatch.setattr(
-        type(service.store), "below", lambda self, *ids, **more: looks.append(ids) or below(self, *ids, **more)
+        type(service.store),
+        "below",
+        lambda self, *ids, **more: looks.append(ids) or below(self, *ids, **more),
     )
 
     found = Batches().run(service)["items"]
 
     assert [(one["batch"], one["objects"], one["warnings"]) for one in found] == [
-        (second.bid, {"pending": 2}, 0), (first.bid, {"pending": 1}, 1),
-    ]  # fmt: skip
+        (second.bid, {"pending": 2}, 0),
+        (first.bid, {"pending": 1}, 1),
+    ]
     assert len(looks) == 1

@@ -9,7 +9,9 @@ from apps.ingest.storage.given import put
 from spinney.apps.ingest.storage import Incoming, Storage
 
 
-def put_and_die(open_: Callable[..., Storage], step: str, *files: Incoming, key: str, merge: bool = False) -> None:
+def put_and_die(
+    open_: Callable[..., Storage], step: str, *files: Incoming, key: str, merge: bool = False
+) -> None:
     """Put in another process, which gets SIGKILL when it has done ``step``."""
 
     def at(done: str) -> None:

@@ -63,7 +63,9 @@ def complaints(root: Path) -> list[str]:
     sound = judge.validate(log_warnings=True, log_errors=True)
     found = [message for _, message in judge.errors]
     if judge.good_objects != judge.num_objects or not sound:
-        found.append(f"{judge.good_objects} of {judge.num_objects} objects are good: {judge.log.status_str()}")
+        found.append(
+            f"{judge.good_objects} of {judge.num_objects} objects are good: {judge.log.status_str()}"
+        )
     return found
 
 

@@ -33,7 +33,13 @@ def test_a_first_version(bed: Bed, tmp_path: Path) -> None:
     # When they are put
     stored = put(storage, *files)
     # Then there is a version, it is what went in, and it is lawful OCFL
-    assert (stored.version, stored.changed, stored.files, stored.added_files, stored.added_bytes) == (1, True, 2, 2, 6)
+    assert (stored.version, stored.changed, stored.files, stored.added_files, stored.added_bytes) == (
+        1,
+        True,
+        2,
+        2,
+        6,
+    )
     assert storage.exists(ARK)
     assert contents(storage) == {"a.txt": b"one", "deep/b.txt": b"two"}
     assert at_rest(bed.fetch())
@@ -64,7 +70,11 @@ def test_versions_replace_or_are_laid_over(bed: Bed, tmp_path: Path, known: tupl
     put(storage, incoming(tmp_path, "a", b"1", *known), incoming(tmp_path, "b", b"2", *known), key="one")
     # When two more are put: one over the newest version, one in place of it
     laid = put(
-        storage, incoming(tmp_path, "b", b"3", *known), incoming(tmp_path, "c", b"1", *known), key="two", merge=True
+        storage,
+        incoming(tmp_path, "b", b"3", *known),
+        incoming(tmp_path, "c", b"1", *known),
+        key="two",
+        merge=True,
     )
     alone = put(storage, incoming(tmp_path, "z", b"2", *known), key="three")
     # Then each version is as it was, and no content is kept twice
@@ -176,7 +186,8 @@ def test_what_the_object_has_already_is_still_held_to_its_size_and_its_other_dig
 
 
 @pytest.mark.parametrize(
-    "path", ["../../../escaped", "/etc/passwd", "a/../b", "a//b", "", ".", "nul\0", "not-utf8-\udcff", "x" * 256]
+    "path",
+    ["../../../escaped", "/etc/passwd", "a/../b", "a//b", "", ".", "nul\0", "not-utf8-\udcff", "x" * 256],
 )
 def test_hostile_paths_are_refused(disk: Bed, tmp_path: Path, path: str) -> None:
     source = incoming(tmp_path / "in", "plain", b"1")
@@ -189,7 +200,18 @@ def test_hostile_paths_are_refused(disk: Bed, tmp_path: Path, path: str) -> None
 
 def test_names_that_a_file_system_could_not_tell_apart_or_hold(either: Bed, tmp_path: Path) -> None:
     storage = either.open()
-    names = ["A", "a", "n\u0303", "\u00f1", "new\nline", "CON", "a:b?*|", " ", "d/" * 60 + "x" * 200, "inventory.json"]
+    names = [
+        "A",
+        "a",
+        "n\u0303",
+        "\u00f1",
+        "new\nline",
+        "CON",
+        "a:b?*|",
+        " ",
+        "d/" * 60 + "x" * 200,
+        "inventory.json",
+    ]
     put(storage, *[incoming(tmp_path, n, n.encode()) for n in names])
     assert contents(storage) == {n: n.encode() for n in names}
     assert at_rest(either.fetch())
@@ -258,7 +280,9 @@ def test_an_object_without_files_and_what_is_not_there(bed: Bed, tmp_path: Path)
         assert file.read() == b"1"
 
 
-def test_a_lower_fence_of_the_same_key_is_refused_while_the_higher_one_writes(bed: Bed, tmp_path: Path) -> None:
+def test_a_lower_fence_of_the_same_key_is_refused_while_the_higher_one_writes(
+    bed: Bed, tmp_path: Path
+) -> None:
     # Given attempt 7 that breaks off as if it had died, its claim standing
     class Died(BaseException):
         pass
@@ -299,7 +323,13 @@ def test_verify_reads_everything_and_finds_each_kind_of_damage(bed: Bed, tmp_pat
     told = storage.verify(ARK)
     # Then each is named, and the rest was read
     assert (told.files, told.bytes) == (2, 7)
-    for sign in ("has the sha512", "has the md5", "cannot be read", "'v1/content/astray' lies in", "than its sidecar"):
+    for sign in (
+        "has the sha512",
+        "has the md5",
+        "cannot be read",
+        "'v1/content/astray' lies in",
+        "than its sidecar",
+    ):
         assert [f for f in told.faults if sign in f], sign
     assert len(told.faults) == 5
 
@@ -309,10 +339,15 @@ def test_verify_reads_everything_and_finds_each_kind_of_damage(bed: Bed, tmp_pat
     [
         (b"{", "is no JSON"),
         (b"[]", "is not of OCFL"),
-        (b'{"type": "https://ocfl.io/1.1/spec/#inventory", "id": "ark:/1/other"}', "is that of 'ark:/1/other'"),
+        (
+            b'{"type": "https://ocfl.io/1.1/spec/#inventory", "id": "ark:/1/other"}',
+            "is that of 'ark:/1/other'",
+        ),
     ],
 )
-def test_a_damaged_inventory_is_told_and_not_written_over(disk: Bed, tmp_path: Path, raw: bytes, told: str) -> None:
+def test_a_damaged_inventory_is_told_and_not_written_over(
+    disk: Bed, tmp_path: Path, raw: bytes, told: str
+) -> None:
     storage = disk.open()
     put(storage, incoming(tmp_path, "a", b"1"), key="one")
     disk.overwrite(f"{where()}/inventory.json", raw)

@@ -22,7 +22,9 @@ EACH = [("disk", s) for s in DISK] + [("s3", s) for s in (S3 if LONG else ["buil
 
 
 @pytest.mark.parametrize(("kind", "step"), EACH)
-def test_the_next_put_makes_it_whole(kind: str, step: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+def test_the_next_put_makes_it_whole(
+    kind: str, step: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
     # Given an object, and a put of its second version that was killed
     bed: Bed = request.getfixturevalue(kind)
     put(bed.open(), *[incoming(tmp_path, p, raw) for p, raw in OLD.items()], key="one")
@@ -55,7 +57,9 @@ def test_a_first_version_too(kind: str, step: str, tmp_path: Path, request: pyte
 
 
 @pytest.mark.parametrize(("kind", "step"), [("disk", "content"), ("disk", "moved"), ("s3", "built")])
-def test_another_put_may_come_next(kind: str, step: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+def test_another_put_may_come_next(
+    kind: str, step: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
     # Given a dead put of key two
     bed: Bed = request.getfixturevalue(kind)
     put(bed.open(), *[incoming(tmp_path, p, raw) for p, raw in OLD.items()], key="one")

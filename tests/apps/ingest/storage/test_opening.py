@@ -80,7 +80,9 @@ def test_where_an_object_lies(layout: Layout, object_id: str, path: str) -> None
     assert layout.path(object_id) == path
 
 
-@pytest.mark.parametrize("told", [{"tupleSize": 33}, {"tupleSize": "3"}, {"digestAlgorithm": ["x"]}, {"tupleSize": 0}])
+@pytest.mark.parametrize(
+    "told", [{"tupleSize": 33}, {"tupleSize": "3"}, {"digestAlgorithm": ["x"]}, {"tupleSize": 0}]
+)
 def test_parameters_of_a_layout_that_are_not_lawful(told: dict[str, object]) -> None:
     declared = b'{"extension": "0003-hash-and-id-n-tuple-storage-layout"}'
     with pytest.raises(NotAdmitted, match="is not lawful"):

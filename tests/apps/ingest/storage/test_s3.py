@@ -92,5 +92,8 @@ def test_a_service_that_is_out_of_order_says_nothing_of_its_bucket(
     s3_server: str, bucket: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(buckets, "_TRIES", 1)
-    with moody(s3_server, before=lambda *_: 503) as endpoint, pytest.raises(OSError, match=r"\(503\); try again later"):
+    with (
+        moody(s3_server, before=lambda *_: 503) as endpoint,
+        pytest.raises(OSError, match=r"\(503\); try again later"),
+    ):
         open_storage(f"s3://{bucket}/archive", endpoint=endpoint)

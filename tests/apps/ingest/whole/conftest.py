@@ -30,7 +30,9 @@ def service(request: pytest.FixtureRequest, tmp_path: Path, kinds: Kinds) -> Ite
             store, inventory = (opened.enter_context(postgres_schema()) for _ in range(2))
         if endpoint := endpoint_of(request, kinds):
             bed = Bucket(endpoint, new_bucket(endpoint), tmp_path / "copies")
-        made = Service(place=tmp_path, store=store, inventory=inventory, bed=bed, web=web, mails=mails, smtp=port)
+        made = Service(
+            place=tmp_path, store=store, inventory=inventory, bed=bed, web=web, mails=mails, smtp=port
+        )
         made.set_up()
         try:
             yield made

@@ -123,7 +123,9 @@ class Service:
 
     def submit(self, manifest: Path) -> str:
         """The batch."""
-        accepted = self.document("submit", str(manifest), "--profile", "maps", "--submitter", "ann@example.org")
+        accepted = self.document(
+            "submit", str(manifest), "--profile", "maps", "--submitter", "ann@example.org"
+        )
         return str(accepted["bid"])
 
     def requeue(self, batch: str) -> None:
@@ -157,8 +159,12 @@ class Service:
         with (self.place / "node.log").open("a") as log:
             return subprocess.Popen(
                 [sys.executable, "-m", "spinney", "node", MORTAL, "--name", "oak", "--slots", SLOTS],
-                cwd=self.place, env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-            )  # fmt: skip
+                cwd=self.place,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+            )
 
     # --- then ---------------------------------------------------------------------------------
 
@@ -200,7 +206,9 @@ class Service:
     def subjects(self) -> list[str]:
         """Of the mails that came, one for each Message-ID; the same message may have come more than once."""
         by_id = {got.mail["Message-ID"]: got.content for got in self.mails.received}
-        assert {got.content for got in self.mails.received} == set(by_id.values()), "one Message-ID, two contents"
+        assert {got.content for got in self.mails.received} == set(by_id.values()), (
+            "one Message-ID, two contents"
+        )
         return list({got.mail["Message-ID"]: got.mail["Subject"] for got in self.mails.received}.values())
 
     def archived(self) -> dict[str, dict[str, bytes]]:
@@ -215,7 +223,9 @@ class Service:
             sent = {name for name in names if name.startswith("producer/")}
             assert names - sent == {"system/mrt-dc.xml", "system/mrt-erc.txt"}
             found[local_id] = {
-                name.removeprefix("producer/"): self.shell.ok("ingest", "fetch", stored["ark"], "--file", name).encode()
+                name.removeprefix("producer/"): self.shell.ok(
+                    "ingest", "fetch", stored["ark"], "--file", name
+                ).encode()
                 for name in sent
             }
         return found
@@ -223,7 +233,9 @@ class Service:
     def faults(self, batch: str) -> list[str]:
         """What the look afterwards finds, and what stands in working folders that should not."""
         with closing(open_store(self.store)) as store:
-            looked = looking.look(store, self.status(batch)["job"], self.settings, self.place / "spinney.folders")
+            looked = looking.look(
+                store, self.status(batch)["job"], self.settings, self.place / "spinney.folders"
+            )
         left = [
             f"{name}: {path}"
             for name, found in self.objects(batch).items()
@@ -259,4 +271,8 @@ def _sha256(content: bytes) -> Any:
 
 
 def _below(folder: Path) -> set[str]:
-    return {str(Path(at, name).relative_to(folder)) for at, dirs, files in os.walk(folder) for name in dirs + files}
+    return {
+        str(Path(at, name).relative_to(folder))
+        for at, dirs, files in os.walk(folder)
+        for name in dirs + files
+    }

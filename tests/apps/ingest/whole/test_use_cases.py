@@ -23,7 +23,13 @@ POINTS = [
     *(f"ingest.batch.{stage}.{side}" for stage in BATCH[1:] for side in SIDES),
     *(f"reports.mail.sending.{side}" for side in SIDES),
 ]
-AGAIN = [point for point in POINTS if not point.startswith(("ingest.batch.processing", "ingest.object.estimating", "ingest.object.provisioning"))]  # fmt: skip # noqa: E501
+AGAIN = [
+    point
+    for point in POINTS
+    if not point.startswith(
+        ("ingest.batch.processing", "ingest.object.estimating", "ingest.object.provisioning")
+    )
+]
 """The points that a batch comes to when it is mended."""
 
 
@@ -56,7 +62,8 @@ def test_a_batch_completes(service: Service, dies_at: tuple[str, ...]) -> None:
     assert service.starts == 1 + len(dies_at)
     assert not list(service.deaths.iterdir())
     assert service.recorded(batch) == Counter(
-        dict.fromkeys((("object", stage) for stage in STAGES), 3) | dict.fromkeys((("batch", s) for s in BATCH), 1)
+        dict.fromkeys((("object", stage) for stage in STAGES), 3)
+        | dict.fromkeys((("batch", s) for s in BATCH), 1)
     )
     assert service.archived() == service.contents
     (report,) = service.reports(batch)
@@ -67,7 +74,11 @@ def test_a_batch_completes(service: Service, dies_at: tuple[str, ...]) -> None:
 
 
 @deaths(
-    POINTS, FAR, ("ingest.object.processing.ended",), "ingest.object.downloading.ended", "reports.mail.sending.ended"
+    POINTS,
+    FAR,
+    ("ingest.object.processing.ended",),
+    "ingest.object.downloading.ended",
+    "reports.mail.sending.ended",
 )
 def test_a_batch_with_an_object_that_fails(service: Service, dies_at: tuple[str, ...]) -> None:
     # Given a manifest of three objects, and a wrong byte in a file of the first
@@ -84,13 +95,18 @@ def test_a_batch_with_an_object_that_fails(service: Service, dies_at: tuple[str,
     assert service.starts == 1 + len(dies_at)
     assert not list(service.deaths.iterdir())
     assert {name: (found["state"], found["stage"]) for name, found in service.objects(batch).items()} == {
-        "letters": ("failed", "downloading"), "maps": ("completed", None), "scans": ("completed", None),
-    }  # fmt: skip
+        "letters": ("failed", "downloading"),
+        "maps": ("completed", None),
+        "scans": ("completed", None),
+    }
     (report,) = service.reports(batch)
     (failed,) = report["failed"]
     assert (report["state"], failed["title"], failed["stage"], failed["passed"]) == (
-        "failed", "Letters", "downloading", "provisioning",
-    )  # fmt: skip
+        "failed",
+        "Letters",
+        "downloading",
+        "provisioning",
+    )
     assert "'a.txt' could not be fetched" in failed["message"]
     assert "sha256" in failed["message"]
     assert service.archived() == {name: service.contents[name] for name in ("maps", "scans")}

@@ -30,6 +30,8 @@ _NAME_MAX = 100
 
 class Differs(NotAdmitted):
     """What is stored is not what its digests say; restore it from a copy."""
+
+
 _NONE: Mapping[str, datetime] = MappingProxyType({})
 
 
@@ -57,9 +59,12 @@ class Bagged:
 
 
 def bag(
-    archive: Archive, storage: Storage, version: Version, between: Callable[[int], None] = lambda read: None,
+    archive: Archive,
+    storage: Storage,
+    version: Version,
+    between: Callable[[int], None] = lambda read: None,
     modified: Mapping[str, datetime] = _NONE,
-) -> Bagged:  # fmt: skip
+) -> Bagged:
     """Put the version into the archive. ``between`` is called with each number of bytes read. ``modified``: when files
     were last changed, by path; others bear the time of the version.
 
@@ -77,7 +82,9 @@ def bag(
             algorithm = file.digest.algorithm
             files, size = files + 1, size + file.size_bytes
         if algorithm is None:
-            raise Differs(f"version {version.number} of {shown(version.ark)} has no file; restore it from a copy")
+            raise Differs(
+                f"version {version.number} of {shown(version.ark)} has no file; restore it from a copy"
+            )
         told = {"bagit.txt": _DECLARATION, "bag-info.txt": _info(version, files, size)}
         tags = [f"{_sum(algorithm, raw)}  {name}" for name, raw in told.items()]
         for name, raw in told.items():
@@ -133,7 +140,9 @@ class Checked:
             raise _differs(self._file, f"is longer than {self._file.size_bytes} bytes")
         for algorithm, value in self._sums.values().items():
             if value != self._file.sums[algorithm]:
-                raise _differs(self._file, f"has the {algorithm} {value} and was to have {self._file.sums[algorithm]}")
+                raise _differs(
+                    self._file, f"has the {algorithm} {value} and was to have {self._file.sums[algorithm]}"
+                )
 
 
 def _files(storage: Storage, version: Version) -> Iterator[StoredFile]:
@@ -144,9 +153,14 @@ def _files(storage: Storage, version: Version) -> Iterator[StoredFile]:
 
 
 def _add(
-    archive: Archive, storage: Storage, version: Version, file: StoredFile, name: str, between: Callable[[int], None],
+    archive: Archive,
+    storage: Storage,
+    version: Version,
+    file: StoredFile,
+    name: str,
+    between: Callable[[int], None],
     modified: datetime | None,
-) -> None:  # fmt: skip
+) -> None:
     try:
         with storage.opened(version.ark, file, version.number) as content:
             checked = Checked(content, file, between)

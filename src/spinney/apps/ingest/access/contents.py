@@ -58,7 +58,9 @@ def reading(version: Version) -> Iterator[None]:
         yield
     except OSError as error:
         why = error.strerror or error
-        raise Refused(f"the storage {version.storage!r} cannot be read ({why}); see to it, and ask again") from error
+        raise Refused(
+            f"the storage {version.storage!r} cannot be read ({why}); see to it, and ask again"
+        ) from error
 
 
 def require_may(control: "Control", settings: Settings, ark: str) -> Object:

@@ -21,7 +21,19 @@ LEAST_S = 0.05
 RUNNING = 100
 """Attempts by which it is told when a slot will be free."""
 _SOON = frozenset(
-    {"claimed", "running", "next", "turn", "priority", "share", "slots", "queue limit", "scheduled", "retry", "lock"}
+    {
+        "claimed",
+        "running",
+        "next",
+        "turn",
+        "priority",
+        "share",
+        "slots",
+        "queue limit",
+        "scheduled",
+        "retry",
+        "lock",
+    }
 )
 """What keeps a job (``Explanation.cause``) that will start without anybody doing something."""
 _OPEN = (State.PENDING, State.SCHEDULED, State.WAITING, State.CLAIMED, State.RUNNING)

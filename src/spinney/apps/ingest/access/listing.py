@@ -37,7 +37,13 @@ def require_may(control: "Control", settings: Settings, ark: str) -> Object:
 
 
 def manifest(
-    control: "Control", settings: Settings, ark: str, *, version: int | None, json: bool, locate: Locate | None
+    control: "Control",
+    settings: Settings,
+    ark: str,
+    *,
+    version: int | None,
+    json: bool,
+    locate: Locate | None,
 ) -> Content:
     """The manifest of a version (None: of the newest). ``json``: as JSON Lines, which can tell any name. ``locate``
     None: URLs are those of the storage itself, for who works there.
@@ -66,10 +72,13 @@ def manifest(
 def _row(file: StoredFile, version: Version, known: File | None, url: str) -> Row:
     value = file.sums.get(PREFERRED)
     return Row(
-        url=url, name=file.path, digest=file.digest if value is None else Digest(PREFERRED, value),
-        size_bytes=file.size_bytes, modified=(known and known.modified) or version.created.isoformat(),
+        url=url,
+        name=file.path,
+        digest=file.digest if value is None else Digest(PREFERRED, value),
+        size_bytes=file.size_bytes,
+        modified=(known and known.modified) or version.created.isoformat(),
         mime_type=None if known is None else known.mime_type,
-    )  # fmt: skip
+    )
 
 
 def _url(storage: Storage, ark: str, version: Version, file: StoredFile, locate: Locate | None) -> str:

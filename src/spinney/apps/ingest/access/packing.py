@@ -23,9 +23,11 @@ ROOM_S = 300.0
 
 app.queue(LARGE)
 accesses = app.pipeline(
-    TYPE, queue=app.queue(SMALL), priority=priorities.FIRST,
+    TYPE,
+    queue=app.queue(SMALL),
+    priority=priorities.FIRST,
     description="Make a package of a stored object for who asked",
-)  # fmt: skip
+)
 
 
 @accesses.stage(max_attempts=3)
@@ -43,7 +45,9 @@ def packing(job: Job, order: AccessOrder) -> dict[str, Any]:
 def _made(job: Job, found: Settings, order: AccessOrder, folder: Path) -> Package:
     free = shutil.disk_usage(found.home).free
     if free < order.size_bytes:
-        raise Defer(ROOM_S, f"it needs {order.size_bytes} bytes, and {found.home} has {free}; make room there")
+        raise Defer(
+            ROOM_S, f"it needs {order.size_bytes} bytes, and {found.home} has {free}; make room there"
+        )
     version = bags.Version(ark=order.ark, number=order.version, created=order.created)
     with admission():
         modified = _modified(found, order)
@@ -54,9 +58,14 @@ def _made(job: Job, found: Settings, order: AccessOrder, folder: Path) -> Packag
             bagged = bags.bag(archive, storage, version, _progress(job, order.size_bytes), modified)
         now = datetime.now(UTC)
         return Package(
-            file=f"{version.name}.{order.format}", size_bytes=0, files=bagged.files, content_bytes=bagged.bytes,
-            made=now, expires=now + timedelta(days=found.access.keep_days), seconds=time.monotonic() - began,
-        )  # fmt: skip
+            file=f"{version.name}.{order.format}",
+            size_bytes=0,
+            files=bagged.files,
+            content_bytes=bagged.bytes,
+            made=now,
+            expires=now + timedelta(days=found.access.keep_days),
+            seconds=time.monotonic() - began,
+        )
 
     with admission():
         try:
@@ -69,7 +78,9 @@ def _made(job: Job, found: Settings, order: AccessOrder, folder: Path) -> Packag
             if space.is_full(error):
                 raise Defer(ROOM_S, str(space.no_room(found.home, order.size_bytes))) from error
             why = error.strerror or error
-            raise Fail(f"the package could not be made ({why}); see to disk and storage, and retry") from error
+            raise Fail(
+                f"the package could not be made ({why}); see to disk and storage, and retry"
+            ) from error
 
 
 def _modified(found: Settings, order: AccessOrder) -> dict[str, datetime]:

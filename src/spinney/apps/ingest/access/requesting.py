@@ -51,14 +51,23 @@ def request(
     found = recorded(settings, arks.canonical(ark), control.rights.within.collections)
     chosen = version_of(found, version)
     order = AccessOrder(
-        ark=found.ark, version=chosen.version, created=chosen.created, storage=chosen.storage, files=chosen.files,
-        size_bytes=chosen.size_bytes, format=format_, secret=tickets.new_secret(),
-    )  # fmt: skip
+        ark=found.ark,
+        version=chosen.version,
+        created=chosen.created,
+        storage=chosen.storage,
+        files=chosen.files,
+        size_bytes=chosen.size_bytes,
+        format=format_,
+        secret=tickets.new_secret(),
+    )
     queue = SMALL if chosen.size_bytes <= settings.access.small_bytes else LARGE
     options = Options(
-        queue=queue, submitter=submitter or control.by, collection=found.collection,
-        key=_key(control, order, found.collection), forever=True,
-    )  # fmt: skip
+        queue=queue,
+        submitter=submitter or control.by,
+        collection=found.collection,
+        key=_key(control, order, found.collection),
+        forever=True,
+    )
     place = partial(control.submit, TYPE, [{"order": order.model_dump(mode="json")}], internal=True)
     for _ in range(_TRIES):
         try:
@@ -133,7 +142,9 @@ def _taken_up(control: "Control", settings: Settings, job_id: int) -> Job | None
             return control.store.job(job.id)
         if packages.standing(folder, datetime.now(UTC)) is not None:
             return job
-        control.store.delete(job.id, by=control.by, now_us=control.clock())  # its folder is the nodes' to remove
+        control.store.delete(
+            job.id, by=control.by, now_us=control.clock()
+        )  # its folder is the nodes' to remove
     except (NoSuchJob, Refused, UnlawfulTransition):
         return None  # another who asks for the same was quicker
     return None

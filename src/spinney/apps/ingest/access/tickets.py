@@ -38,7 +38,9 @@ class AccessOrder(Noun):
     size_bytes: int
     """As the inventory knows them."""
     format: Format
-    secret: Annotated[str, Field(pattern=r"^[0-9a-f]{32}$", repr=False, json_schema_extra={"writeOnly": True})]
+    secret: Annotated[
+        str, Field(pattern=r"^[0-9a-f]{32}$", repr=False, json_schema_extra={"writeOnly": True})
+    ]
     """Masked wherever parameters are shown: who sees the job has not the token for that."""
 
 

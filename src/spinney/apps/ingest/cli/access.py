@@ -38,11 +38,15 @@ def fetch(
     format_: Annotated[Format, typer.Option("--format", help="How it is to be packed.")] = Format.ZIP,
     file: Annotated[
         str | None,
-        typer.Option(metavar="PATH", help="Only this file of it, at once: to stdout, or --output.", show_default=False),
+        typer.Option(
+            metavar="PATH", help="Only this file of it, at once: to stdout, or --output.", show_default=False
+        ),
     ] = None,
     output: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Where the file is written; must not be there.", show_default=False),
+        typer.Option(
+            metavar="FILE", help="Where the file is written; must not be there.", show_default=False
+        ),
     ] = None,
     submitter: Annotated[
         str | None, typer.Option(help="In whose name; else your login name.", show_default=False)
@@ -59,7 +63,9 @@ def fetch(
 
     if file is not None:
         if format_ != Format.ZIP or submitter or wait or json:
-            raise UsageError("a file comes at once and as it is; leave --format, --submitter, --wait and --json out")
+            raise UsageError(
+                "a file comes at once and as it is; leave --format, --submitter, --wait and --json out"
+            )
         with serving(store) as service:
             _write(service.content(File(ark=ark, path=file, version=version)), output)
         return
@@ -84,7 +90,8 @@ def manifest(
         int | None, typer.Option(min=1, help="Which version; the newest unless given.", show_default=False)
     ] = None,
     output: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Where it is written; must not be there.", show_default=False)
+        Path | None,
+        typer.Option(metavar="FILE", help="Where it is written; must not be there.", show_default=False),
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="As JSON Lines, which can tell any name.")] = False,
     store: StoreOption = None,
@@ -130,9 +137,14 @@ def _tell(ticket: Mapping[str, Any], *, json: bool) -> None:
     if json:
         showing.as_json(ticket)
         return
-    shown = {name: _moment(value) if name in ("anticipated", "expires") else value for name, value in ticket.items()}
+    shown = {
+        name: _moment(value) if name in ("anticipated", "expires") else value
+        for name, value in ticket.items()
+    }
     for name, value in shown.items():
-        showing.console().print(f"{name:<12} {showing.cell(value)}", soft_wrap=True, markup=False, highlight=False)
+        showing.console().print(
+            f"{name:<12} {showing.cell(value)}", soft_wrap=True, markup=False, highlight=False
+        )
 
 
 def _write(pieces: Iterator[bytes], output: Path | None) -> None:

@@ -33,25 +33,33 @@ def add_to(app: typer.Typer) -> None:
 
 
 def submit_payload(
-    payload: Annotated[str, typer.Argument(metavar="PAYLOAD", help="A file, a container or a manifest; - is stdin.")],
+    payload: Annotated[
+        str, typer.Argument(metavar="PAYLOAD", help="A file, a container or a manifest; - is stdin.")
+    ],
     profile: Annotated[
-        str, typer.Option(help="How it is to be treated.", show_default=False, autocompletion=words.profile_names)
+        str,
+        typer.Option(help="How it is to be treated.", show_default=False, autocompletion=words.profile_names),
     ],
     kind: Annotated[
         PayloadKind | None,
         typer.Option(help="What it is; a manifest says so itself.", show_default=False),
     ] = None,
     name: Annotated[
-        str | None, typer.Option(help="Its name, if not that of the file; needed for stdin.", show_default=False)
+        str | None,
+        typer.Option(help="Its name, if not that of the file; needed for stdin.", show_default=False),
     ] = None,
     submitter: Annotated[
         str | None, typer.Option(help="In whose name; else your login name.", show_default=False)
     ] = None,
     update: Annotated[
-        bool, typer.Option("--update", help="Lay its files over those that the objects have; else they replace them.")
+        bool,
+        typer.Option(
+            "--update", help="Lay its files over those that the objects have; else they replace them."
+        ),
     ] = False,
     digest: Annotated[
-        str | None, typer.Option(metavar="ALGORITHM:VALUE", help="Of the payload; checked.", show_default=False)
+        str | None,
+        typer.Option(metavar="ALGORITHM:VALUE", help="Of the payload; checked.", show_default=False),
     ] = None,
     primary_id: Annotated[
         str | None, typer.Option(metavar="ARK", help="Of the object, if it has one.", show_default=False)
@@ -64,20 +72,31 @@ def submit_payload(
     date: Annotated[str | None, typer.Option(help="Of the object.", show_default=False)] = None,
     notify: Annotated[
         list[str] | None,
-        typer.Option(metavar="ADDRESS", help="Gets the reports of this batch; may be repeated.", show_default=False),
+        typer.Option(
+            metavar="ADDRESS", help="Gets the reports of this batch; may be repeated.", show_default=False
+        ),
     ] = None,
     response: Annotated[str, typer.Option(metavar="FORM", help="Kept with each object.")] = "json",
     fail_at: Annotated[
         str | None,
-        typer.Option(metavar="STAGE", help="A drill, in test mode: each object fails once there.", show_default=False,
-                     autocompletion=words.stages),
+        typer.Option(
+            metavar="STAGE",
+            help="A drill, in test mode: each object fails once there.",
+            show_default=False,
+            autocompletion=words.stages,
+        ),
     ] = None,
     key: Annotated[
         str | None,
-        typer.Option(metavar="WORD", help="Handed in again under it within a day, the same makes no second batch.",
-                     show_default=False),
+        typer.Option(
+            metavar="WORD",
+            help="Handed in again under it within a day, the same makes no second batch.",
+            show_default=False,
+        ),
     ] = None,
-    wait: Annotated[bool, typer.Option("--wait", help="Wait until settled; exit code 1 unless it completed.")] = False,
+    wait: Annotated[
+        bool, typer.Option("--wait", help="Wait until settled; exit code 1 unless it completed.")
+    ] = False,
     json: JsonOption = False,
     store: StoreOption = None,
 ) -> None:
@@ -89,10 +108,21 @@ def submit_payload(
     # A server knows who asks; in whose name it is handed in is said of the payload.
     with serving(store, None if place.server(store) else submitter) as service:
         asked = Submit(
-            name=_name(payload, name), profile=profile, kind=kind, submitter=submitter, update=update, digest=digest,
-            primary_id=primary_id, local_id=local_id or [], title=title, creator=creator, date=date, response=response,
-            notification=notify or [], fail_at=fail_at,
-        )  # fmt: skip
+            name=_name(payload, name),
+            profile=profile,
+            kind=kind,
+            submitter=submitter,
+            update=update,
+            digest=digest,
+            primary_id=primary_id,
+            local_id=local_id or [],
+            title=title,
+            creator=creator,
+            date=date,
+            response=response,
+            notification=notify or [],
+            fail_at=fail_at,
+        )
         with _opened(payload) as source:
             accepted = service.submit(source, asked, key)
         _tell(accepted, json=json)
@@ -155,10 +185,14 @@ def _tell(accepted: Mapping[str, Any], *, json: bool) -> None:
 
 def _judgement(found: Judgement) -> dict[str, object]:
     return {
-        "kind": found.kind, "rows": found.rows, "bytes": found.size_bytes, "sizes_unknown": found.sizes_unknown,
-        "whole": found.whole, "problems": found.problems,
+        "kind": found.kind,
+        "rows": found.rows,
+        "bytes": found.size_bytes,
+        "sizes_unknown": found.sizes_unknown,
+        "whole": found.whole,
+        "problems": found.problems,
         "warnings": found.warnings.first,
-    }  # fmt: skip
+    }
 
 
 def _verdict(found: Judgement) -> str:

@@ -11,10 +11,17 @@ from spinney.cli import completing, showing
 from spinney.cli.arguments import ByOption, StoreOption
 from spinney.model.errors import UsageError
 
-ReasonOption = Annotated[str, typer.Option("--reason", help="Why; shown with what is held.", show_default=False)]
-WhyOption = Annotated[str | None, typer.Option("--reason", help="Why; kept in the audit.", show_default=False)]
+ReasonOption = Annotated[
+    str, typer.Option("--reason", help="Why; shown with what is held.", show_default=False)
+]
+WhyOption = Annotated[
+    str | None, typer.Option("--reason", help="Why; kept in the audit.", show_default=False)
+]
 WhatArgument = Annotated[
-    str, typer.Argument(metavar="[QUEUE]", help="ingest, access-small or access-large.", autocompletion=words.pausable)
+    str,
+    typer.Argument(
+        metavar="[QUEUE]", help="ingest, access-small or access-large.", autocompletion=words.pausable
+    ),
 ]
 
 
@@ -25,8 +32,12 @@ def add_to(app: typer.Typer) -> None:
 
 def hold(
     collection: Annotated[
-        str, typer.Argument(metavar="COLLECTION", help="All of its batches and objects.",
-                            autocompletion=completing.collections),
+        str,
+        typer.Argument(
+            metavar="COLLECTION",
+            help="All of its batches and objects.",
+            autocompletion=completing.collections,
+        ),
     ],
     reason: ReasonOption,
     by: ByOption = None,
@@ -42,8 +53,13 @@ def hold(
 
 def release(
     collection: Annotated[
-        str | None, typer.Argument(metavar="[COLLECTION]", help="That is held.", show_default=False,
-                                   autocompletion=completing.collections),
+        str | None,
+        typer.Argument(
+            metavar="[COLLECTION]",
+            help="That is held.",
+            show_default=False,
+            autocompletion=completing.collections,
+        ),
     ] = None,
     batch: Annotated[
         str | None, typer.Option(metavar="BATCH", help="One that is held as it came.", show_default=False)

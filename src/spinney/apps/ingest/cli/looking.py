@@ -55,11 +55,15 @@ def list_batches(
     ] = None,
     submitter: Annotated[
         str | None,
-        typer.Option(help="Only of this submitter.", show_default=False, autocompletion=completing.submitters),
+        typer.Option(
+            help="Only of this submitter.", show_default=False, autocompletion=completing.submitters
+        ),
     ] = None,
     collection: Annotated[
         str | None,
-        typer.Option(help="Only of this collection.", show_default=False, autocompletion=completing.collections),
+        typer.Option(
+            help="Only of this collection.", show_default=False, autocompletion=completing.collections
+        ),
     ] = None,
     after: AfterOption = 0,
     limit: LimitOption = 50,
@@ -76,25 +80,48 @@ def list_batches(
         showing.lines(found)
         return
     showing.table(
-        ("JOB", "BATCH", "STATE", "OBJECTS", "WARNINGS", "PROFILE", "SUBMITTER", "PAYLOAD", "ACCEPTED", "MESSAGE"),
         (
-            (b["job"], b["batch"], b["state"], _counted(b["objects"]), b["warnings"] or "", b["profile"],
-             b["submitter"], b["payload"], showing.moment(b["accepted_us"]), b["message"])
+            "JOB",
+            "BATCH",
+            "STATE",
+            "OBJECTS",
+            "WARNINGS",
+            "PROFILE",
+            "SUBMITTER",
+            "PAYLOAD",
+            "ACCEPTED",
+            "MESSAGE",
+        ),
+        (
+            (
+                b["job"],
+                b["batch"],
+                b["state"],
+                _counted(b["objects"]),
+                b["warnings"] or "",
+                b["profile"],
+                b["submitter"],
+                b["payload"],
+                showing.moment(b["accepted_us"]),
+                b["message"],
+            )
             for b in found
         ),
-    )  # fmt: skip
+    )
 
 
 def list_objects(
     which: BatchArgument,
     state: Annotated[
         list[State] | None,
-        typer.Option(help="Only of this state; may be repeated.", show_default=False,
-                     autocompletion=completing.states),
+        typer.Option(
+            help="Only of this state; may be repeated.", show_default=False, autocompletion=completing.states
+        ),
     ] = None,
     stage: StageOption = None,
     message: Annotated[
-        str | None, typer.Option(metavar="TEXT", help="Only those whose message holds this.", show_default=False)
+        str | None,
+        typer.Option(metavar="TEXT", help="Only those whose message holds this.", show_default=False),
     ] = None,
     after: AfterOption = 0,
     limit: LimitOption = 50,
@@ -111,7 +138,8 @@ def list_objects(
         showing.lines(found)
         return
     showing.table(
-        ("JOB", "OBJECT", "STATE", "STAGE", "PASSED", "NAME", "MESSAGE"), (tuple(each.values()) for each in found)
+        ("JOB", "OBJECT", "STATE", "STAGE", "PASSED", "NAME", "MESSAGE"),
+        (tuple(each.values()) for each in found),
     )
 
 
@@ -131,16 +159,23 @@ def show_object(
 
 def find(
     ark: Annotated[str | None, typer.Option(help="This object.", show_default=False)] = None,
-    local_id: Annotated[str | None, typer.Option(help="Objects of this local id.", show_default=False)] = None,
+    local_id: Annotated[
+        str | None, typer.Option(help="Objects of this local id.", show_default=False)
+    ] = None,
     file_name: Annotated[
-        str | None, typer.Option(help="Files of this name, or with this end of their path.", show_default=False)
+        str | None,
+        typer.Option(help="Files of this name, or with this end of their path.", show_default=False),
     ] = None,
     digest: Annotated[
-        str | None, typer.Option(metavar="[ALGORITHM:]VALUE", help="Files of this digest.", show_default=False)
+        str | None,
+        typer.Option(metavar="[ALGORITHM:]VALUE", help="Files of this digest.", show_default=False),
     ] = None,
-    collection: Annotated[str | None, typer.Option(help="Only of this collection.", show_default=False)] = None,
+    collection: Annotated[
+        str | None, typer.Option(help="Only of this collection.", show_default=False)
+    ] = None,
     after: Annotated[
-        str | None, typer.Option(metavar="PLACE", help="From behind what has this 'place'.", show_default=False)
+        str | None,
+        typer.Option(metavar="PLACE", help="From behind what has this 'place'.", show_default=False),
     ] = None,
     limit: Annotated[int, typer.Option("--limit", min=1, max=1000, help="How many.")] = 50,
     json: JsonOption = False,
@@ -148,7 +183,13 @@ def find(
 ) -> None:
     """Find stored objects, or files of theirs, in the inventory."""
     asked = Find(
-        ark=ark, local_id=local_id, file_name=file_name, digest=digest, collection=collection, limit=limit, after=after
+        ark=ark,
+        local_id=local_id,
+        file_name=file_name,
+        digest=digest,
+        collection=collection,
+        limit=limit,
+        after=after,
     )
     with serving(store) as service:
         found = service.do(asked)["items"]
@@ -205,9 +246,14 @@ def _profile_row(profile: Mapping[str, Any]) -> tuple[Any, ...]:
     told = ", ".join(report["batch"])
     priority = "by size" if profile["priority"] is None else profile["priority"]
     return (
-        profile["name"], ", ".join(profile["collections"]), profile["storage"], profile["minter"], priority,
-        f"{report['kind']}: {told}" if told else report["kind"], profile["hold"],
-    )  # fmt: skip
+        profile["name"],
+        ", ".join(profile["collections"]),
+        profile["storage"],
+        profile["minter"],
+        priority,
+        f"{report['kind']}: {told}" if told else report["kind"],
+        profile["hold"],
+    )
 
 
 def _print_facts(told: Mapping[str, Any]) -> None:
@@ -215,4 +261,6 @@ def _print_facts(told: Mapping[str, Any]) -> None:
     for name, value in told.items():
         if value not in (None, "", (), []):
             text = ", ".join(value) if isinstance(value, list) else str(value)
-            out.print(f"{name.removesuffix('_us').replace('_', ' '):<14} {showing.safe(text)}", soft_wrap=True)
+            out.print(
+                f"{name.removesuffix('_us').replace('_', ' '):<14} {showing.safe(text)}", soft_wrap=True
+            )

@@ -25,15 +25,22 @@ def add_to(app: typer.Typer) -> None:
 
 def requeue_objects(
     names: Annotated[
-        list[str], typer.Argument(metavar="BATCH|OBJECT...", help="bid-…, jid-…, or the numbers of their jobs.")
+        list[str],
+        typer.Argument(metavar="BATCH|OBJECT...", help="bid-…, jid-…, or the numbers of their jobs."),
     ],
     stage: Annotated[
         str | None,
-        typer.Option("--from", metavar="STAGE", help="From this stage on; else behind the last that was successful.",
-                     show_default=False, autocompletion=words.stages),
+        typer.Option(
+            "--from",
+            metavar="STAGE",
+            help="From this stage on; else behind the last that was successful.",
+            show_default=False,
+            autocompletion=words.stages,
+        ),
     ] = None,
     message: Annotated[
-        str | None, typer.Option(metavar="TEXT", help="Only those whose message holds this.", show_default=False)
+        str | None,
+        typer.Option(metavar="TEXT", help="Only those whose message holds this.", show_default=False),
     ] = None,
     completed: Annotated[
         bool, typer.Option("--completed", help="Also those that completed, from their first stage on.")
@@ -56,7 +63,9 @@ def requeue_objects(
 
 
 def delete(
-    names: Annotated[list[str], typer.Argument(metavar="BATCH...", help="bid-…, or the numbers of their jobs.")],
+    names: Annotated[
+        list[str], typer.Argument(metavar="BATCH...", help="bid-…, or the numbers of their jobs.")
+    ],
     completed: Annotated[bool, typer.Option("--completed", help="Also when it completed.")] = False,
     json: JsonOption = False,
     by: ByOption = None,

@@ -21,9 +21,12 @@ def add_to(app: typer.Typer) -> None:
 def report(
     which: BatchArgument,
     number: Annotated[
-        int | None, typer.Option("--number", metavar="N", min=1, help="This one; else the last.", show_default=False)
+        int | None,
+        typer.Option("--number", metavar="N", min=1, help="This one; else the last.", show_default=False),
     ] = None,
-    now: Annotated[bool, typer.Option("--now", help="As of now, whatever has been told; told to nobody.")] = False,
+    now: Annotated[
+        bool, typer.Option("--now", help="As of now, whatever has been told; told to nobody.")
+    ] = False,
     html: Annotated[bool, typer.Option("--html", help="As a page.")] = False,
     json: JsonOption = False,
     store: StoreOption = None,

@@ -88,9 +88,13 @@ class _Afar:
         said = words(**asked.model_dump(mode="json", exclude_defaults=True))
         key = key or uuid4().hex
         call = Call(
-            method="POST", path=f"{BELOW}/submit", meaning=_accepted, query=said, content=payload,
+            method="POST",
+            path=f"{BELOW}/submit",
+            meaning=_accepted,
+            query=said,
+            content=payload,
             headers={"Content-Type": "application/octet-stream", IDEMPOTENCY: key},
-        )  # fmt: skip
+        )
         try:
             return self._send(call)
         except (FateUnknown, NoProblem, ServerAway) as error:

@@ -146,7 +146,9 @@ def _content(entry: Entry) -> Iterator[bytes]:
                 chunk = file.read(CHUNK_BYTES)
             size += len(chunk)
             if size > entry.size_bytes:
-                raise NotAdmitted(f"it is larger than the {entry.size_bytes} bytes it declares; pack it again")
+                raise NotAdmitted(
+                    f"it is larger than the {entry.size_bytes} bytes it declares; pack it again"
+                )
             if chunk or not size:
                 yield chunk
             if not chunk:

@@ -38,10 +38,13 @@ def main() -> int:
         make_room(planned.out)
         return _run(planned)
     except SpinneyError as error:
-        print(f"demo: {error}", file=sys.stderr)  # noqa: T201
+        print(f"demo: {error}", file=sys.stderr)
         return error.exit_code
     except OSError as error:  # a file that may not be read, a full disk
-        print(f"demo: {error.strerror}: {error.filename}; mend that, or name another SOURCE or OUT", file=sys.stderr)  # noqa: T201
+        print(
+            f"demo: {error.strerror}: {error.filename}; mend that, or name another SOURCE or OUT",
+            file=sys.stderr,
+        )
         return 1
     except KeyboardInterrupt:
         return 130
@@ -123,7 +126,9 @@ class _Play:
             _say("The batch had ended before the node could be killed in its middle; take a larger SOURCE.")
             return
         done = self.store.counts(below).get(State.COMPLETED, 0)
-        _say(f"CRASH: killed the node's {killed} processes with SIGKILL when {done} objects were done; next one …")
+        _say(
+            f"CRASH: killed the node's {killed} processes with SIGKILL when {done} objects were done; next one …"
+        )
 
     def _mailed(self) -> bool:
         mails = self.store.jobs(_MAILS)
@@ -169,16 +174,22 @@ def _not_as_told(offered: Offer, reports: list[dict[str, Any]]) -> list[str]:
     stood = [(end["title"], end["stage"]) for end in first["failed"]]
     wrong = []
     if stood != [(name, "downloading")]:
-        wrong.append(f"the first report should tell of one failed object, {name} at downloading, and tells of {stood}")
+        wrong.append(
+            f"the first report should tell of one failed object, {name} at downloading, and tells of {stood}"
+        )
     if second["state"] != "completed" or second["totals"]["completed"] != len(offered.things):
         wrong.append(f"the second report should tell that all is completed, and says {second['totals']}")
     if second["changes"]["mended"] != [name]:
-        wrong.append(f"the second report should tell that {name} was mended, and tells of {second['changes']}")
+        wrong.append(
+            f"the second report should tell that {name} was mended, and tells of {second['changes']}"
+        )
     return wrong
 
 
 def _tell(planned: Plan, folder: Path, looked: looking.Looked, wrong: list[str], took_s: float) -> None:
-    _say(f"  jobs {looked.jobs:,}, attempts {looked.attempts:,}, interrupted by a crash {looked.interrupted:,}")
+    _say(
+        f"  jobs {looked.jobs:,}, attempts {looked.attempts:,}, interrupted by a crash {looked.interrupted:,}"
+    )
     _say(f"  objects {looked.objects:,}, files read once more {looked.files:,}, bytes {looked.bytes:,}")
     for fault in wrong:
         _say(f"  FAULT {fault}")
@@ -198,7 +209,7 @@ def _tell(planned: Plan, folder: Path, looked: looking.Looked, wrong: list[str],
 
 
 def _say(text: str) -> None:
-    print(text, flush=True)  # noqa: T201
+    print(text, flush=True)
 
 
 if __name__ == "__main__":

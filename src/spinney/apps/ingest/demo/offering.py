@@ -67,8 +67,14 @@ def offer(source: Path, things: tuple[Thing, ...], folder: Path, base: str) -> O
     rows: list[Row] = []
     for number, thing in enumerate(things, 1):
         manifest = folder / f"{number:04d}.checkm"
-        _write(manifest, PayloadKind.OBJECT_MANIFEST, [_row(source, thing, file, base, served) for file in thing.files])
-        rows.append(_offered(manifest, manifest.name, f"manifests/{manifest.name}", base, served, _about(thing)))
+        _write(
+            manifest,
+            PayloadKind.OBJECT_MANIFEST,
+            [_row(source, thing, file, base, served) for file in thing.files],
+        )
+        rows.append(
+            _offered(manifest, manifest.name, f"manifests/{manifest.name}", base, served, _about(thing))
+        )
     if not rows:
         raise UsageError(f"{source} has no file that can be deposited; name another with SOURCE=/some/folder")
     batch = folder / BATCH
@@ -108,16 +114,21 @@ def _row(source: Path, thing: Thing, file: str, base: str, served: dict[str, Pat
     return _offered(source / file, name, f"files/{file}", base, served)
 
 
-def _offered(file: Path, name: str, place: str, base: str, served: dict[str, Path], about: About | None = None) -> Row:
+def _offered(
+    file: Path, name: str, place: str, base: str, served: dict[str, Path], about: About | None = None
+) -> Row:
     path = _path(place)
     served[path] = file
     with file.open("rb") as opened:
         found = hashlib.file_digest(opened, "sha256")
         size = opened.tell()
     return Row(
-        url=f"{base}{path}", name=name, digest=digest("sha256", found.hexdigest()), size_bytes=size,
+        url=f"{base}{path}",
+        name=name,
+        digest=digest("sha256", found.hexdigest()),
+        size_bytes=size,
         about=about or About(),
-    )  # fmt: skip
+    )
 
 
 def _about(thing: Thing) -> About:
@@ -147,4 +158,6 @@ def _fragile(source: Path, things: tuple[Thing, ...]) -> tuple[Thing, str]:
         for file in thing.files:
             if (source / file).stat().st_size:
                 return thing, file
-    raise UsageError(f"all files of {source} are empty, and none can be damaged; name another with SOURCE=/some/folder")
+    raise UsageError(
+        f"all files of {source} are empty, and none can be damaged; name another with SOURCE=/some/folder"
+    )

@@ -53,7 +53,9 @@ def plan(environment: Mapping[str, str]) -> Plan:
         raise UsageError(f"SOURCE={named} is no folder; name one, as in make demo SOURCE=/some/folder")
     out = Path(environment.get("OUT") or "demo-out").resolve()
     if out == source or source in out.parents or out in source.parents:
-        raise UsageError(f"{source} and {out} lie within each other; put the output elsewhere with OUT=/some/folder")
+        raise UsageError(
+            f"{source} and {out} lie within each other; put the output elsewhere with OUT=/some/folder"
+        )
     return Plan(
         source=source,
         leave_out=frozenset() if named else CACHES,
@@ -67,7 +69,9 @@ def make_room(out: Path) -> None:
     """An empty folder; what an earlier demo left there is removed. Raises UsageError for a folder of anybody else's."""
     if out.exists():
         if not (out / MARK).exists():
-            raise UsageError(f"{out} is there and is no earlier demo's; move it away, or name another with OUT=")
+            raise UsageError(
+                f"{out} is there and is no earlier demo's; move it away, or name another with OUT="
+            )
         shutil.rmtree(out)
     out.mkdir(parents=True)
     (out / MARK).touch()

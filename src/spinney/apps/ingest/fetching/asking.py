@@ -37,9 +37,14 @@ class Asker:
     """
 
     def __init__(
-        self, rules: Rules, halt: threading.Event, given: Surroundings, *, at_once: int,
+        self,
+        rules: Rules,
+        halt: threading.Event,
+        given: Surroundings,
+        *,
+        at_once: int,
         answered: Callable[[str], None] = lambda host: None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """``answered``: called with each host that answers, whatever it says, in the thread that asked."""
         self._rules = rules
         self._answered = answered
@@ -76,7 +81,9 @@ class Asker:
     def _heard(self, host: str) -> Iterator[None]:
         """Says of a host that it answered, and of silence whose it was."""
         if host in self._rules.avoided:
-            trouble = Trouble(f"{paths.shown(host)} does not answer; try again later", retryable=True, silent=True)
+            trouble = Trouble(
+                f"{paths.shown(host)} does not answer; try again later", retryable=True, silent=True
+            )
             trouble.host = host
             raise trouble
         try:
@@ -128,9 +135,10 @@ class Asker:
             if method == "HEAD" or response.status not in (200, 206):
                 self._answered(host)
             yield Answer(
-                status=response.status, headers=answers.headers_of(response.headers),
+                status=response.status,
+                headers=answers.headers_of(response.headers),
                 chunks=self._counted(host, body),
-            )  # fmt: skip
+            )
 
     def _pool(self, scheme: str) -> httpcore.ConnectionPool:
         # One a scheme: reading the system's authorities takes longer than many a file, and http needs none.
@@ -184,7 +192,8 @@ def _next(at: httpx.URL, answer: Answer) -> httpx.URL:
         raise Trouble(f"it is redirected, but {reason}", retryable=False) from None
     if to.scheme not in urls.PORTS:
         raise Trouble(
-            f"it is redirected to {urls.shown(to)}; from http only http and https are followed", retryable=False
+            f"it is redirected to {urls.shown(to)}; from http only http and https are followed",
+            retryable=False,
         )
     if at.scheme == "https" and to.scheme == "http":
         raise Trouble(

@@ -62,11 +62,14 @@ class Guard(httpcore.NetworkBackend):
             passing = error.errno == socket.EAI_AGAIN
             advice = "try again later" if passing else "check the host in the URL"
             raise Trouble(
-                f"the name {paths.shown(host)} is not resolved ({error.strerror}); {advice}", retryable=passing,
+                f"the name {paths.shown(host)} is not resolved ({error.strerror}); {advice}",
+                retryable=passing,
                 silent=passing,
             ) from None
         except UnicodeError:
-            raise Trouble(f"{paths.shown(host)} is no name of a host; mend the URL", retryable=False) from None
+            raise Trouble(
+                f"{paths.shown(host)} is no name of a host; mend the URL", retryable=False
+            ) from None
         if is_exempt(host, port, self._rules.hosts):
             return addresses
         # One address that is not public refuses all: which is taken would be up to the name server.

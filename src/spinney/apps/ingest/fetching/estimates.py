@@ -75,7 +75,9 @@ def _estimated(asker: "Asker", url: str, rules: Rules) -> Estimate:
             raise
         return Estimate(url=url, problem=f"{urls.shown_text(url)}: {trouble.reason}")
     except OSError as error:
-        return Estimate(url=url, problem=f"{urls.shown_text(url)} cannot be read ({error.strerror}); mend that")
+        return Estimate(
+            url=url, problem=f"{urls.shown_text(url)} cannot be read ({error.strerror}); mend that"
+        )
 
 
 def _asked(asker: "Asker", url: str, rules: Rules) -> int | None:

@@ -145,7 +145,9 @@ class _Fetching:
 
     def _tried(self, one: Wanted, heard: Callable[[int], None]) -> Part:
         measure = Measure(
-            size_bytes=one.size_bytes, digest=one.digest, largest_bytes=self.rules.largest_bytes,
+            size_bytes=one.size_bytes,
+            digest=one.digest,
+            largest_bytes=self.rules.largest_bytes,
             if_larger=self.rules.if_larger,
         )
         place = Place(

@@ -36,9 +36,7 @@ class Measure:
         if self.size_bytes not in (None, came_bytes):
             raise Differs("size", f"{self.size_bytes:,} bytes", f"{came_bytes:,} bytes")
         if self.digest is not None and sums[self.digest.algorithm] != self.digest.value:
-            raise Differs(
-                f"{self.digest.algorithm} digest", self.digest.value, sums[self.digest.algorithm]
-            )
+            raise Differs(f"{self.digest.algorithm} digest", self.digest.value, sums[self.digest.algorithm])
 
     def _within(self, came_bytes: int) -> None:
         if self.largest_bytes is not None and came_bytes > self.largest_bytes:

@@ -19,7 +19,9 @@ LENGTH_MAX = 8000
 PORTS = {"http": 80, "https": 443}
 
 
-@lru_cache(maxsize=1024)  # each is asked for several times, and parsing it takes a tenth of fetching a small file
+@lru_cache(
+    maxsize=1024
+)  # each is asked for several times, and parsing it takes a tenth of fetching a small file
 def admitted(url: str) -> "httpx.URL":
     """The parsed URL, when its form lets it be asked at all; else raises NotAdmitted.
 
@@ -55,7 +57,9 @@ def shown(url: "httpx.URL") -> str:
     if url.scheme == "file":
         return paths.shown(f"file://{url.path}")
     query = "?…" if url.query else ""
-    return paths.shown(f"{url.scheme}://{host_name(url)}{url.raw_path.partition(b'?')[0].decode('ascii')}{query}")
+    return paths.shown(
+        f"{url.scheme}://{host_name(url)}{url.raw_path.partition(b'?')[0].decode('ascii')}{query}"
+    )
 
 
 def shown_text(url: str) -> str:

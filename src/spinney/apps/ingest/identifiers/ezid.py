@@ -144,9 +144,13 @@ class EzidMinter:
         except NotAdmitted:
             ark = ""
         if word.strip() != "success" or not ark:
-            raise MintFailed(f"EZID at {self.url} answered '{answer[:200]}', which names no ARK; look at the service")
+            raise MintFailed(
+                f"EZID at {self.url} answered '{answer[:200]}', which names no ARK; look at the service"
+            )
         if not ark.startswith(arks.canonical(self.shoulder)):
-            raise MintFailed(f"EZID at {self.url} answered {ark}, which is not on {self.shoulder}; look at the service")
+            raise MintFailed(
+                f"EZID at {self.url} answered {ark}, which is not on {self.shoulder}; look at the service"
+            )
         if self.check_characters and not noid.verify(ark.removeprefix("ark:/")):
             raise MintFailed(
                 f"EZID at {self.url} answered {ark}, whose check character is wrong; retry, or turn the check "
@@ -165,7 +169,9 @@ class EzidMinter:
 
 def _body(about: Mapping[str, str]) -> str:
     elements = {_ERC_NAMES.get(name, name): value for name, value in about.items()}
-    return anvl.line("_profile", "erc") + "".join(anvl.line(n, v) for n, v in elements.items() if n != "_profile")
+    return anvl.line("_profile", "erc") + "".join(
+        anvl.line(n, v) for n, v in elements.items() if n != "_profile"
+    )
 
 
 def _judge_url(text: str) -> None:
@@ -176,10 +182,14 @@ def _judge_url(text: str) -> None:
     except httpx.InvalidURL:
         raise NotAdmitted("EZID's address is no URL; give one like https://ezid.example.org") from None
     if url.userinfo:
-        raise NotAdmitted(f"EZID's address has a user or password in it (host {shown(url.host)}); give them apart")
+        raise NotAdmitted(
+            f"EZID's address has a user or password in it (host {shown(url.host)}); give them apart"
+        )
     if (url.scheme == "https" and url.host) or (url.scheme == "http" and _is_loopback(url.host)):
         return
-    raise NotAdmitted(f"'{shown(text)}' is not https, and the password would go in the clear; give an https address")
+    raise NotAdmitted(
+        f"'{shown(text)}' is not https, and the password would go in the clear; give an https address"
+    )
 
 
 def _is_loopback(host: str) -> bool:

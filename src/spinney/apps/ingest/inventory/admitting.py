@@ -59,7 +59,9 @@ def name(what: str, value: str, longest_bytes: int = NAME_MAX_BYTES) -> str:
     if not value:
         raise NotAdmitted(f"the {what} is empty; give one")
     if len(plain(what, value).encode()) > longest_bytes:
-        raise NotAdmitted(f"the {what} '{shown(value[:40])}…' is longer than {longest_bytes} bytes; shorten it")
+        raise NotAdmitted(
+            f"the {what} '{shown(value[:40])}…' is longer than {longest_bytes} bytes; shorten it"
+        )
     return value
 
 

@@ -28,9 +28,7 @@ _FAULT_MAX = 1000
 _NEWEST_FIRST = audits.c.at_us.desc()
 
 
-def due(
-    database: Database, before: datetime, limit: int, within: Sequence[str] | None = None
-) -> list[Due]:
+def due(database: Database, before: datetime, limit: int, within: Sequence[str] | None = None) -> list[Due]:
     """Objects not audited since ``before``: those never audited first, then the least recently audited."""
     query = (
         select(objects.c.ark, objects.c.head_version, objects.c.audited_us, versions.c.storage)
@@ -64,7 +62,9 @@ def audited(
         query = select(objects.c.id, objects.c.damaged_since_us).where(objects.c.ark == ark).with_for_update()
         known = connection.execute(query).first()
         if known is None:
-            raise NotAdmitted(f"{shown(ark)} is not in the inventory, so its audit cannot be kept; record it first")
+            raise NotAdmitted(
+                f"{shown(ark)} is not in the inventory, so its audit cannot be kept; record it first"
+            )
         connection.execute(
             database.insert(audits)
             .values(
@@ -100,7 +100,10 @@ def damaged(database: Database, limit: int, within: Sequence[str] | None = None)
     with database.read() as connection:
         return [
             Damaged(
-                ark=row.ark, collection=row.collection, since=values.moment(row.damaged_since_us), audit=_audit(row)
+                ark=row.ark,
+                collection=row.collection,
+                since=values.moment(row.damaged_since_us),
+                audit=_audit(row),
             )
             for row in connection.execute(query)
         ]
@@ -141,5 +144,8 @@ def _stand_by_newest(connection: Connection, object_id: int, damaged_since_us: i
 
 def _audit(row: Row[Any]) -> Audit:
     return Audit(
-        when=values.moment(row.at_us), files=row.files, size_bytes=row.size_bytes, faults=json.loads(row.faults)
+        when=values.moment(row.at_us),
+        files=row.files,
+        size_bytes=row.size_bytes,
+        faults=json.loads(row.faults),
     )

@@ -46,7 +46,9 @@ def bind_within(
             continue  # all were free
         others = (
             select(local_ids.c.local_id, local_ids.c.ark)
-            .where(local_ids.c.local_id.in_(some), local_ids.c.collection == collection, local_ids.c.ark != ark)
+            .where(
+                local_ids.c.local_id.in_(some), local_ids.c.collection == collection, local_ids.c.ark != ark
+            )
             .order_by(local_ids.c.local_id)
             .limit(1)
         )

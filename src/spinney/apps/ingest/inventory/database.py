@@ -108,7 +108,9 @@ def database(url: str) -> Database:
             f"an inventory is named by sqlite:///file or postgresql://user@host/database, not by '{scheme[:20]}:…'"
         )
     engine = create_engine("sqlite://", creator=lambda: _connected(path), poolclass=QueuePool, **POOL)
-    event.listen(engine, "begin", lambda c: c.exec_driver_sql(f"begin {'immediate' if writes(c) else 'deferred'}"))
+    event.listen(
+        engine, "begin", lambda c: c.exec_driver_sql(f"begin {'immediate' if writes(c) else 'deferred'}")
+    )
     return Database(engine, str(path), _Sqlite(path))
 
 
@@ -141,7 +143,9 @@ class _Sqlite:
         if "not a database" in said or "malformed" in said:
             return InventoryUnusable(f"{path} is no database or is damaged; restore it from a backup")
         if "locked" in said or "busy" in said:
-            return InventoryAway(f"{path} was kept locked for {_BUSY_S:g} s; close what has it open, then go on")
+            return InventoryAway(
+                f"{path} was kept locked for {_BUSY_S:g} s; close what has it open, then go on"
+            )
         if "full" in said:
             free = shutil.disk_usage(path.parent).free
             return InventoryAway(
@@ -155,7 +159,11 @@ class _Sqlite:
 
 def _connected(path: Path) -> sqlite3.Connection:
     connection = sqlite3.connect(
-        f"{path.absolute().as_uri()}?mode=rw", uri=True, timeout=_BUSY_S, isolation_level=None, check_same_thread=False
+        f"{path.absolute().as_uri()}?mode=rw",
+        uri=True,
+        timeout=_BUSY_S,
+        isolation_level=None,
+        check_same_thread=False,
     )
     try:
         with _alone_in(path.parent):

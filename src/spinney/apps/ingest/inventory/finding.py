@@ -43,7 +43,12 @@ def find(
     if not 1 <= limit <= PAGE_MAX:
         raise NotAdmitted(f"a page has 1 to {PAGE_MAX} entries, not {limit}; ask for the rest with 'after'")
     behind = _place(after)
-    for what, text in (("ark", ark), ("local id", local_id), ("file name", file_name), ("collection", collection)):
+    for what, text in (
+        ("ark", ark),
+        ("local id", local_id),
+        ("file name", file_name),
+        ("collection", collection),
+    ):
         if text is not None:
             plain(what, text)
     conditions: list[ColumnElement[bool]] = [] if within is None else [objects.c.collection.in_(within)]
@@ -96,10 +101,16 @@ def files_of(database: Database, ark: str, version: int) -> Iterator[File]:
         )
         object_id = connection.execute(recorded).scalar()
         if object_id is None:
-            raise NotAdmitted(f"version {version} of {shown(ark)} is not in the inventory; look for the ark first")
+            raise NotAdmitted(
+                f"version {version} of {shown(ark)} is not in the inventory; look for the ark first"
+            )
         query = (
             select(*rows.CONTENT)
-            .where(files.c.object_id == object_id, files.c.last_version >= version, files.c.first_version <= version)
+            .where(
+                files.c.object_id == object_id,
+                files.c.last_version >= version,
+                files.c.first_version <= version,
+            )
             .order_by(files.c.path)
         )
         for row in connection.execution_options(yield_per=PAGE_MAX).execute(query):
@@ -139,7 +150,9 @@ def batch_entries(database: Database, batch_id: str, apart: str | None) -> Itera
 def _below(connection: Connection, folder: str, objects_: set[int]) -> dict[int, list[tuple[int, int, int]]]:
     """Of each object, first and last version and size of the files below a folder."""
     query = select(files.c.object_id, files.c.first_version, files.c.last_version, files.c.size_bytes).where(
-        files.c.object_id.in_(objects_), files.c.path >= f"{folder}/", files.c.path < f"{folder}{_BEHIND_SLASH}"
+        files.c.object_id.in_(objects_),
+        files.c.path >= f"{folder}/",
+        files.c.path < f"{folder}{_BEHIND_SLASH}",
     )
     found: dict[int, list[tuple[int, int, int]]] = {}
     for object_id, first, last, size in connection.execute(query):
@@ -233,15 +246,23 @@ def _place(after: str | None) -> tuple[int, int]:
         return 0, 0
     read = _PLACE.fullmatch(after)
     if read is None:
-        raise NotAdmitted(f"'{shown(after[:40])}' is no place in an answer; give the 'place' of what was found last")
+        raise NotAdmitted(
+            f"'{shown(after[:40])}' is no place in an answer; give the 'place' of what was found last"
+        )
     return int(read[1]), int(read[2] or 0)
 
 
 def _found(row: Row[Any], names: Sequence[str]) -> Found:
     is_file = "file_id" in row._fields
-    file = FoundFile(
-        file=rows.file(rows.content_of(row)), first_version=row.first_recorded, last_version=row.last_recorded
-    ) if is_file else None  # fmt: skip
+    file = (
+        FoundFile(
+            file=rows.file(rows.content_of(row)),
+            first_version=row.first_recorded,
+            last_version=row.last_recorded,
+        )
+        if is_file
+        else None
+    )
     return Found(
         ark=row.ark,
         collection=row.collection,

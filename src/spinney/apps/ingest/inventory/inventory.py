@@ -96,9 +96,16 @@ class Inventory:
         Raises NotAdmitted for what is no digest or no place, and for a limit outside 1..1000.
         """
         return finding.find(
-            self._workable, ark=ark, local_id=local_id, file_name=file_name, digest=digest, collection=collection,
-            within=within, limit=limit, after=after,
-        )  # fmt: skip
+            self._workable,
+            ark=ark,
+            local_id=local_id,
+            file_name=file_name,
+            digest=digest,
+            collection=collection,
+            within=within,
+            limit=limit,
+            after=after,
+        )
 
     def object(self, ark: str) -> Object | None:
         """An object with its versions."""
@@ -120,7 +127,9 @@ class Inventory:
 
     # --- fixity ---------------------------------------------------------------------------
 
-    def due_for_fixity(self, before: datetime, limit: int = 100, *, within: Sequence[str] | None = None) -> list[Due]:
+    def due_for_fixity(
+        self, before: datetime, limit: int = 100, *, within: Sequence[str] | None = None
+    ) -> list[Due]:
         """Objects not audited since ``before``: those never audited first, then the least recently audited.
         ``within``: only objects of these collections."""
         return auditing.due(self._workable, before, limit, within)

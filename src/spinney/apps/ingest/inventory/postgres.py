@@ -26,9 +26,12 @@ _EACH = (
     "set local idle_in_transaction_session_timeout = '{idle}'; set local jit = off"
 )
 _CONNECTING: dict[str, Any] = {
-    "connect_timeout": 10, "keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3,
+    "connect_timeout": 10,
+    "keepalives_idle": 30,
+    "keepalives_interval": 10,
+    "keepalives_count": 3,
     "application_name": "spinney inventory",
-}  # fmt: skip
+}
 _FORM = "write it as postgresql://user:password@host/database, with letters that mean something in a URL as %40, %2F"
 
 
@@ -37,7 +40,11 @@ def reached(url: str) -> Database:
     conninfo, schema = _parsed(url)
     way = _Postgres(conninfo, schema)
     engine = create_engine(
-        "postgresql+psycopg://", creator=way.connected, poolclass=QueuePool, isolation_level="READ COMMITTED", **POOL
+        "postgresql+psycopg://",
+        creator=way.connected,
+        poolclass=QueuePool,
+        isolation_level="READ COMMITTED",
+        **POOL,
     )
     event.listen(engine, "begin", way.begun)
     return Database(engine, way.name, way)
@@ -74,10 +81,14 @@ class _Postgres:
         if isinstance(error, psycopg.errors.InsufficientPrivilege):
             return InventoryUnusable(f"{name} refuses: {said}; have its owner grant that to this user")
         if isinstance(error, psycopg.errors.DiskFull):
-            return InventoryAway(f"the disk of {name} is full; make room there, then go on: nothing was half-written")
+            return InventoryAway(
+                f"the disk of {name} is full; make room there, then go on: nothing was half-written"
+            )
         if isinstance(error, psycopg.errors.LockNotAvailable | psycopg.errors.QueryCanceled):
             return InventoryAway(f"{name} did not answer in time ({said}); see pg_stat_activity, then go on")
-        if isinstance(error, psycopg.errors.IdleInTransactionSessionTimeout | psycopg.errors.ReadOnlySqlTransaction):
+        if isinstance(
+            error, psycopg.errors.IdleInTransactionSessionTimeout | psycopg.errors.ReadOnlySqlTransaction
+        ):
             return InventoryAway(f"{name} ended the transaction ({said}); go on")
         if isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
             return InventoryAway(f"{name} cannot be reached: {said}; start it, or name another database")
@@ -99,7 +110,9 @@ def _parsed(url: str) -> tuple[dict[str, Any], str | None]:
     settings = [setting.partition("=") for setting in query.split("&") if setting]
     schema = {name: value for name, _, value in settings}.get("schema")
     if schema is not None and (not _SCHEMA.fullmatch(schema) or schema.startswith("pg_")):
-        raise UsageError("the schema of an inventory has small letters, digits and underscores, as schema=inventory")
+        raise UsageError(
+            "the schema of an inventory has small letters, digits and underscores, as schema=inventory"
+        )
     others = "&".join("".join(setting) for setting in settings if setting[0] != "schema")
     try:
         conninfo = psycopg.conninfo.conninfo_to_dict(f"{place}?{others}" if others else place)

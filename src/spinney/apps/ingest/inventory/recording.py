@@ -30,7 +30,13 @@ def record(database: Database, entry: Entry) -> None:
         object_id = _new_object(database, connection, entry)
         if object_id is not None:
             # Nothing else can be there, so nothing is looked for.
-            _enter(connection, object_id, entry, checked, entered([], checked.contents, entry.version, None, None))
+            _enter(
+                connection,
+                object_id,
+                entry,
+                checked,
+                entered([], checked.contents, entry.version, None, None),
+            )
         else:
             _enter_another(connection, entry, checked)
         bind_within(database, connection, entry.collection, names, entry.ark)
@@ -50,7 +56,10 @@ def _new_object(database: Database, connection: Connection, entry: Entry) -> int
 def _enter_another(connection: Connection, entry: Entry, checked: Admitted) -> None:
     """A version of an object that is there."""
     known = connection.execute(select(objects).where(objects.c.ark == entry.ark).with_for_update()).one()
-    for what, theirs, ours in (("collection", known.collection, entry.collection), ("owner", known.owner, entry.owner)):
+    for what, theirs, ours in (
+        ("collection", known.collection, entry.collection),
+        ("owner", known.owner, entry.owner),
+    ):
         if theirs != ours:
             raise NotAdmitted(
                 f"{shown(entry.ark)} is of {what} '{shown(theirs)}', not '{shown(ours)}'; deposit it there, or "
@@ -61,14 +70,20 @@ def _enter_another(connection: Connection, entry: Entry, checked: Admitted) -> N
         return
     before, after = _neighbours(connection, object_id, entry.version, int(known.head_version))
     spans = _spans_over(connection, object_id, entry.version)
-    _enter(connection, object_id, entry, checked, entered(spans, checked.contents, entry.version, before, after))
+    _enter(
+        connection, object_id, entry, checked, entered(spans, checked.contents, entry.version, before, after)
+    )
     if entry.version > known.head_version:
-        connection.execute(update(objects).where(objects.c.id == object_id).values(head_version=entry.version))
+        connection.execute(
+            update(objects).where(objects.c.id == object_id).values(head_version=entry.version)
+        )
 
 
 def _is_there(connection: Connection, object_id: int, entry: Entry, checked: Admitted) -> bool:
     """Whether just this has been entered. Raises NotAdmitted when something else has."""
-    query = select(*rows.VERSION).where(versions.c.object_id == object_id, versions.c.version == entry.version)
+    query = select(*rows.VERSION).where(
+        versions.c.object_id == object_id, versions.c.version == entry.version
+    )
     found = connection.execute(query).first()
     if found is None:
         return False
@@ -95,7 +110,9 @@ def _other_file(connection: Connection, object_id: int, entry: Entry, checked: A
     return f"another '{shown(differing[0])}'" if differing else None
 
 
-def _neighbours(connection: Connection, object_id: int, version: int, head: int) -> tuple[int | None, int | None]:
+def _neighbours(
+    connection: Connection, object_id: int, version: int, head: int
+) -> tuple[int | None, int | None]:
     """The nearest recorded versions on both sides."""
     if version > head:
         return head, None
@@ -124,9 +141,13 @@ def _enter(connection: Connection, object_id: int, entry: Entry, checked: Admitt
             .where(files.c.id == bindparam("row"))
             .values(first_version=bindparam("first"), last_version=bindparam("last"))
         )
-        connection.execute(narrowing, [{"row": r, "first": first, "last": last} for r, first, last in changes.narrowed])
+        connection.execute(
+            narrowing, [{"row": r, "first": first, "last": last} for r, first, last in changes.narrowed]
+        )
     if changes.added:
-        connection.execute(files.insert().inline(), [rows.file_row(object_id, *added) for added in changes.added])
+        connection.execute(
+            files.insert().inline(), [rows.file_row(object_id, *added) for added in changes.added]
+        )
 
 
 def _version_row(object_id: int, entry: Entry, checked: Admitted) -> dict[str, Any]:

@@ -13,7 +13,13 @@ from .values import moment
 
 _ALGORITHMS = tuple(ALGORITHMS)
 
-CONTENT = (files.c.path, files.c.size_bytes, files.c.mime_type, files.c.modified, *(files.c[a] for a in _ALGORITHMS))
+CONTENT = (
+    files.c.path,
+    files.c.size_bytes,
+    files.c.mime_type,
+    files.c.modified,
+    *(files.c[a] for a in _ALGORITHMS),
+)
 """The columns of a file that are its content, in its order."""
 VERSION = tuple(column for column in versions.c if column is not versions.c.object_id)
 

@@ -103,7 +103,9 @@ class _Head:
         if not self.profile_line:
             raise _At(self.last, f"no profile is named above this line; write #%profile | {PROFILES_URL}…")
         if not self.fields_line:
-            raise _At(self.last, f"no fields are named above this line; write #%fields | {FILE_FIELDS[0]} | …")
+            raise _At(
+                self.last, f"no fields are named above this line; write #%fields | {FILE_FIELDS[0]} | …"
+            )
         found: dict[str, int] = {}
         for at, given in enumerate(self.fields):
             found[self._field(given, found)] = at
@@ -145,7 +147,9 @@ class _Head:
 def _head(reading: Lines, report: Report, warn: Report) -> _Head:
     head = _read_head(reading, report, warn)
     if not head.declared_line:
-        head.note(1, f"#%{DECLARATION} is nowhere above the rows, and taken as said; write it as the first line")
+        head.note(
+            1, f"#%{DECLARATION} is nowhere above the rows, and taken as said; write it as the first line"
+        )
     return head
 
 
@@ -257,7 +261,9 @@ def _prefix(head: _Head, number: int, values: list[str]) -> None:
     if values == [prefix, PREFIXES[prefix]]:
         return
     if [one.lower() for one in values[1:]] in ([PREFIXES[prefix].lower()], [_FORMER.get(prefix)]):
-        head.note(number, f"'{_shown(' | '.join(values))}' is read as {prefix} | {PREFIXES[prefix]}; write it so")
+        head.note(
+            number, f"'{_shown(' | '.join(values))}' is read as {prefix} | {PREFIXES[prefix]}; write it so"
+        )
     else:
         raise NotAdmitted(
             f"the prefix {prefix} stands for '{_shown(' | '.join(values[1:]))}' here; "
@@ -303,12 +309,16 @@ def _rows(
 
 def _after(reading: Lines, eof: int, found: bool, report: Report) -> None:
     if not found:
-        report(Problem(line=eof, reason="the manifest ends before its first row; name what is to be deposited"))
+        report(
+            Problem(line=eof, reason="the manifest ends before its first row; name what is to be deposited")
+        )
     for number, raw in reading:
         try:
             line = lines.text(raw, LINE_MAX_BYTES).lstrip(" \t")
             if line.startswith("#%") or (line and not line.startswith("#")):
-                raise NotAdmitted(f"this stands below the #%eof on line {eof}; hand in one manifest at a time")
+                raise NotAdmitted(
+                    f"this stands below the #%eof on line {eof}; hand in one manifest at a time"
+                )
         except NotAdmitted as problem:
             report(Problem(line=number, reason=str(problem)))
             return

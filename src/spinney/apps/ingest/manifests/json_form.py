@@ -180,7 +180,7 @@ def _object(number: int, entry: Any, kind: PayloadKind, unit: Unit, warn: Report
 def _file(number: int, entry: Any, *, of_object: bool = False) -> Row:
     """An entry that is a file, or that names by URL the file in which an object comes."""
     if not isinstance(entry, dict):
-        raise NotAdmitted(f"this is no JSON object but {_shown(entry)}; write {{\"url\": …}}")
+        raise NotAdmitted(f'this is no JSON object but {_shown(entry)}; write {{"url": …}}')
     _no_others(entry, (*FILE_KEYS, *OBJECT_KEYS) if of_object else FILE_KEYS, "the entry")
     url = fields.url(_text(entry, "url") or "")
     algorithm, value = _digest(entry)

@@ -122,12 +122,21 @@ def _fetched(at: Work, wanted: list[Wanted]) -> list[dict[str, Any]]:
         with silence.watched(at, fetching.hosts_of(w.url for w in wanted), silence.FILES) as watch:
             at_once = _hosts_locked(at, wanted)
             found = fetching.fetch_all(
-                watch.wanted(wanted), at.folder / PAYLOAD, watch.rules, at_once=at_once,
-                tries=at.settings.downloads.tries, algorithms=algorithms(at), sync=at.syncs,
-                progress=_progress(job), stopped=lambda: job.cancelled or is_full(), answered=watch.answered,
-            )  # fmt: skip
+                watch.wanted(wanted),
+                at.folder / PAYLOAD,
+                watch.rules,
+                at_once=at_once,
+                tries=at.settings.downloads.tries,
+                algorithms=algorithms(at),
+                sync=at.syncs,
+                progress=_progress(job),
+                stopped=lambda: job.cancelled or is_full(),
+                answered=watch.answered,
+            )
     except space.NoRoom as error:
-        raise space.no_room(at.folder, max(0, job.results["estimating"]["bytes"] - _here_bytes(at))) from error
+        raise space.no_room(
+            at.folder, max(0, job.results["estimating"]["bytes"] - _here_bytes(at))
+        ) from error
     except Stopped:
         job.check_cancelled()
         full = disk(at.folder).full(at.settings.working)
@@ -153,7 +162,9 @@ def _held(at: Work, row: dict[str, Any]) -> dict[str, Any]:
     """What the batch holds itself is copied, and checked on its way."""
     source = at.held()
     if source is None or not source.is_file():
-        raise NotAdmitted(f"the payload '{shown(row['name'])}' is gone from its batch's folder; submit it again")
+        raise NotAdmitted(
+            f"the payload '{shown(row['name'])}' is gone from its batch's folder; submit it again"
+        )
     target = at.folder / PAYLOAD / row["name"]
     target.parent.mkdir(parents=True, exist_ok=True)
     target.unlink(missing_ok=True)

@@ -30,7 +30,11 @@ def estimating(job: Job, order: ObjectOrder) -> dict[str, Any]:
     with admission():
         noted = Warnings()
         rows = wanted_rows(at, noted)
-        urls = list(dict.fromkeys(row.url for row in rows if row.url and (row.size_bytes is None or _is_here(row.url))))
+        urls = list(
+            dict.fromkeys(
+                row.url for row in rows if row.url and (row.size_bytes is None or _is_here(row.url))
+            )
+        )
         try:
             asked = _asked(at, urls)
         except Stopped:
@@ -67,9 +71,13 @@ def write_wanted(at: Work, rows: list[Row]) -> None:
 def _asked(at: Work, urls: list[str]) -> dict[str, Estimate]:
     with silence.watched(at, _hosts_of(urls), silence.SIZES, forgiving=True) as watch:
         found = fetching.estimate(
-            urls, watch.rules, at_once=at.settings.downloads.estimates_at_once, unasked=watch.unasked,
-            stopped=lambda: at.job.cancelled, answered=watch.answered,
-        )  # fmt: skip
+            urls,
+            watch.rules,
+            at_once=at.settings.downloads.estimates_at_once,
+            unasked=watch.unasked,
+            stopped=lambda: at.job.cancelled,
+            answered=watch.answered,
+        )
     return {estimate.url: estimate for estimate in found}
 
 
@@ -117,7 +125,9 @@ def _admitted(row: Row) -> Row:
 
 def _in_batch(job: Job) -> int:
     parent = job.parent
-    return priorities.of_batch(1) if parent is None else int(parent.data.get("priority", priorities.of_batch(1)))
+    return (
+        priorities.of_batch(1) if parent is None else int(parent.data.get("priority", priorities.of_batch(1)))
+    )
 
 
 def _rows(at: Work, noted: Warnings | None) -> Iterator[Row]:
@@ -126,9 +136,13 @@ def _rows(at: Work, noted: Warnings | None) -> Iterator[Row]:
     if payload.kind is not PayloadKind.OBJECT_MANIFEST:
         given = None if payload.digest is None else payload.digest.digest()
         yield Row(
-            url=at.url, name=payload.name, digest=given, size_bytes=payload.size_bytes,
-            mime_type=payload.mime_type, modified=payload.modified,
-        )  # fmt: skip
+            url=at.url,
+            name=payload.name,
+            digest=given,
+            size_bytes=payload.size_bytes,
+            mime_type=payload.mime_type,
+            modified=payload.modified,
+        )
         return
     manifest = held or _fetched_manifest(at)
     found = manifests.read(manifest, PayloadKind.OBJECT_MANIFEST, noted)
@@ -140,19 +154,24 @@ def _rows(at: Work, noted: Warnings | None) -> Iterator[Row]:
 def _fetched_manifest(at: Work) -> Any:
     payload = at.order.payload
     wanted = Wanted(
-        url=at.url, name=payload.name, size_bytes=payload.size_bytes,
+        url=at.url,
+        name=payload.name,
+        size_bytes=payload.size_bytes,
         digest=None if payload.digest is None else payload.digest.digest(),
-    )  # fmt: skip
+    )
     folder = at.folder / MANIFEST
     # One that stands would do for who asks again, and it may be the one that could not be read.
     _remove_manifest(folder)
     with silence.watched(at, _hosts_of([at.url]), silence.MANIFEST) as watch:
         fetching.fetch_all(
-            watch.wanted([wanted]), folder,
+            watch.wanted([wanted]),
+            folder,
             replace(watch.rules, largest_bytes=foreseeing.MANIFEST_MAX_BYTES, if_larger="divide the object"),
-            tries=at.settings.downloads.tries, stopped=lambda: at.job.cancelled, answered=watch.answered,
+            tries=at.settings.downloads.tries,
+            stopped=lambda: at.job.cancelled,
+            answered=watch.answered,
             sync=False,  # this stage reads it, and no other
-        )  # fmt: skip
+        )
     return folder / payload.name
 
 
@@ -165,7 +184,10 @@ def _line(row: Row) -> dict[str, Any]:
     """With the size that the depositor has given, which what comes must have; a server's is a guess."""
     found = Sum.of(row.digest)
     return {
-        "url": row.url, "name": row.name, "size": row.size_bytes,
-        "digest": None if found is None else found.model_dump(), "mime_type": row.mime_type,
+        "url": row.url,
+        "name": row.name,
+        "size": row.size_bytes,
+        "digest": None if found is None else found.model_dump(),
+        "mime_type": row.mime_type,
         "modified": row.modified,
-    }  # fmt: skip
+    }

@@ -18,7 +18,11 @@ from spinney.apps.ingest.paths import SYSTEM
 def bring(at: Work) -> bool:
     """Have the list of what is to be fetched here, wherever it was written. False: it is gone."""
     target = at.folder / WANTED
-    found = target if target.exists() else next((p for folder in _others(at) if (p := folder / WANTED).exists()), None)
+    found = (
+        target
+        if target.exists()
+        else next((p for folder in _others(at) if (p := folder / WANTED).exists()), None)
+    )
     if found is None:
         return False
     if found != target:

@@ -75,7 +75,9 @@ def _content(at: Work) -> list[Incoming]:
     fetched = list(read_list(at.folder / FETCHED, "downloading"))
     if at.order.payload.kind is not PayloadKind.CONTAINER:
         return [
-            Incoming(path=r["name"], source=at.folder / PAYLOAD / r["name"], size_bytes=r["size"], sums=r["sums"])
+            Incoming(
+                path=r["name"], source=at.folder / PAYLOAD / r["name"], size_bytes=r["size"], sums=r["sums"]
+            )
             for r in fetched
         ]
     content = unpacked(at, fetched[0])
@@ -126,7 +128,9 @@ def _require_new(at: Work, inventory: "Inventory", ark: str) -> None:
     data[REFUSED] = data.get(REFUSED, 0) + 1
     data.pop("ark", None)
     del data[MINTED]
-    raise Defer(TAKEN_S, f"{ark} was minted, but somebody has deposited an object under it; another is minted")
+    raise Defer(
+        TAKEN_S, f"{ark} was minted, but somebody has deposited an object under it; another is minted"
+    )
 
 
 def _is_anothers(at: Work, inventory: "Inventory", ark: str) -> bool:
@@ -150,14 +154,23 @@ def _stored(at: Work, content: list[Incoming], about: About, ark: str) -> dict[s
     files = [replace(file, path=f"{PRODUCER}/{file.path}") for file in content] + _described(at, about)
     storage = targets.standing(at.settings, at.profile.storage)
     ours = Provenance(
-        bid=at.order.bid, jid=at.order.jid, submitter=at.order.submitter, owner=at.profile.owned_by,
+        bid=at.order.bid,
+        jid=at.order.jid,
+        submitter=at.order.submitter,
+        owner=at.profile.owned_by,
         collection=at.profile.collection,
-    )  # fmt: skip
+    )
     try:
         stored = storage.put(
-            ark, files, key=_key(at, files), message=ours.message(), user=at.order.submitter,
-            created=datetime.now(UTC), merge=at.order.update, fence=at.job.fence,
-        )  # fmt: skip
+            ark,
+            files,
+            key=_key(at, files),
+            message=ours.message(),
+            user=at.order.submitter,
+            created=datetime.now(UTC),
+            merge=at.order.update,
+            fence=at.job.fence,
+        )
     except Busy as error:
         raise Defer(BUSY_S, str(error)) from error
     shutil.rmtree(at.folder / SYSTEM, ignore_errors=True)
@@ -169,8 +182,13 @@ def _stored(at: Work, content: list[Incoming], about: About, ark: str) -> dict[s
         at.folder / STORED,
         (
             {
-                "path": f.path, "size": f.size_bytes, "mime_type": types.get(f.path), "sums": dict(f.sums),
-                "modified": dates.get(f.path.removeprefix(f"{PRODUCER}/")) if f.path.startswith(PRODUCER) else None,
+                "path": f.path,
+                "size": f.size_bytes,
+                "mime_type": types.get(f.path),
+                "sums": dict(f.sums),
+                "modified": dates.get(f.path.removeprefix(f"{PRODUCER}/"))
+                if f.path.startswith(PRODUCER)
+                else None,
             }
             for f in storage.files(ark, stored.version)
         ),
@@ -178,25 +196,37 @@ def _stored(at: Work, content: list[Incoming], about: About, ark: str) -> dict[s
     )
     made = next(v for v in storage.versions(ark) if v.number == stored.version)
     return {
-        "ark": ark, "version": stored.version, "files": stored.files, "added_bytes": stored.added_bytes,
-        "created": made.created.isoformat(), "own": (made.key or "").startswith(f"{at.order.jid}."),
+        "ark": ark,
+        "version": stored.version,
+        "files": stored.files,
+        "added_bytes": stored.added_bytes,
+        "created": made.created.isoformat(),
+        "own": (made.key or "").startswith(f"{at.order.jid}."),
         "by": asdict(Provenance.of(made.message) or ours),
-        "storage": at.profile.storage, "collection": at.profile.collection, "owner": at.profile.owned_by,
-        "who": about.who, "what": about.what, "when": about.when,
+        "storage": at.profile.storage,
+        "collection": at.profile.collection,
+        "owner": at.profile.owned_by,
+        "who": about.who,
+        "what": about.what,
+        "when": about.when,
         "local_ids": list(about.local_ids),
-    }  # fmt: skip
+    }
 
 
 def _described(at: Work, about: About) -> list[Incoming]:
     """The ERC and Dublin Core files."""
     folder = at.folder / SYSTEM
     folder.mkdir(exist_ok=True)
-    return list(_written(folder, {ERC: metadata.erc(about).encode(), DUBLIN_CORE: metadata.dublin_core(about)}))
+    return list(
+        _written(folder, {ERC: metadata.erc(about).encode(), DUBLIN_CORE: metadata.dublin_core(about)})
+    )
 
 
 def _written(folder: Path, texts: dict[str, bytes]) -> Iterator[Incoming]:
     for name, text in texts.items():
-        (folder / name).write_bytes(text)  # the storage makes its copy durable, and a run after this one writes it anew
+        (folder / name).write_bytes(
+            text
+        )  # the storage makes its copy durable, and a run after this one writes it anew
         yield Incoming(path=f"{SYSTEM}/{name}", source=folder / name, size_bytes=len(text))
 
 

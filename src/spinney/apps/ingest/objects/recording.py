@@ -33,21 +33,33 @@ def recording(job: Job, order: ObjectOrder) -> dict[str, Any]:
         before = _files(inventory, done["ark"], done["version"] - 1) if order.update else {}
         files = [
             File(
-                path=row["path"], size_bytes=row["size"], digests=row["sums"],
+                path=row["path"],
+                size_bytes=row["size"],
+                digests=row["sums"],
                 **_said(row, before.get(row["path"])),
             )
             for row in rows
-        ]  # fmt: skip
+        ]
         # As it was stored: the profile may say otherwise by now.
         inventory.record(
             Entry(
-                ark=done["ark"], collection=done["collection"], owner=done["owner"],
-                submitter=by["submitter"], batch_id=by["bid"], job_id=by["jid"], version=done["version"],
-                created=datetime.fromisoformat(done["created"]), storage=done["storage"], files=files,
-                local_ids=done["local_ids"], who=done["who"], what=done["what"], when=done["when"],
+                ark=done["ark"],
+                collection=done["collection"],
+                owner=done["owner"],
+                submitter=by["submitter"],
+                batch_id=by["bid"],
+                job_id=by["jid"],
+                version=done["version"],
+                created=datetime.fromisoformat(done["created"]),
+                storage=done["storage"],
+                files=files,
+                local_ids=done["local_ids"],
+                who=done["who"],
+                what=done["what"],
+                when=done["when"],
                 verified=job.results["downloading"]["verified"],
             )
-        )  # fmt: skip
+        )
     return value
 
 
@@ -82,7 +94,8 @@ def _said(row: Mapping[str, Any], before: File | None) -> dict[str, Any]:
     mime_type, modified = row["mime_type"], row.get("modified")
     if before is not None:
         mime_type = mime_type or before.mime_type
-        is_same = all(before.digests.get(algorithm, value) == value for algorithm, value in row["sums"].items())
+        is_same = all(
+            before.digests.get(algorithm, value) == value for algorithm, value in row["sums"].items()
+        )
         modified = modified or (before.modified if is_same else None)
     return {"mime_type": mime_type, "modified": modified}
-

@@ -181,7 +181,9 @@ class Watch:
             can_pass = error.retryable and error.tried < self._tries
             if not can_pass:
                 self._forget()
-            raise Fail(f"{self._asks} {error}" if self._asks == MANIFEST else str(error), retryable=can_pass) from error
+            raise Fail(
+                f"{self._asks} {error}" if self._asks == MANIFEST else str(error), retryable=can_pass
+            ) from error
         if error.host in self.rules.avoided:
             mark = self._marks.of(error.host)
             if mark is None:

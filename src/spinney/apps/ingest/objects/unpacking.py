@@ -39,7 +39,9 @@ def unpacked(at: Work, container: dict[str, Any]) -> list[Incoming]:
         _unpack(at, container, of)
     rows = read_list(at.folder / UNPACKED, "downloading")
     into = at.folder / next(rows)["folder"]
-    return [Incoming(path=r["path"], source=into / r["path"], size_bytes=r["size"], sums=r["sums"]) for r in rows]
+    return [
+        Incoming(path=r["path"], source=into / r["path"], size_bytes=r["size"], sums=r["sums"]) for r in rows
+    ]
 
 
 def modified(at: Work) -> dict[str, str | None]:
@@ -76,14 +78,21 @@ def _unpack(at: Work, container: dict[str, Any], of: dict[str, str]) -> None:
     working = at.settings.working
     near: list[tuple[str, str]] = []
     members = containers.unpack(
-        at.folder / PAYLOAD / container["name"], at.folder / folder, name=at.order.payload.name,
+        at.folder / PAYLOAD / container["name"],
+        at.folder / folder,
+        name=at.order.payload.name,
         limits=Limits(total_bytes=working.unpacked_bytes, ratio=working.ratio),
-        between=lambda _: at.job.check_cancelled(), near=lambda one, other: near.append((one, other)),
-    )  # fmt: skip
+        between=lambda _: at.job.check_cancelled(),
+        near=lambda one, other: near.append((one, other)),
+    )
     if not members:
-        raise NotAdmitted(f"container '{shown(at.order.payload.name)}': it holds no file; pack the files again")
+        raise NotAdmitted(
+            f"container '{shown(at.order.payload.name)}': it holds no file; pack the files again"
+        )
     rows = chain([{**of, "folder": folder, "near": near}], _hashed(at, at.folder / folder, members))
-    write_list(at.folder / UNPACKED, rows, sync=True)  # read before the engine syncs it, by a run after this one
+    write_list(
+        at.folder / UNPACKED, rows, sync=True
+    )  # read before the engine syncs it, by a run after this one
 
 
 def _hashed(at: Work, into: Path, members: list[Member]) -> Iterator[dict[str, Any]]:
@@ -91,7 +100,12 @@ def _hashed(at: Work, into: Path, members: list[Member]) -> Iterator[dict[str, A
         sums = Sums(algorithms(at))
         with opened_beneath(into, member.path) as file:
             sums.read(file, lambda _: at.job.check_cancelled())
-        yield {"path": member.path, "size": member.size_bytes, "sums": sums.values(), "modified": member.modified}
+        yield {
+            "path": member.path,
+            "size": member.size_bytes,
+            "sums": sums.values(),
+            "modified": member.modified,
+        }
 
 
 def clear(at: Work) -> None:

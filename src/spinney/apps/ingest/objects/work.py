@@ -106,7 +106,9 @@ def _chosen(job: Job, found: Settings, profile: Profile) -> str | None:
 def _area(found: Settings, name: str) -> Path:
     with admission():
         if name not in found.areas:
-            raise UsageError(f"the settings have no working area {name!r} any more, where it is; name it again")
+            raise UsageError(
+                f"the settings have no working area {name!r} any more, where it is; name it again"
+            )
         if not found.areas[name].is_dir():
             raise UsageError(
                 f"the working area {name!r} is not there: mount the disk of {found.areas[name]}, or run "

@@ -104,7 +104,9 @@ def build(facts: BatchFacts, ends: Iterable[ObjectEnd], before: Told | None = No
     """
     if facts.number != (1 if before is None else before.number + 1):
         last = "none" if before is None else str(before.number)
-        raise ValueError(f"report {facts.number} of {facts.bid} cannot follow on {last}; give the last that was told")
+        raise ValueError(
+            f"report {facts.number} of {facts.bid} cannot follow on {last}; give the last that was told"
+        )
     completed, failed, others = list[ObjectEnd](), list[ObjectEnd](), list[ObjectEnd]()
     for end in ends:
         place = completed if end.state in COMPLETED else failed if end.state in FAILED else others

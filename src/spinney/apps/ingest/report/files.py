@@ -1,9 +1,9 @@
 """The report as files in a folder of its own: whole, whatever the number of objects, and a line an object.
 
-    report.json                   all of it
-    completed.json, failed.json   the lists that may go with a mail
-    report.txt, report.html       as people read it
-    told.jsonl                    what the next report is compared with
+report.json                   all of it
+completed.json, failed.json   the lists that may go with a mail
+report.txt, report.html       as people read it
+told.jsonl                    what the next report is compared with
 """
 
 import hashlib

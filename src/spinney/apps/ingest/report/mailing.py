@@ -18,8 +18,8 @@ _TEXT_MAX = 150_000
 
 
 def key(report: Report, part: str = "") -> str:
-    """Under which its mail is submitted, once and for ever. ``part``: sets apart a mail of the same report to others.
-    """
+    """Under which its mail is submitted, once and for ever. ``part``: sets apart a mail of the same report to
+    others."""
     return f"{report.facts.bid}.report-{report.facts.number}{part}"
 
 
@@ -59,7 +59,12 @@ def mail(
         "text": body,
         "html": html(report, limit=FAILURES),
         "attachments": [
-            {"path": str(file.path), "sha256": file.sha256, "media_type": "application/json", "name": file.path.name}
+            {
+                "path": str(file.path),
+                "sha256": file.sha256,
+                "media_type": "application/json",
+                "name": file.path.name,
+            }
             for file in fitting
         ],
         "message_id": f"<{key(report, part)}@{domain}>",

@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 
 def html(report: Report, *, limit: int = FAILURES, completed: int = 0) -> str:
     """The page. ``limit``: failed objects that it lists; ``completed``: completed ones."""
-    return _template().render(report=report, lines=lines, UNCHANGED=UNCHANGED, limit=limit, completed=completed)
+    return _template().render(
+        report=report, lines=lines, UNCHANGED=UNCHANGED, limit=limit, completed=completed
+    )
 
 
 @cache

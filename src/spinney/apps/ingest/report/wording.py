@@ -16,7 +16,13 @@ EVERYTHING = 1_000
 def text(report: Report, *, failures: int = FAILURES, all_objects: bool = False) -> str:
     """As people read it. ``all_objects``: lists completed ones too, and up to a thousand of each list."""
     limit = EVERYTHING if all_objects else failures
-    parts = [f"{lines.title(report)}\n", *_summary(report), *_fault(report), *_warnings(report), *_changes(report)]
+    parts = [
+        f"{lines.title(report)}\n",
+        *_summary(report),
+        *_fault(report),
+        *_warnings(report),
+        *_changes(report),
+    ]
     parts += _listed("Failed objects", report.failed, limit, detailed=True)
     parts += _unchanged(report, limit)
     if all_objects:

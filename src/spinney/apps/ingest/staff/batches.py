@@ -71,12 +71,18 @@ class Listed:
 def batch(service: Service, name: str) -> Batch:
     """By ``bid-…`` or the number of its job. Raises UsageError for what is neither, Refused and NoSuchJob when there is
     none."""
-    job = by_bid(service, name) if BID.fullmatch(name) else _numbered(service, name, "bid-… or its job's number")
+    job = (
+        by_bid(service, name)
+        if BID.fullmatch(name)
+        else _numbered(service, name, "bid-… or its job's number")
+    )
     if job is None:
         raise Refused(f"there is no batch {name}; 'spinney ingest batches' shows those there are")
     if job.type == OBJECT:
         bid = ObjectOrder.model_validate(job.params["order"]).bid
-        raise Refused(f"job {job.id} is an object of the batch {bid}; name that, or look at it with 'ingest object'")
+        raise Refused(
+            f"job {job.id} is an object of the batch {bid}; name that, or look at it with 'ingest object'"
+        )
     if job.type != BATCH:
         raise Refused(f"job {job.id} is a {job.type!r} job and no batch; 'spinney show {job.id}' shows it")
     return seen(service, job)
@@ -131,7 +137,7 @@ def _one(service: Service, job: Job, below: Below, *, holds: bool) -> Batch:
         failed=failed,
         objects=below.states,
         warnings=job.warnings + below.warnings,
-    )  # fmt: skip
+    )
 
 
 def _all_held(objects: Mapping[str, int]) -> bool:
@@ -143,9 +149,14 @@ def _all_held(objects: Mapping[str, int]) -> bool:
 
 
 def objects(
-    service: Service, batch: Batch, *, states: Iterable[State] = (), stage: str | None = None,
-    message: str | None = None, after: int = 0,
-) -> Iterator[Job]:  # fmt: skip
+    service: Service,
+    batch: Batch,
+    *,
+    states: Iterable[State] = (),
+    stage: str | None = None,
+    message: str | None = None,
+    after: int = 0,
+) -> Iterator[Job]:
     """The jobs of its objects, in their order; ``after``: from behind this one on."""
     fits = Filter(
         type=OBJECT, parent_id=batch.job.id, states=tuple(states) or _KEPT, stage=stage, message=message
@@ -157,7 +168,11 @@ def object_(service: Service, name: str) -> Job:
     """An object's job, by its number or ``jid-…`` (for which all objects are looked through, the newest first). Raises
     UsageError, Refused, NoSuchJob."""
     if JID.fullmatch(name):
-        found = (job for job in _jobs(service, Filter(type=OBJECT), newest=True) if job.params["order"]["jid"] == name)
+        found = (
+            job
+            for job in _jobs(service, Filter(type=OBJECT), newest=True)
+            if job.params["order"]["jid"] == name
+        )
         job = next(found, None)
         if job is None:
             raise Refused(f"there is no object {name}; 'spinney ingest objects BATCH' shows those of a batch")

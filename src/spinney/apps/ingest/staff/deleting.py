@@ -98,9 +98,12 @@ def _working(service: Service, batch: Batch) -> list[Path]:
     objects = service.store.bulk.count(Filter(parent_id=batch.job.id), most=10**9)
     mine = {jid(batch.bid, number) for number in range(1, objects + 1)}
     return [
-        place for area in service.settings.areas.values() if area.is_dir() for place in area.iterdir()
+        place
+        for area in service.settings.areas.values()
+        if area.is_dir()
+        for place in area.iterdir()
         if place.name in mine
-    ]  # fmt: skip
+    ]
 
 
 def _old(service: Service, before_us: int) -> Iterator[Batch]:

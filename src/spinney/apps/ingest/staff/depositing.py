@@ -83,7 +83,9 @@ class Arrival:
     def __init__(self, settings: Settings, profile: Profile, given: Deposit, key: str | None) -> None:
         self.settings, self.profile, self.given, self.key = settings, profile, given, key
         self.bid = orders.new_bid()
-        self.file = Incoming(settings.incoming / self.bid / given.name, given.digest, known_again=key is not None)
+        self.file = Incoming(
+            settings.incoming / self.bid / given.name, given.digest, known_again=key is not None
+        )
 
     def __enter__(self) -> Self:
         try:
@@ -148,7 +150,9 @@ def accept(service: Service, arrival: Arrival) -> Accepted:
     try:
         done = _submitted(service, arrival, order)
     except FateUnknown as error:
-        raise FateUnknown(f"{error} 'spinney ingest status {bid}' tells whether the batch is there") from error
+        raise FateUnknown(
+            f"{error} 'spinney ingest status {bid}' tells whether the batch is there"
+        ) from error
     except SpinneyError:
         arrival.forget()
         raise
@@ -210,7 +214,9 @@ def _require_meant(service: Service, given: Deposit) -> None:
         hint = did_you_mean(given.fail_at, STAGES) or f"; use one of: {', '.join(STAGES)}"
         raise UsageError(f"an object has no stage '{shown(given.fail_at[:40])}'{hint}")
     if not service.settings.test_mode:
-        raise UsageError("a failure can be ordered in test mode only; set test_mode = true in the settings of a test")
+        raise UsageError(
+            "a failure can be ordered in test mode only; set test_mode = true in the settings of a test"
+        )
 
 
 def _require_told(settings: Settings, profile: Profile, given: Deposit) -> None:
@@ -248,10 +254,19 @@ def _kind(target: Path, given: Deposit) -> PayloadKind:
 
 def _order(bid: str, kind: PayloadKind, given: Deposit, accepted: datetime) -> BatchOrder:
     return BatchOrder(
-        bid=bid, profile=given.profile, kind=kind, name=given.name, submitter=given.submitter or "",
-        update=given.update, digest=Sum.of(given.digest), about=given.about, response=given.response,
-        notify=given.notify, fail_at=cast("Stage | None", given.fail_at), accepted=accepted,
-    )  # fmt: skip
+        bid=bid,
+        profile=given.profile,
+        kind=kind,
+        name=given.name,
+        submitter=given.submitter or "",
+        update=given.update,
+        digest=Sum.of(given.digest),
+        about=given.about,
+        response=given.response,
+        notify=given.notify,
+        fail_at=cast("Stage | None", given.fail_at),
+        accepted=accepted,
+    )
 
 
 def _submitted(service: Service, arrival: Arrival, order: BatchOrder) -> Submitted:
@@ -259,7 +274,11 @@ def _submitted(service: Service, arrival: Arrival, order: BatchOrder) -> Submitt
     options = Options(
         collection=arrival.profile.collection, submitter=order.submitter, key=order.bid, forever=True
     )
-    once = None if arrival.key is None else Once(owner=service.control.by, key=arrival.key, digest=_whole(arrival))
+    once = (
+        None
+        if arrival.key is None
+        else Once(owner=service.control.by, key=arrival.key, digest=_whole(arrival))
+    )
     return service.control.submit(BATCH, [params], options, once=once, internal=True)
 
 
@@ -279,6 +298,11 @@ def _made_before(service: Service, job_id: int, arrival: Arrival) -> Accepted:
     held = parking.reason(arrival.settings, found.bid)
     state = found.state if held is None else BatchState.HELD
     return Accepted(
-        bid=found.bid, job=job_id, kind=found.order.kind, size_bytes=arrival.file.size_bytes, state=state, held=held,
+        bid=found.bid,
+        job=job_id,
+        kind=found.order.kind,
+        size_bytes=arrival.file.size_bytes,
+        state=state,
+        held=held,
         repeated=True,
-    )  # fmt: skip
+    )

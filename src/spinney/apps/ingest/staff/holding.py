@@ -42,7 +42,9 @@ def hold(service: Service, collection: str, reason: str) -> Hold:
 def release(service: Service, collection: str, reason: str | None) -> Sequence[Hold]:
     """Let a collection go on: every hold on it ends. Raises Refused when there is none, UsageError when no profile
     names it, either."""
-    if not any((hold.scope, hold.name) == (Scope.COLLECTION, collection) for hold in service.store.holds.all()):
+    if not any(
+        (hold.scope, hold.name) == (Scope.COLLECTION, collection) for hold in service.store.holds.all()
+    ):
         _require_known(service, collection)
     lifted = service.control.holds.lift_all(Scope.COLLECTION, collection, reason=reason)
     service.control.holds.sweep()

@@ -22,7 +22,9 @@ def opened(path: Path) -> Iterator[BinaryIO]:
         # O_NONBLOCK: a named pipe without a writer must not hold the command up before it is refused.
         handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
-        raise UsageError(f"cannot read {shown(str(path))}: {error.strerror}; name a file that can be read") from None
+        raise UsageError(
+            f"cannot read {shown(str(path))}: {error.strerror}; name a file that can be read"
+        ) from None
     if not stat.S_ISREG(os.fstat(handle).st_mode):
         os.close(handle)
         raise UsageError(f"{shown(str(path))} is no regular file; name one, or give '-' to read from stdin")

@@ -23,9 +23,13 @@ def prepare(settings: Settings) -> Iterator[Prepared]:
     """Each is there when it is told. Raises OSError, NotAdmitted, InventoryUnusable, and NotThere for a storage that is
     gone and has held objects: it is not begun anew."""
     folders = {
-        "home": settings.home, "profiles": settings.profiles, "incoming": settings.incoming, "held": settings.held,
-        "packages": settings.packages, **{f"area {name}": area for name, area in settings.areas.items()},
-    }  # fmt: skip
+        "home": settings.home,
+        "profiles": settings.profiles,
+        "incoming": settings.incoming,
+        "held": settings.held,
+        "packages": settings.packages,
+        **{f"area {name}": area for name, area in settings.areas.items()},
+    }
     for what, folder in folders.items():
         folder.mkdir(parents=True, exist_ok=True)
         copying.sync_folder(folder.parent)
@@ -36,7 +40,10 @@ def prepare(settings: Settings) -> Iterator[Prepared]:
     yield Prepared(what="inventory", where=without_password(settings.inventory))
     for name, target in settings.storage.items():
         open_storage(
-            target.url, algorithm=target.algorithm, endpoint=target.endpoint, region=target.region,
+            target.url,
+            algorithm=target.algorithm,
+            endpoint=target.endpoint,
+            region=target.region,
             make=name not in used,
-        )  # fmt: skip
+        )
         yield Prepared(what=f"storage {name}", where=target.url)

@@ -32,7 +32,9 @@ def readable(settings: Settings) -> Iterator[Readable]:
 def visible(service: Service) -> Iterator[Readable]:
     """Those of the collections that the person may see; who is limited learns of no file that cannot be read."""
     for found in readable(service.settings):
-        if service.collections is None or (found.profile is not None and service.sees(found.profile.collection)):
+        if service.collections is None or (
+            found.profile is not None and service.sees(found.profile.collection)
+        ):
             yield found
 
 

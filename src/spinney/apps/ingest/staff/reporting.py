@@ -34,7 +34,9 @@ def as_of_now(service: Service, batch: Batch) -> report.Report:
     not been read yet."""
     data = dict(service.store.get_data(batch.job.id))
     if "begun" not in data:
-        raise Refused(f"{batch.bid} is {batch.state}, and there is nothing to report yet; 'ingest status' tells why")
+        raise Refused(
+            f"{batch.bid} is {batch.state}, and there is nothing to report yet; 'ingest status' tells why"
+        )
     profile = profiles.load(service.settings, batch.order.profile)
     data.pop(f"reported {batch.told + 1}", None)  # of one that is being made
     seen = _Seen(service=service, id=batch.job.id, data=data)
@@ -61,5 +63,7 @@ class _Seen:
         after = 0
         while page := self.service.look.children(self.id, after=after, limit=_PAGE):
             for job in page:
-                yield Child(job.id, job.type, job.state, job.stage, job.code, job.message, job.warnings, job.params)
+                yield Child(
+                    job.id, job.type, job.state, job.stage, job.code, job.message, job.warnings, job.params
+                )
             after = page[-1].id

@@ -29,9 +29,14 @@ class Requeue:
 
 
 def plan(
-    service: Service, names: Sequence[str], *, stage: str | None = None, message: str | None = None,
-    completed: bool = False, exact: bool = False,
-) -> list[Requeue]:  # fmt: skip
+    service: Service,
+    names: Sequence[str],
+    *,
+    stage: str | None = None,
+    message: str | None = None,
+    completed: bool = False,
+    exact: bool = False,
+) -> list[Requeue]:
     """Look what it would do: for a batch to all its failed objects (or, when it failed before it had any, to itself);
     for objects to these. ``message``: only to those whose message holds this text. ``completed``: also to those that
     completed, from their first stage on unless another is named: that needs what was cleared. ``exact``: see

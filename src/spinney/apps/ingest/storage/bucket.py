@@ -120,7 +120,9 @@ class Bucket:
                     Bucket=self.name, Delete={"Objects": left[start : start + DELETE_MAX], "Quiet": True}
                 )
                 if answer.get("Errors"):
-                    raise ServiceFailed(f"the service would not delete {len(answer['Errors'])} objects; see its rights")
+                    raise ServiceFailed(
+                        f"the service would not delete {len(answer['Errors'])} objects; see its rights"
+                    )
 
     def abandon_uploads(self, path: str) -> None:
         """End the uploads in parts below ``path`` that nobody completed; until then they are stored and paid for."""
@@ -140,7 +142,8 @@ class Bucket:
             upload = self._client.create_multipart_upload(**of)["UploadId"]
             try:
                 done = [
-                    {"PartNumber": n, **self._part(of, upload, n, part)} for n, part in enumerate(parts, start=1)
+                    {"PartNumber": n, **self._part(of, upload, n, part)}
+                    for n, part in enumerate(parts, start=1)
                 ]
                 self._client.complete_multipart_upload(**of, UploadId=upload, MultipartUpload={"Parts": done})
             except BaseException:
@@ -169,11 +172,15 @@ def connect(name: str, prefix: str, endpoint: str | None, region: str | None, co
         s3={"addressing_style": "path" if endpoint else "auto"},
     )
     with _asking(f"connecting to bucket {name}"):
-        client: Any = boto3.session.Session(region_name=region).client("s3", endpoint_url=endpoint, config=config)
+        client: Any = boto3.session.Session(region_name=region).client(
+            "s3", endpoint_url=endpoint, config=config
+        )
         try:
             client.head_bucket(Bucket=name)
         except ClientError as error:
-            if error.response["ResponseMetadata"]["HTTPStatusCode"] >= 500:  # the service's trouble, not the bucket's
+            if (
+                error.response["ResponseMetadata"]["HTTPStatusCode"] >= 500
+            ):  # the service's trouble, not the bucket's
                 raise
             raise NotThere(
                 f"the bucket '{shown(name)}' does not answer to these credentials ({_code(error)}); "
@@ -189,7 +196,9 @@ def _asking(what: str) -> Iterator[None]:
     except ClientError as error:
         if _code(error) in _FULL:
             raise NoRoom(f"the storage service refused {shown(what)} ({_code(error)})") from None
-        raise ServiceFailed(f"the storage service refused {shown(what)} ({_code(error)}); try again later") from None
+        raise ServiceFailed(
+            f"the storage service refused {shown(what)} ({_code(error)}); try again later"
+        ) from None
     except BotoCoreError as error:
         raise ServiceFailed(f"{shown(what)} failed ({type(error).__name__}); try again later") from None
 

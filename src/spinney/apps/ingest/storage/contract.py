@@ -146,8 +146,8 @@ class Storage(Protocol):
         ...
 
     def url(self, object_id: str, file: StoredFile) -> str:
-        """Where the content of a file is, for programs that may read the storage itself: of ``file``, or of S3 by path.
-        """
+        """Where the content of a file is, for programs that may read the storage itself: of ``file``, or of S3 by
+        path."""
         ...
 
     def verify(self, object_id: str, between: Callable[[int], None] = lambda read: None) -> Verified:

@@ -75,7 +75,7 @@ class S3Place:
 
 def open_s3(
     name: str, prefix: str, endpoint: str | None, region: str | None, make: bool, at: Step
-) -> tuple[S3Place, Layout]:  # fmt: skip
+) -> tuple[S3Place, Layout]:
     """The place at ``prefix``, made a storage root when there is nothing and ``make`` is set. Raises NotAdmitted,
     NotThere, OSError."""
     bucket = connect(name, prefix, endpoint, region, AT_ONCE + 2)
@@ -85,7 +85,9 @@ def open_s3(
             raise NotThere(f"{shown(where)} is no storage root now; mend the URL, or make one there first")
         _establish(bucket, where)
     layout, config = bucket.get(LAYOUT), bucket.get(CONFIG)
-    return S3Place(bucket, at), read_layout(layout.raw if layout else None, config.raw if config else None, where)
+    return S3Place(bucket, at), read_layout(
+        layout.raw if layout else None, config.raw if config else None, where
+    )
 
 
 def _establish(bucket: Bucket, where: str) -> None:

@@ -207,7 +207,9 @@ def _contents(told: object, digits: int, object_id: str) -> dict[str, Sequence[s
     block = _mapping(told, object_id)
     for value, places in block.items():
         if len(value) != digits or not _HEXADECIMAL.fullmatch(value):
-            raise _damaged(object_id, f"has '{shown(value[:140])}' in its manifest, which is no digest in lowercase")
+            raise _damaged(
+                object_id, f"has '{shown(value[:140])}' in its manifest, which is no digest in lowercase"
+            )
         if not _paths(places, object_id):
             raise _damaged(object_id, f"has no content for {value}")
     return block

@@ -45,9 +45,13 @@ class Layout:
 def checked_id(object_id: str) -> str:
     """Return an object's id when it may be one; else raise NotAdmitted."""
     if not object_id or not object_id.isprintable() or object_id != object_id.strip():
-        raise NotAdmitted(f"'{shown(object_id[:200])}' is no id of an object; give an ARK such as ark:/99999/fk4abc")
+        raise NotAdmitted(
+            f"'{shown(object_id[:200])}' is no id of an object; give an ARK such as ark:/99999/fk4abc"
+        )
     if len(object_id.encode()) > _ID_MAX_BYTES:
-        raise NotAdmitted(f"the id '{shown(object_id[:40])}…' is longer than {_ID_MAX_BYTES} bytes; shorten it")
+        raise NotAdmitted(
+            f"the id '{shown(object_id[:40])}…' is longer than {_ID_MAX_BYTES} bytes; shorten it"
+        )
     return object_id
 
 

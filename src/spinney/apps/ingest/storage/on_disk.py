@@ -132,4 +132,3 @@ def _establish(root: Path) -> None:
         changed = make_folders(target.parent)
         place_durably(target, raw)
         sync_together([*changed, root])
-

@@ -58,10 +58,12 @@ def _folder(text: str) -> Path:
 
 def _open_s3(
     text: str, algorithm: str, endpoint: str | None, region: str | None, make: bool, at: Step
-) -> Storage:  # fmt: skip
+) -> Storage:
     parts = urlsplit(text)
     if not parts.netloc or parts.netloc != parts.hostname or parts.query or parts.fragment:
-        raise NotAdmitted("an S3 storage is named s3://bucket/prefix, without credentials in it; mend the target")
+        raise NotAdmitted(
+            "an S3 storage is named s3://bucket/prefix, without credentials in it; mend the target"
+        )
     if endpoint is not None and "@" in urlsplit(endpoint).netloc:
         raise NotAdmitted("the endpoint of an S3 storage has credentials in it; set them in the environment")
     prefix = unquote(parts.path).strip("/")
@@ -71,6 +73,8 @@ def _open_s3(
         # Loaded here: who stores on a file system needs no boto3.
         from spinney.apps.ingest.storage.in_s3 import open_s3
     except ImportError as error:
-        raise NotAdmitted(f"an s3: storage needs boto3 ({error}); install spinney with its s3 extra") from None
+        raise NotAdmitted(
+            f"an s3: storage needs boto3 ({error}); install spinney with its s3 extra"
+        ) from None
     place, layout = open_s3(parts.netloc, prefix, endpoint, region, make, at)
     return OcflStorage(place, layout, algorithm)

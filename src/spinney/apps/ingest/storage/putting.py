@@ -97,7 +97,9 @@ def _stock(room: Writing, wanted: Mapping[str, Incoming], before: Inventory | No
     return stock
 
 
-def _compare_known(wanted: Mapping[str, Incoming], known: Mapping[str, str], before: Inventory | None) -> None:
+def _compare_known(
+    wanted: Mapping[str, Incoming], known: Mapping[str, str], before: Inventory | None
+) -> None:
     """What is not read again still may not contradict the digests on record."""
     if before is None or not any(len(wanted[path].sums) > 1 for path in known):
         return
@@ -113,7 +115,9 @@ def _shape(before: Inventory | None, algorithm: str) -> Shape:
     name = before.name(before.head + 1)
     # OCFL 1.1 section 3.3: v09 is followed by nothing, for all names have the same length.
     if before.width and len(name) > before.width + 1:
-        raise NotAdmitted(f"{shown(before.id)} has as many versions as its zero-padded names can tell; migrate it")
+        raise NotAdmitted(
+            f"{shown(before.id)} has as many versions as its zero-padded names can tell; migrate it"
+        )
     return Shape(version=name, content=before.content, algorithm=before.algorithm)
 
 

@@ -73,7 +73,9 @@ def opened(
     place: Place, root: str, object_id: str, path: str | StoredFile, version: int | None
 ) -> Iterator[BinaryIO]:
     """The content of one file. Raises NoSuchObject, Damaged."""
-    content = path.content_path if isinstance(path, StoredFile) else _content(place, root, object_id, path, version)
+    content = (
+        path.content_path if isinstance(path, StoredFile) else _content(place, root, object_id, path, version)
+    )
     with place.opened(f"{root}/{relative(content)}") as file:
         yield file
 

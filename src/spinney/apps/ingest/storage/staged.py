@@ -34,15 +34,30 @@ class DiskWriting:
     """
 
     __slots__ = (
-        "_at", "_build", "_claim", "_content", "_descriptor", "_object", "_place", "_shape", "_staging", "needed_bytes",
-    )  # fmt: skip
+        "_at",
+        "_build",
+        "_claim",
+        "_content",
+        "_descriptor",
+        "_object",
+        "_place",
+        "_shape",
+        "_staging",
+        "needed_bytes",
+    )
 
     def __init__(
         self, place: Place, object_root: Path, staging: Path, descriptor: int, claim: Claim, at: Step
     ) -> None:
         """``descriptor``: of a file in ``staging``, opened before anything is written there."""
         self._descriptor: int | None = descriptor
-        self._place, self._object, self._staging, self._claim, self._at = place, object_root, staging, claim, at
+        self._place, self._object, self._staging, self._claim, self._at = (
+            place,
+            object_root,
+            staging,
+            claim,
+            at,
+        )
         self._build = staging / "object"
         self._shape = Shape(version="v1", content="content", algorithm="sha512")
         self._content = self._build
@@ -146,7 +161,9 @@ class DiskWriting:
         """In whole blocks, without what is known to be there."""
         block = os.statvfs(self._staging).f_frsize
         known = {file.sums.get(self._shape.algorithm, file.path): file.size_bytes for file in files}
-        coming = (n for value, n in known.items() if value not in have and not (self._content / value).exists())
+        coming = (
+            n for value, n in known.items() if value not in have and not (self._content / value).exists()
+        )
         return sum(-(-n // block) * block for n in coming)
 
     def _kept(self, file: Incoming, have: Collection[str]) -> Kept:

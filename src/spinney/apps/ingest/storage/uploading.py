@@ -154,7 +154,10 @@ class S3Writing:
         """In parts, under the digest that was promised: completed only when it has turned out to be that."""
         algorithm = self._planned().algorithm
         promised = Incoming(
-            path=file.path, source=file.source, size_bytes=file.size_bytes, sums={**file.sums, algorithm: value}
+            path=file.path,
+            source=file.source,
+            size_bytes=file.size_bytes,
+            sums={**file.sums, algorithm: value},
         )
         sums = sources.sums_for(promised, algorithm)
         length = max(PART_BYTES, -(-file.size_bytes // PARTS_MAX))

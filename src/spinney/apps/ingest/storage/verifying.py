@@ -26,7 +26,9 @@ def verify(place: Place, root: str, object_id: str, between: Callable[[int], Non
         raise NoSuchObject(f"no object {shown(object_id)} is stored here; look up its id")
     found = loaded.inventory
     if not loaded.settled:
-        faults.add(f"the sidecar of {shown(object_id)} is behind its inventory; the next put of the object mends it")
+        faults.add(
+            f"the sidecar of {shown(object_id)} is behind its inventory; the next put of the object mends it"
+        )
     for fault in _documents(place, root, found, loaded.document.raw):
         faults.add(fault)
     files, size = _contents(place, root, found, between, faults)
@@ -64,7 +66,9 @@ def _documents(place: Place, root: str, found: Inventory, newest: bytes) -> Iter
         yield from _version_documents(place, root, found, number, newest)
 
 
-def _version_documents(place: Place, root: str, found: Inventory, number: int, newest: bytes) -> Iterator[str]:
+def _version_documents(
+    place: Place, root: str, found: Inventory, number: int, newest: bytes
+) -> Iterator[str]:
     folder = found.name(number)
     document = place.read(f"{root}/{folder}/{NAME}")
     if document is None:

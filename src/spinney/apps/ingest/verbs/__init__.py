@@ -9,10 +9,23 @@ from spinney.apps.ingest.verbs import archive, batches, operations
 from spinney.apps.ingest.verbs.base import Verb, written
 
 VERBS: tuple[type[Verb], ...] = (
-    batches.Status, batches.Batches, batches.Objects, batches.Object, batches.Report,
-    operations.Requeue, operations.Delete, operations.Sweep, operations.Hold, operations.Release, operations.Pause,
+    batches.Status,
+    batches.Batches,
+    batches.Objects,
+    batches.Object,
+    batches.Report,
+    operations.Requeue,
+    operations.Delete,
+    operations.Sweep,
+    operations.Hold,
+    operations.Release,
+    operations.Pause,
     operations.Unpause,
-    archive.Find, archive.Fixity, archive.Profiles, archive.Fetch, archive.Token,
-)  # fmt: skip
+    archive.Find,
+    archive.Fixity,
+    archive.Profiles,
+    archive.Fetch,
+    archive.Token,
+)
 
 __all__ = ["VERBS", "Verb", "written"]

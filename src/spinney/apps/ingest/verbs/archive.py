@@ -44,10 +44,15 @@ class Find(Verb):
     def run(self, service: Service) -> Mapping[str, Any]:
         with refused_as_meant(), open_inventory(service.settings.inventory) as inventory:
             found = inventory.find(
-                ark=None if self.ark is None else arks.canonical(self.ark), local_id=self.local_id,
-                file_name=self.file_name, digest=self.digest, collection=self.collection, within=service.collections,
-                limit=self.limit, after=self.after,
-            )  # fmt: skip
+                ark=None if self.ark is None else arks.canonical(self.ark),
+                local_id=self.local_id,
+                file_name=self.file_name,
+                digest=self.digest,
+                collection=self.collection,
+                within=service.collections,
+                limit=self.limit,
+                after=self.after,
+            )
         return {"items": found, "next": found[-1].place if len(found) == self.limit else None}
 
 
@@ -65,11 +70,16 @@ class Fixity(Verb):
             if self.damaged:
                 return {
                     "items": [
-                        {"ark": d.ark, "collection": d.collection, "since": d.since, "audited": d.audit.when,
-                         "faults": list(d.audit.faults)}
+                        {
+                            "ark": d.ark,
+                            "collection": d.collection,
+                            "since": d.since,
+                            "audited": d.audit.when,
+                            "faults": list(d.audit.faults),
+                        }
                         for d in damaged
                     ]
-                }  # fmt: skip
+                }
             due = inventory.due_for_fixity(before, COUNTED, within=service.collections)
         return {"due": len(due), "damaged": len(damaged)}
 
@@ -92,16 +102,22 @@ class Fetch(Verb):
     ark: Text = ARK
     version: int | None = VERSION
     format: Format = Field(default=Format.ZIP, description="How it is to be packed.")
-    submitter: Text | None = Field(default=None, description="In whose name, if not in yours.", examples=["ann"])
+    submitter: Text | None = Field(
+        default=None, description="In whose name, if not in yours.", examples=["ann"]
+    )
 
     def run(self, service: Service) -> Mapping[str, Any]:
         introduce(service.store)
         return _told(
             request(
-                service.control, service.settings, self.ark, version=self.version, format_=self.format,
+                service.control,
+                service.settings,
+                self.ark,
+                version=self.version,
+                format_=self.format,
                 submitter=self.submitter,
             )
-        )  # fmt: skip
+        )
 
 
 class File(BaseModel):
@@ -132,7 +148,12 @@ class Manifest(BaseModel):
 
     def content(self, service: Service, locate: listing.Locate | None = None) -> Content:
         return listing.manifest(
-            service.control, service.settings, self.ark, version=self.version, json=self.as_json, locate=locate
+            service.control,
+            service.settings,
+            self.ark,
+            version=self.version,
+            json=self.as_json,
+            locate=locate,
         )
 
     def require_may(self, service: Service) -> None:
@@ -152,7 +173,9 @@ class Token(Verb):
             try:
                 service.look.job(number)
             except NoSuchJob:
-                raise Refused("there is no request with this token (any more); ask for the package again") from None
+                raise Refused(
+                    "there is no request with this token (any more); ask for the package again"
+                ) from None
         return _told(look_up(service.store, service.settings, self.token))
 
 

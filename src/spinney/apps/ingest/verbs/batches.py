@@ -62,7 +62,9 @@ class Batches(Verb):
     limit: int = LIMIT
 
     def run(self, service: Service) -> Mapping[str, Any]:
-        which = Listed(profile=self.profile, state=self.state, submitter=self.submitter, collection=self.collection)
+        which = Listed(
+            profile=self.profile, state=self.state, submitter=self.submitter, collection=self.collection
+        )
         found = staff.batches(service, which, after=self.after, page=self.limit)
         items = [_facts(batch) for batch in islice(found, self.limit)]
         return {"items": items, "next": items[-1]["job"] if len(items) == self.limit else None}
@@ -85,9 +87,13 @@ class Objects(Verb):
 
     def run(self, service: Service) -> Mapping[str, Any]:
         found = staff.objects(
-            service, staff.batch(service, self.batch), states=self.state, stage=self.stage, message=self.message,
+            service,
+            staff.batch(service, self.batch),
+            states=self.state,
+            stage=self.stage,
+            message=self.message,
             after=self.after,
-        )  # fmt: skip
+        )
         jobs = list(islice(found, self.limit))
         items = [_elements(service, job) if self.whole else _object(job) for job in jobs]
         return {"items": items, "next": jobs[-1].id if len(jobs) == self.limit else None}
@@ -110,7 +116,9 @@ class Report(Verb):
     name = "report"
     is_long = True
     batch: Text = BATCH
-    number: int | None = Field(default=None, ge=1, le=10**9, description="This one; else the last.", examples=[1])
+    number: int | None = Field(
+        default=None, ge=1, le=10**9, description="This one; else the last.", examples=[1]
+    )
     now: bool = Field(default=False, description="As of now, whatever has been told; told to nobody.")
     form: Form = Field(default=Form.TEXT, description="`txt`, `html` or `json`.")
 
@@ -123,7 +131,10 @@ class Report(Verb):
             return {"job": job, "path": path, "link": f"/api/v1/jobs/{job}/files/{path}"}
         made = staff.as_of_now(service, batch)
         if self.form is Form.JSON:
-            return {"report": made.head() | {each: getattr(made, each) for each in ("completed", "failed", "others")}}
+            return {
+                "report": made.head()
+                | {each: getattr(made, each) for each in ("completed", "failed", "others")}
+            }
         if self.form is Form.HTML:
             return {"report": reports.html(made, limit=PAGE_OBJECTS, completed=PAGE_OBJECTS)}
         return {"report": reports.text(made, all_objects=True)}
@@ -132,21 +143,38 @@ class Report(Verb):
 def _facts(batch: Batch) -> dict[str, Any]:
     job, order = batch.job, batch.order
     return {
-        "batch": batch.bid, "job": job.id, "state": batch.state, "stage": job.stage, "message": showing.saying(job),
-        "profile": order.profile, "collection": job.collection, "submitter": order.submitter, "payload": order.name,
-        "kind": order.kind, "mode": mode(update=order.update), "reports": batch.told, "failed_objects": batch.failed,
-        "objects": {str(state): n for state, n in batch.objects.items()}, "warnings": batch.warnings,
-        "accepted_us": job.created_us, "settled_us": job.settled_us,
-    }  # fmt: skip
+        "batch": batch.bid,
+        "job": job.id,
+        "state": batch.state,
+        "stage": job.stage,
+        "message": showing.saying(job),
+        "profile": order.profile,
+        "collection": job.collection,
+        "submitter": order.submitter,
+        "payload": order.name,
+        "kind": order.kind,
+        "mode": mode(update=order.update),
+        "reports": batch.told,
+        "failed_objects": batch.failed,
+        "objects": {str(state): n for state, n in batch.objects.items()},
+        "warnings": batch.warnings,
+        "accepted_us": job.created_us,
+        "settled_us": job.settled_us,
+    }
 
 
 def _object(job: Job) -> dict[str, Any]:
     order = ObjectOrder.model_validate(job.params["order"])
     name = next(iter(order.about.local_ids), None) or order.about.title or order.payload.name
     return {
-        "job": job.id, "jid": order.jid, "state": showing.standing(job), "stage": job.stage, "passed": passed(job),
-        "name": name, "message": showing.saying(job),
-    }  # fmt: skip
+        "job": job.id,
+        "jid": order.jid,
+        "state": showing.standing(job),
+        "stage": job.stage,
+        "passed": passed(job),
+        "name": name,
+        "message": showing.saying(job),
+    }
 
 
 def _elements(service: Service, job: Job) -> Any:

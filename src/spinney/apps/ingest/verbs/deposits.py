@@ -31,7 +31,9 @@ class Said(BaseModel):
     kind: PayloadKind | None = Field(
         default=None, description="What it is; a manifest says so itself.", examples=["file"]
     )
-    submitter: Text | None = Field(default=None, description="In whose name, if not in yours.", examples=["ann"])
+    submitter: Text | None = Field(
+        default=None, description="In whose name, if not in yours.", examples=["ann"]
+    )
     update: bool = Field(
         default=False, description="Lay its files over those that the objects have; else they replace them."
     )
@@ -47,11 +49,13 @@ class Said(BaseModel):
     date: Text | None = Field(default=None, description="Of the object.", examples=["1912"])
     response: Text = Field(default="json", description="The form kept with each object.")
     notification: list[Text] = Field(
-        default=[], description="A mail address that gets the reports of this batch; may be repeated.",
+        default=[],
+        description="A mail address that gets the reports of this batch; may be repeated.",
         examples=[["ann@example.org"]],
     )
     fail_at: Text | None = Field(
-        default=None, description="A drill, in test mode: each object fails once at this stage.",
+        default=None,
+        description="A drill, in test mode: each object fails once at this stage.",
         examples=["downloading"],
     )
 
@@ -66,14 +70,23 @@ class Submit(Said):
         """As the service takes it. Raises UsageError for what cannot be meant."""
         with refused_as_meant():
             return Deposit(
-                name=self.name, profile=self.profile, kind=self.kind, submitter=self.submitter, update=self.update,
-                digest=None if self.digest is None else _digest(self.digest), response=self.response,
-                notify=tuple(self.notification), fail_at=self.fail_at,
+                name=self.name,
+                profile=self.profile,
+                kind=self.kind,
+                submitter=self.submitter,
+                update=self.update,
+                digest=None if self.digest is None else _digest(self.digest),
+                response=self.response,
+                notify=tuple(self.notification),
+                fail_at=self.fail_at,
                 about=Description(
-                    primary_id=self.primary_id, local_ids=tuple(self.local_id), title=self.title,
-                    creator=self.creator, date=self.date,
+                    primary_id=self.primary_id,
+                    local_ids=tuple(self.local_id),
+                    title=self.title,
+                    creator=self.creator,
+                    date=self.date,
                 ),
-            )  # fmt: skip
+            )
 
 
 def told(accepted: Accepted) -> dict[str, Any]:

@@ -28,18 +28,26 @@ class Requeue(Verb):
     is_long = True
     names: list[Text] = Field(description="Batches and objects, or the numbers of their jobs.")
     stage: Text | None = Field(
-        default=None, description="From this stage on; else behind the last that was successful.",
+        default=None,
+        description="From this stage on; else behind the last that was successful.",
         examples=["downloading"],
     )
     message: Text | None = Field(
         default=None, description="Only those whose message holds this.", examples=["answers 503"]
     )
-    completed: bool = Field(default=False, description="Also those that completed, from their first stage on.")
+    completed: bool = Field(
+        default=False, description="Also those that completed, from their first stage on."
+    )
     dry_run: bool = DRY_RUN
 
     def run(self, service: Service) -> Mapping[str, Any]:
         planned = staff.plan(
-            service, self.names, stage=self.stage, message=self.message, completed=self.completed, exact=self.dry_run
+            service,
+            self.names,
+            stage=self.stage,
+            message=self.message,
+            completed=self.completed,
+            exact=self.dry_run,
         )
         if self.dry_run:
             return {"items": [{"what": each.what, "would_requeue": each.objects} for each in planned]}
@@ -140,4 +148,6 @@ class Unpause(Verb):
 
 def _require_pausable(what: str) -> None:
     if what not in PAUSABLE:
-        raise UsageError(f"{what!r} cannot be paused{did_you_mean(what, PAUSABLE)}; name one of: {listed(PAUSABLE)}")
+        raise UsageError(
+            f"{what!r} cannot be paused{did_you_mean(what, PAUSABLE)}; name one of: {listed(PAUSABLE)}"
+        )

@@ -43,10 +43,18 @@ STEPS = 100_000
 """A repair that goes in steps gives up after so many."""
 
 RULES: tuple[Rule, ...] = (
-    *soundness.RULES, *clockwork.RULES, *own_row.RULES, *leases.RULES, *ready.RULES, *parked.RULES, *trees.RULES,
-    *leftovers.RULES, *waiting.RULES, *sweeps.RULES,
+    *soundness.RULES,
+    *clockwork.RULES,
+    *own_row.RULES,
+    *leases.RULES,
+    *ready.RULES,
+    *parked.RULES,
+    *trees.RULES,
+    *leftovers.RULES,
+    *waiting.RULES,
+    *sweeps.RULES,
     *unreadable.RULES,
-)  # fmt: skip
+)
 """In an order in which few repairs make work for a rule before them: what hangs on a job comes after the job,
 and what waits after what it waits for."""
 
@@ -64,7 +72,9 @@ class SqlDoctor:
             for r in self._rules.values()
         ]
 
-    def examine(self, only: Collection[str] | None = None, *, deep: bool = False, now_us: int) -> Iterator[Violation]:
+    def examine(
+        self, only: Collection[str] | None = None, *, deep: bool = False, now_us: int
+    ) -> Iterator[Violation]:
         for rule in self._rules.values():
             asked = deep or not getattr(rule, "deep", False) if only is None else rule.name in only
             if asked:
@@ -81,9 +91,10 @@ class SqlDoctor:
                 yield Violation(rule=rule.name, subject=f"rule {rule.name}", sentence=str(error))
         except Exception as error:  # noqa: BLE001 - a hand in the file can have written anything, and it is told
             yield Violation(
-                rule=rule.name, subject=f"rule {rule.name}",
+                rule=rule.name,
+                subject=f"rule {rule.name}",
                 sentence=f"this rule could not look to its end: {_in_words(error)}",
-            )  # fmt: skip
+            )
 
     def repair(self, violation: Violation, author: Author, *, now_us: int) -> bool:
         rule = self._rules.get(violation.rule)

@@ -154,7 +154,9 @@ def _count_on(mend: Mend, facts: Facts) -> None:
 
 
 def _raise_fence(mend: Mend, facts: Facts) -> None:
-    mend.tx.run("update counters set value = ? where name = 'fence' and value < ?", (facts["fence"], facts["fence"]))
+    mend.tx.run(
+        "update counters set value = ? where name = 'fence' and value < ?", (facts["fence"], facts["fence"])
+    )
 
 
 _FENCE = "(select value from counters where name = 'fence')"
@@ -195,10 +197,14 @@ def _unkept(look: Look) -> list[Facts]:
     elif not presumed_dead(seen_us, lease_s, look.now_us):
         return []
     others = [
-        node for node in nodes.known(look.tx)
-        if node.id != keeper_id and node.state == "active" and not node.is_party
-        and node.seen_us >= look.now_us - GRACE_US and presumed_dead(node.started_us, lease_s, look.now_us)
-    ]  # fmt: skip
+        node
+        for node in nodes.known(look.tx)
+        if node.id != keeper_id
+        and node.state == "active"
+        and not node.is_party
+        and node.seen_us >= look.now_us - GRACE_US
+        and presumed_dead(node.started_us, lease_s, look.now_us)
+    ]
     return [{"node": name or f"number {keeper_id}", "others": len(others)}] if others else []
 
 
@@ -262,8 +268,11 @@ RULES: tuple[Rule, ...] = (
         where=f"page.state <> 'left' and page.seen_us < ? - {_LEASE_S} * 1000000",
         binds=lambda look: (look.now_us, look.now_us - DEAD_SLACK_US),
         tells=(
-            "page.name", "page.host", "cast((? - page.seen_us) / 1000000 as bigint) as silent_s",
-            "(select count(*) from leases l where l.node_id = page.id) as leases", f"{_LEASE_S} as lease_s",
+            "page.name",
+            "page.host",
+            "cast((? - page.seen_us) / 1000000 as bigint) as silent_s",
+            "(select count(*) from leases l where l.node_id = page.id) as leases",
+            f"{_LEASE_S} as lease_s",
         ),
         subject="node {name}",
         sentence="node {name} on {host} has not beaten for {silent_s} seconds (by the clocks of both hosts; its lease "

@@ -32,9 +32,13 @@ def _take_back(mend: Mend, facts: Facts) -> None:
     """What the recovery of its node would have recorded."""
     began = facts["running_us"]
     record = Record(
-        facts["job_id"], facts["fence"], Outcome.LOST if began else Outcome.RETURNED, began or 0, mend.now_us,
+        facts["job_id"],
+        facts["fence"],
+        Outcome.LOST if began else Outcome.RETURNED,
+        began or 0,
+        mend.now_us,
         message="its node died under it" if began else None,
-    )  # fmt: skip
+    )
     Recorder(mend.tx, mend.registry, mend.consequences, 0.0, mend.now_us).run([record], None)
 
 

@@ -50,7 +50,8 @@ def _take_key(mend: Mend, facts: Facts) -> None:
             f"the key {facts['key']!r} of job {facts['id']} is taken by job {owner} meanwhile; cancel one of the two"
         )
     mend.tx.run(
-        "insert into keys (scope, key, job_id, forever) values (0, ?, ?, ?)", (facts["key"], facts["id"], False)
+        "insert into keys (scope, key, job_id, forever) values (0, ?, ?, ?)",
+        (facts["key"], facts["id"], False),
     )
 
 
@@ -259,4 +260,3 @@ RULES: tuple[Rule, ...] = (
         mend=_end_hold,
     ),
 )
-

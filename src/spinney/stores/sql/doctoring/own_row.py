@@ -43,9 +43,12 @@ def _hold_for_its_stage(mend: Mend, facts: Facts) -> None:
         placing.leave_ready(mend.tx, mend.registry, row)
     mend.consequences.free_locks(row.id, locks.RESERVED)
     placing.park(
-        mend.tx, row, State.HELD, now_us=mend.now_us,
+        mend.tx,
+        row,
+        State.HELD,
+        now_us=mend.now_us,
         reason=f"its next stage {row.stage!r} has vanished from job type {row.type!r}",
-    )  # fmt: skip
+    )
 
 
 def _say_when_settled(mend: Mend, facts: Facts) -> None:

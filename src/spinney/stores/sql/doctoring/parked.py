@@ -20,9 +20,12 @@ def _park_anew(mend: Mend, facts: Facts) -> None:
         return
     since_us = tx.value("select settled_us from jobs where id = ?", (job_id,)) or mend.now_us
     placing.park(
-        tx, row, row.state, now_us=since_us,
+        tx,
+        row,
+        row.state,
+        now_us=since_us,
         reason="why is not known any more; 'spinney doctor' put it back" if row.state is State.HELD else None,
-    )  # fmt: skip
+    )
 
 
 RULES: tuple[Rule, ...] = (

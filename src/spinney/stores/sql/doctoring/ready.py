@@ -41,7 +41,9 @@ def _not_in_place(look: Look, found: list[dict[str, Any]]) -> list[dict[str, Any
 
 def _elsewhere(look: Look, found: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Those that do not stand in the place that their jobs' rows say."""
-    pending = {row.id: row for row in shifting.some(look.tx, look.registry, [facts["job_id"] for facts in found])}
+    pending = {
+        row.id: row for row in shifting.some(look.tx, look.registry, [facts["job_id"] for facts in found])
+    }
     wrong = []
     for facts in found:
         keys = shifting.keys(look.registry, [pending[facts["job_id"]]])

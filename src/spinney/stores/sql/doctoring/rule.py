@@ -169,7 +169,9 @@ class Paged:
         found = self._found(look, *self.walk.one(facts), self.judge_again or self.judge)
         return found[0] if found else None
 
-    def _found(self, look: Look, page: str, binds: Sequence[Any], judge: Judge | None) -> list[dict[str, Any]]:
+    def _found(
+        self, look: Look, page: str, binds: Sequence[Any], judge: Judge | None
+    ) -> list[dict[str, Any]]:
         names = [expression.split(" as ")[-1].split(".")[-1] for expression in self._told()]
         rows_ = look.tx.all(self.statement(page), (*binds, *self.binds(look)))
         found = [dict(zip(names, row, strict=True)) for row in rows_]
@@ -214,9 +216,12 @@ def told_as(rule: Rule, subject: str, sentence: Sentence, offer: str | None, fac
     """The violation that people are told."""
     said = sentence.format(**facts) if isinstance(sentence, str) else sentence(facts)
     return Violation(
-        rule=rule.name, subject=subject.format(**facts), sentence=said,
-        repair=None if rule.mend is None or offer is None else offer.format(**facts), facts=dict(facts),
-    )  # fmt: skip
+        rule=rule.name,
+        subject=subject.format(**facts),
+        sentence=said,
+        repair=None if rule.mend is None or offer is None else offer.format(**facts),
+        facts=dict(facts),
+    )
 
 
 # --- what several rules ask -------------------------------------------------------------------
@@ -224,7 +229,9 @@ def told_as(rule: Rule, subject: str, sentence: Sentence, offer: str | None, fac
 
 def in_place(look: Look, found: list[dict[str, Any]], key: str = "id") -> list[dict[str, Any]]:
     """Without jobs of calls that are still written or put in place: those stand nowhere yet, and rightly so."""
-    staged = look.tx.all("select case when published = 1 then next_id else first_id end, last_id from staging")
+    staged = look.tx.all(
+        "select case when published = 1 then next_id else first_id end, last_id from staging"
+    )
     if not staged:
         return found
     return [facts for facts in found if not any(first <= facts[key] <= last for first, last in staged)]
@@ -249,4 +256,3 @@ def standing_in_ready(look: Look, ids: Sequence[int]) -> set[int]:
         return set()
     sql = "select job_id from ready where job_id in (select j.value from json_each(?) j)"
     return {job_id for (job_id,) in look.tx.all(sql, (listed(ids),))}
-

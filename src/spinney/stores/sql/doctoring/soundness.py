@@ -65,7 +65,9 @@ def _checked(pragma: str) -> Callable[[Session], Iterator[Mapping[str, Any]]]:
 
     def find(session: Session) -> Iterator[Mapping[str, Any]]:
         with session.database.look() as tx:
-            tables = [n for (n,) in tx.all("select name from sqlite_master where type = 'table' order by name")]
+            tables = [
+                n for (n,) in tx.all("select name from sqlite_master where type = 'table' order by name")
+            ]
         for table in tables:
             try:
                 with session.database.look() as tx:
@@ -166,8 +168,10 @@ _HORIZONS = (
 def _unreadable(session: Session) -> Iterator[Mapping[str, Any]]:
     """Without the registry, which cannot be had then: all other rules fail for it, and need not say so."""
     for table, column, read in (
-        ("types", "spec", read_type), ("queues", "spec", read_queue), ("queue_settings", "settings", read_settings),
-    ):  # fmt: skip
+        ("types", "spec", read_type),
+        ("queues", "spec", read_queue),
+        ("queue_settings", "settings", read_settings),
+    ):
         with session.database.look() as tx:
             declared = tx.all(f"select name, {column} from {table} order by name")  # literals of these lines
         for name, spec in declared:

@@ -11,7 +11,8 @@ ALONE_US = 1_000_000
 """Where no node is at work, nobody goes on with a sweep whose last step is longer ago: whoever sweeps takes a step
 several times a second."""
 _WORKING = (
-    "select 1 from nodes where state = 'active' and seen_us >= ? and id not in (select node_id from parties) limit 1"
+    "select 1 from nodes where state = 'active' and seen_us >= ? and id not in (select node_id "
+    "from parties) limit 1"
 )
 _sweeps: WeakKeyDictionary[Registry, following.Sweep] = WeakKeyDictionary()
 """How far the repair of a store has come: a sweep keeps its place in memory."""

@@ -33,10 +33,17 @@ _WHAT_TO_DO = {
 }
 """Every column that is read as JSON, and what a person should do about a value that is none."""
 _KEYS = {
-    "jobs": ("id",), "attempts": ("job_id", "fence"), "data": ("job_id", "name"), "nodes": ("id",),
-    "parties": ("node_id",), "users": ("name",), "tokens": ("id",), "webhooks": ("name",), "audit": ("seq",),
+    "jobs": ("id",),
+    "attempts": ("job_id", "fence"),
+    "data": ("job_id", "name"),
+    "nodes": ("id",),
+    "parties": ("node_id",),
+    "users": ("name",),
+    "tokens": ("id",),
+    "webhooks": ("name",),
+    "audit": ("seq",),
     "streaks": ("type", "stage"),
-}  # fmt: skip
+}
 _OBJECTS = frozenset({"jobs.params", "attempts.error", "users.rights", "tokens.rights", "webhooks.spec"})
 
 

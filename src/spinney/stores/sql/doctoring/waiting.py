@@ -40,11 +40,7 @@ def _go_on(mend: Mend, facts: Facts) -> None:
 def _could_have_it(look: Look, found: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Those that are the first that may have their lock, which has room."""
     first = {name: _next(look, name) for name in {_lock(facts) for facts in found}}
-    return [
-        facts | {"lock": _lock(facts)}
-        for facts in found
-        if first[_lock(facts)] == facts["job_id"]
-    ]
+    return [facts | {"lock": _lock(facts)} for facts in found if first[_lock(facts)] == facts["job_id"]]
 
 
 def _next(look: Look, name: str) -> int | None:
@@ -257,4 +253,3 @@ RULES: tuple[Rule, ...] = (
         mend=_give_back,
     ),
 )
-

@@ -28,10 +28,21 @@ class Case:
         self.home = registry.homes.of(tx, row.node_id)
 
     def _say(
-        self, cause: str, sentence: str, *, start_us: int | None = None, command: str | None = None, **facts: Any
+        self,
+        cause: str,
+        sentence: str,
+        *,
+        start_us: int | None = None,
+        command: str | None = None,
+        **facts: Any,
     ) -> Explanation:
         return Explanation(
-            job_id=self.row.id, cause=cause, sentence=sentence, start_us=start_us, command=command, facts=facts
+            job_id=self.row.id,
+            cause=cause,
+            sentence=sentence,
+            start_us=start_us,
+            command=command,
+            facts=facts,
         )
 
     def _holds(self) -> Sequence[Hold]:
@@ -41,16 +52,19 @@ class Case:
         lasting = [hold for hold in holds if hold.until_us is None or hold.until_us > self.now_us]
         if not lasting:
             return self._say(
-                "released", f"{holds[0]} has come to its end; it goes on with the next sweep",
+                "released",
+                f"{holds[0]} has come to its end; it goes on with the next sweep",
                 command=f"spinney release --hold {holds[0].id}",
-            )  # fmt: skip
+            )
         holds = lasting
         more = f", and {len(holds) - 1} more" if len(holds) > 1 else ""
         return self._say(
-            "hold", f"{holds[0]}{more}", start_us=_end_of(holds),
+            "hold",
+            f"{holds[0]}{more}",
+            start_us=_end_of(holds),
             command=_release(holds),
             holds=[hold.id for hold in holds],
-        )  # fmt: skip
+        )
 
     def _until(self, cause: str, sentence: str, wake_us: int | None) -> Explanation:
         """It waits for a time; a hold that lasts longer keeps it then."""
@@ -59,9 +73,12 @@ class Case:
             return self._say(cause, sentence, start_us=wake_us)
         more = f" and {len(longer) - 1} more" if len(longer) > 1 else ""
         return self._say(
-            cause, f"{sentence}; {longer[0]}{more} will keep it then", start_us=_end_of(longer),
-            command=_release(longer), holds=[hold.id for hold in longer],
-        )  # fmt: skip
+            cause,
+            f"{sentence}; {longer[0]}{more} will keep it then",
+            start_us=_end_of(longer),
+            command=_release(longer),
+            holds=[hold.id for hold in longer],
+        )
 
     def _since(self, at_us: int) -> str:
         return durations.shown((self.now_us - at_us) // 1_000_000)
@@ -74,7 +91,9 @@ class Case:
         return self._say(found.cause, found.sentence, command=found.command, **found.facts)
 
     def _for_lock(self, name: str) -> Explanation:
-        owners = self.tx.all("select job_id, fence from locks where name = ? order by job_id limit 2", (name,))
+        owners = self.tx.all(
+            "select job_id, fence from locks where name = ? order by job_id limit 2", (name,)
+        )
         if not owners:
             return self._say("lock", f"the lock {name!r} came free and it is about to go on", lock=name)
         ring = deadlocks.find(self.tx, self.registry, self.row.id)
@@ -83,43 +102,63 @@ class Case:
         owner, fence = owners[0]
         amount, given = self.tx.one(
             "select coalesce(wants_amount, 1), wants_capacity from parked where job_id = ?", (self.row.id,)
-        ) or (1, None)  # fmt: skip
-        room = locks.look(self.tx, self.registry, locks.Wanted(name, amount, given), self.row.id, in_line=False)
+        ) or (1, None)
+        room = locks.look(
+            self.tx, self.registry, locks.Wanted(name, amount, given), self.row.id, in_line=False
+        )
         if (amount, room.capacity) != (1, 1):
             return self._for_some(name, amount, room, owner)
         how = {None: "keeps until it settles", locks.RESERVED: "has been woken for"}.get(fence, "has")
         return self._say(
-            "lock", f"job {owner} {how} the lock {name!r}", command=f"spinney unlock {shlex.quote(name)}",
-            lock=name, owner=owner,
-        )  # fmt: skip
+            "lock",
+            f"job {owner} {how} the lock {name!r}",
+            command=f"spinney unlock {shlex.quote(name)}",
+            lock=name,
+            owner=owner,
+        )
 
     def _in_ring(self, ring: deadlocks.Ring) -> Explanation:
         youngest = max(link.job_id for link in ring)
         return self._say(
-            "deadlock", f"jobs wait for each other, and none of them can go on: {deadlocks.sentence(ring)}",
-            command=f"spinney cancel {youngest}", ring=sorted(link.job_id for link in ring),
-        )  # fmt: skip
+            "deadlock",
+            f"jobs wait for each other, and none of them can go on: {deadlocks.sentence(ring)}",
+            command=f"spinney cancel {youngest}",
+            ring=sorted(link.job_id for link in ring),
+        )
 
     def _for_some(self, name: str, amount: int, room: locks.Look, owner: int) -> Explanation:
         """A lock of which several have some."""
         facts: dict[str, Any] = {
-            "lock": name, "owner": owner, "amount": amount, "used": room.used, "capacity": room.capacity,
-        }  # fmt: skip
+            "lock": name,
+            "owner": owner,
+            "amount": amount,
+            "used": room.used,
+            "capacity": room.capacity,
+        }
         wants = f"it wants {amount:,} of the lock {name!r}"
         first = lock_line.first_waiting(self.tx, self.registry, name)
-        if room.fits and first is not None and (first.priority, first.job_id) < (self.row.priority, self.row.id):
+        if (
+            room.fits
+            and first is not None
+            and (first.priority, first.job_id) < (self.row.priority, self.row.id)
+        ):
             return self._say(
-                "lock", f"{wants}, and job {first.job_id} comes before it",
-                command=f"spinney explain {first.job_id}", **facts, before=first.job_id,
-            )  # fmt: skip
+                "lock",
+                f"{wants}, and job {first.job_id} comes before it",
+                command=f"spinney explain {first.job_id}",
+                **facts,
+                before=first.job_id,
+            )
         if room.fits:
             return self._say("lock", f"{wants}, which has room for it by now; it is about to go on", **facts)
         holders = f"job {owner}" if room.others == 1 else f"{room.others:,} jobs, the first of them {owner},"
         has = "has" if room.others == 1 else "have"
         return self._say(
-            "lock", f"{wants}, and of its capacity of {room.capacity:,} {holders} {has} {room.used:,}",
-            command=f"spinney lock {shlex.quote(name)}", **facts,
-        )  # fmt: skip
+            "lock",
+            f"{wants}, and of its capacity of {room.capacity:,} {holders} {has} {room.used:,}",
+            command=f"spinney lock {shlex.quote(name)}",
+            **facts,
+        )
 
 
 def _end_of(holds: Sequence[Hold]) -> int | None:

@@ -25,7 +25,14 @@ class Claimable(Case):
     def answer(self) -> Explanation:
         if not self._in_ready():
             return self._say("accepted", "it is accepted and will be put in its place in a moment")
-        for question in (self._unserved, self._covered, self._asleep, self._limited, self._over_quota, self._locked):
+        for question in (
+            self._unserved,
+            self._covered,
+            self._asleep,
+            self._limited,
+            self._over_quota,
+            self._locked,
+        ):
             if (found := question()) is not None:
                 return found
         return self._competing()
@@ -33,20 +40,26 @@ class Claimable(Case):
     def _in_ready(self) -> bool:
         row, queue = self.row, self.registry.queue(self.row.queue)
         lane = self._lane()
-        return lane is not None and self.tx.value(
-            "select 1 from ready where lane = ? and priority = ? and share = ? and position = ?",
-            (lane.id, row.priority, ready_share(queue, row.share), position(queue, row.id, row.lineage)),
-        ) is not None  # fmt: skip
+        return (
+            lane is not None
+            and self.tx.value(
+                "select 1 from ready where lane = ? and priority = ? and share = ? and position = ?",
+                (lane.id, row.priority, ready_share(queue, row.share), position(queue, row.id, row.lineage)),
+            )
+            is not None
+        )
 
     def _lane(self) -> Lane | None:
         row = self.row
         return next(
             (
-                lane for lane in self.registry.lanes.values()
-                if (lane.queue, lane.type, lane.stage, lane.home) == (row.queue, row.type, row.stage, self.home)
+                lane
+                for lane in self.registry.lanes.values()
+                if (lane.queue, lane.type, lane.stage, lane.home)
+                == (row.queue, row.type, row.stage, self.home)
             ),
             None,
-        )  # fmt: skip
+        )
 
     def _unserved(self) -> Explanation | None:
         if outside.is_external(self.registry, self.row.type, self.row.stage or ""):
@@ -58,7 +71,9 @@ class Claimable(Case):
             return away
         active = [n for n in there if n.state == "active"]
         queue = self.registry.queue(self.row.queue)
-        none = serving.pinned_away(queue, self.row.type, there) or serving.shut_out(queue, self.row.type, active)
+        none = serving.pinned_away(queue, self.row.type, there) or serving.shut_out(
+            queue, self.row.type, active
+        )
         if none is not None:
             return self._hindered(none)
         if able := [n for n in active if self._takes(n, queue.name)]:
@@ -68,14 +83,19 @@ class Claimable(Case):
         draining = [n.name for n in there if n.state == "draining" and self.row.type in n.types]
         if draining:
             return self._say(
-                "draining", f"node {draining[0]}, which knows job type {self.row.type!r}, is draining and takes "
-                "nothing new", command="spinney node", nodes=draining,
-            )  # fmt: skip
+                "draining",
+                f"node {draining[0]}, which knows job type {self.row.type!r}, is draining and takes "
+                "nothing new",
+                command="spinney node",
+                nodes=draining,
+            )
         if not active:
             return self._say("no node", "no node is running", command="spinney node")
         names = ", ".join(n.name for n in active[:NAMED])
         return self._say(
-            "unknown type", f"no running node ({names}) knows job type {self.row.type!r}", command="spinney node"
+            "unknown type",
+            f"no running node ({names}) knows job type {self.row.type!r}",
+            command="spinney node",
         )
 
     def _away(self, there: Sequence[NodeInfo], everywhere: Sequence[NodeInfo]) -> Explanation | None:
@@ -89,13 +109,19 @@ class Claimable(Case):
             nobody = "where no node runs; start one there"
         elif active and able and not any(n in able for n in active):
             named = ", ".join(n.name for n in active[:NAMED])
-            nobody = f"and no node there ({named}) may run it, as {able[0].name} might; start one there that may"
+            nobody = (
+                f"and no node there ({named}) may run it, as {able[0].name} might; start one there that may"
+            )
         else:
             return None  # what keeps it is not where its folder is
         return self._say(
-            "home", f"its folder is on {home}, {nobody}, or let go of the folder: then it goes on elsewhere with an "
-            f"empty one", command=f"spinney rehome {row.id}", host=home.host, path=home.path,
-        )  # fmt: skip
+            "home",
+            f"its folder is on {home}, {nobody}, or let go of the folder: then it goes on elsewhere with an "
+            f"empty one",
+            command=f"spinney rehome {row.id}",
+            host=home.host,
+            path=home.path,
+        )
 
     def _takes(self, node: NodeInfo, queue: str, type_: str | None = None, stage: str | None = None) -> bool:
         """Whether the node could be given jobs of this queue, type and stage (None: its own), wherever their folders
@@ -112,10 +138,12 @@ class Claimable(Case):
         if self.now_us - last.seen_us <= UNHEARD_US:
             return None
         return self._say(
-            "silent", f"node {last.name}, which knows job type {self.row.type!r}, has given no sign of life for "
-            f"{self._since(last.seen_us)}; if it is dead, start it again", command="spinney node",
+            "silent",
+            f"node {last.name}, which knows job type {self.row.type!r}, has given no sign of life for "
+            f"{self._since(last.seen_us)}; if it is dead, start it again",
+            command="spinney node",
             nodes=[n.name for n in knowing],
-        )  # fmt: skip
+        )
 
     def _covered(self) -> Explanation | None:
         holds = self._holds()
@@ -128,17 +156,20 @@ class Claimable(Case):
         until = lane.asleep_until_us
         if until is not None and until > self.now_us:
             return self._say(
-                "lane asleep", f"stage {lane.stage!r} of job type {lane.type!r} was put to sleep by one of its jobs",
+                "lane asleep",
+                f"stage {lane.stage!r} of job type {lane.type!r} was put to sleep by one of its jobs",
                 start_us=until,
-            )  # fmt: skip
+            )
         sql = "select job_id from leases where lane in (select j.value from json_each(?) j) limit 1"
         probe = self.tx.value(sql, (self.registry.beside(lane),))
         if probe is None:
             return None
         return self._say(
-            "lane asleep", f"job {probe} tries whether stage {lane.stage!r} of job type {lane.type!r} works again",
-            command=f"spinney show {probe}", probe=probe,
-        )  # fmt: skip
+            "lane asleep",
+            f"job {probe} tries whether stage {lane.stage!r} of job type {lane.type!r} works again",
+            command=f"spinney show {probe}",
+            probe=probe,
+        )
 
     def _limited(self) -> Explanation | None:
         queue = self.registry.queue(self.row.queue)
@@ -147,11 +178,15 @@ class Claimable(Case):
             return None
         if limit == 0:
             was = self.registry.declared.get(queue.name)
-            back = "1" if was is not None and was.limit == 0 else "declared"  # where nothing is, there is no limit
+            back = (
+                "1" if was is not None and was.limit == 0 else "declared"
+            )  # where nothing is, there is no limit
             return self._say(
-                "queue limit", f"queue {queue.name!r} is shut (its limit is 0)",
-                command=f"spinney queue {queue.name} --limit {back}", queue=queue.name,
-            )  # fmt: skip
+                "queue limit",
+                f"queue {queue.name!r} is shut (its limit is 0)",
+                command=f"spinney queue {queue.name} --limit {back}",
+                queue=queue.name,
+            )
         taken = len(self.registry.occupied(self.tx, queue.name))
         if taken < limit:
             return None
@@ -163,9 +198,13 @@ class Claimable(Case):
         part = f" ({queue.limit} of all)" if isinstance(queue.limit, str) else ""
         by = ", ".join(f"{count} of type {type_!r}" for type_, count in users)
         return self._say(
-            "queue limit", f"queue {queue.name!r} is at its limit of {limit} slots{part}, used by {by}",
-            command=f"spinney queue {queue.name} --limit {limit + 1}", queue=queue.name, limit=limit, taken=taken,
-        )  # fmt: skip
+            "queue limit",
+            f"queue {queue.name!r} is at its limit of {limit} slots{part}, used by {by}",
+            command=f"spinney queue {queue.name} --limit {limit + 1}",
+            queue=queue.name,
+            limit=limit,
+            taken=taken,
+        )
 
     def _over_quota(self) -> Explanation | None:
         queue = self.registry.queue(self.row.queue)
@@ -185,9 +224,11 @@ class Claimable(Case):
         if mine < most:
             return None
         return self._say(
-            "share", f"its share holds {mine} of the {most} slots that one share may hold in queue {queue.name!r}",
-            held=mine, most=most,
-        )  # fmt: skip
+            "share",
+            f"its share holds {mine} of the {most} slots that one share may hold in queue {queue.name!r}",
+            held=mine,
+            most=most,
+        )
 
     def _slots_held(self, lanes: str) -> dict[int, int]:
         found: dict[int, int] = {}
@@ -224,24 +265,33 @@ class Claimable(Case):
         if not any(free.values()):
             stand = f"; {told} stand before it" if surely else ""
             return self._say(
-                "slots", f"all {sum(n.slots for n in takers)} slots of the nodes that may run it ({names}) are "
-                f"taken{stand}", command=self._sooner(surely), before=surely,
-            )  # fmt: skip
+                "slots",
+                f"all {sum(n.slots for n in takers)} slots of the nodes that may run it ({names}) are "
+                f"taken{stand}",
+                command=self._sooner(surely),
+                before=surely,
+            )
         own = self._lane()
         alone = own is None or self._restricted(own)
         if at_most < (1 if alone else max(free.values())):
             most = 0 if alone else at_most
             return self._say(
-                "next", "nothing keeps it: it starts with the next claim", start_us=self.now_us,
+                "next",
+                "nothing keeps it: it starts with the next claim",
+                start_us=self.now_us,
                 nodes=[name for name, slots in free.items() if slots > most],
-            )  # fmt: skip
+            )
         if surely >= sum(free.values()):
             return self._say(
-                "priority", f"{told} come before it for {sum(free.values())} free slots",
-                command=self._sooner(surely), before=surely,
-            )  # fmt: skip
+                "priority",
+                f"{told} come before it for {sum(free.values())} free slots",
+                command=self._sooner(surely),
+                before=surely,
+            )
         return self._say(
-            "turn", f"slots are free, and its turn comes soon ({jobs_of(at_most)} may come before it)", before=at_most
+            "turn",
+            f"slots are free, and its turn comes soon ({jobs_of(at_most)} may come before it)",
+            before=at_most,
         )
 
     def _sooner(self, before: int) -> str | None:
@@ -252,7 +302,9 @@ class Claimable(Case):
         """Whether something else than slots may stop jobs of this lane once others have been served."""
         queue, spec = self.registry.queue(lane.queue), self.registry.types.get(lane.type)
         stage = spec.stage(lane.stage) if spec else None
-        return queue.limit is not None or queue.shared == "quota" or lane.probing or bool(stage and stage.locks)
+        return (
+            queue.limit is not None or queue.shared == "quota" or lane.probing or bool(stage and stage.locks)
+        )
 
     def _slots_taken(self, name: str) -> int:
         return int(
@@ -268,8 +320,15 @@ class Claimable(Case):
         by nothing but slots) with every node that may run it, and how many may at most with some."""
         row, own = self.row, self._lane()
         lanes = [
-            (lane, own_takers & {n.name for n in there if self._takes(n, lane.queue, lane.type, lane.stage)
-                                 and self._reaches(n, lane.home)})
+            (
+                lane,
+                own_takers
+                & {
+                    n.name
+                    for n in there
+                    if self._takes(n, lane.queue, lane.type, lane.stage) and self._reaches(n, lane.home)
+                },
+            )
             for lane in self.registry.lanes.values()
             if self._open(lane)
         ]
@@ -279,7 +338,9 @@ class Claimable(Case):
         if own is not None and not self._restricted(own):
             queue = self.registry.queue(row.queue)
             place = ready_share(queue, row.share), position(queue, row.id, row.lineage)
-            surely += self._count("r.priority = ?2 and r.share = ?3 and r.position < ?4", [own], (row.priority, *place))
+            surely += self._count(
+                "r.priority = ?2 and r.share = ?3 and r.position < ?4", [own], (row.priority, *place)
+            )
         return surely, max(0, at_most)
 
     def _count(self, condition: str, lanes: Sequence[Lane], args: Sequence[Any]) -> int:

@@ -66,12 +66,18 @@ class Standing(Case):
             wished = placing.wished(self.tx, self.row) is not None
             return self._hindered(outside.at_work(node, left=state == "left", silent=silent, wished=wished))
         if state == "left":
-            return self._say("recovering", f"node {node}, which had it, is gone; it is being taken back", node=node)
+            return self._say(
+                "recovering", f"node {node}, which had it, is gone; it is being taken back", node=node
+            )
         if self.now_us - seen_us > UNHEARD_US:
             return self._say(
-                "silent", f"node {node} has it in slot {slot}, but has given no sign of life for "
-                f"{self._since(seen_us)}; if it is dead, start it again", command="spinney node", node=node, slot=slot,
-            )  # fmt: skip
+                "silent",
+                f"node {node} has it in slot {slot}, but has given no sign of life for "
+                f"{self._since(seen_us)}; if it is dead, start it again",
+                command="spinney node",
+                node=node,
+                slot=slot,
+            )
         if placing.wished(self.tx, self.row) is not None:
             return self._say("cancelling", f"it runs on node {node} and is being cancelled", node=node)
         if running_us is not None:
@@ -85,9 +91,12 @@ class Standing(Case):
         if not before:
             return self._say("running", f"node {node} has it in slot {slot}", node=node, slot=slot)
         return self._say(
-            "claimed", f"node {node} has it in slot {slot}, behind {jobs_of(before)} that it runs first",
-            node=node, slot=slot, before=before,
-        )  # fmt: skip
+            "claimed",
+            f"node {node} has it in slot {slot}, behind {jobs_of(before)} that it runs first",
+            node=node,
+            slot=slot,
+            before=before,
+        )
 
     def _cancelling(self) -> Explanation | None:
         wish = placing.wished(self.tx, self.row)
@@ -101,9 +110,10 @@ class Standing(Case):
             holds = self._holds()
             if not holds:
                 return self._say(
-                    "released", "no hold covers it any more; it goes on with the next sweep",
+                    "released",
+                    "no hold covers it any more; it goes on with the next sweep",
                     command=f"spinney release {self.row.id}",
-                )  # fmt: skip
+                )
             return self._under(holds)
         spec = self.registry.types.get(self.row.type)
         vanished = spec is not None and spec.stage(self.row.stage or "") is None
@@ -120,14 +130,18 @@ class Standing(Case):
         told = f": {reason}" if reason else ""
         if self.row.attempts and not self._deferred():
             return self._until(
-                "retry", f"attempt {self.row.attempts} of stage {self.row.stage!r} failed and it waits before the "
-                f"next{told}", wake_us,
-            )  # fmt: skip
+                "retry",
+                f"attempt {self.row.attempts} of stage {self.row.stage!r} failed and it waits before the "
+                f"next{told}",
+                wake_us,
+            )
         return self._until("scheduled", f"its stage {self.row.stage!r} put it off{told}", wake_us)
 
     def _deferred(self) -> bool:
         """Whether its last attempt put it off; an earlier one may have failed."""
-        last = self.tx.value("select outcome from history where job_id = ? order by fence desc limit 1", (self.row.id,))
+        last = self.tx.value(
+            "select outcome from history where job_id = ? order by fence desc limit 1", (self.row.id,)
+        )
         return bool(last == Outcome.DEFER)
 
     def _waiting(self) -> Explanation:
@@ -153,24 +167,32 @@ class Standing(Case):
         named = ", ".join(f"{need_id} ({self._shown(need_id, state)})" for need_id, state in found[:NAMED])
         more = " and more" if len(found) > NAMED else ""
         return self._say(
-            "needs", f"it needs job {named}{more}",
-            command=f"spinney explain {found[0][0]}", needs=[n for n, _ in found],
-        )  # fmt: skip
+            "needs",
+            f"it needs job {named}{more}",
+            command=f"spinney explain {found[0][0]}",
+            needs=[n for n, _ in found],
+        )
 
     def _for_children(self) -> Explanation:
         found = self.tx.all(
-            "select child_id from children_left where parent_id = ? and bad = 0 limit ?", (self.row.id, COUNTED)
+            "select child_id from children_left where parent_id = ? and bad = 0 limit ?",
+            (self.row.id, COUNTED),
         )
         open_ = [child for (child,) in found]
         if not open_:
-            return self._say("children", "its subjobs are being put in place", command=f"spinney tree {self.row.id}")
+            return self._say(
+                "children", "its subjobs are being put in place", command=f"spinney tree {self.row.id}"
+            )
         count = f"{len(open_):,}" if len(open_) < COUNTED else f"{COUNTED:,} or more"
         state = self._shown(open_[0], rows.find(self.tx, open_[0]).state)
         noun = "subjob" if len(open_) == 1 else "subjobs"
         return self._say(
-            "children", f"it waits for {count} {noun}, the first of them {open_[0]} ({state})",
-            command=f"spinney explain {open_[0]}", children=len(open_), first=open_[0],
-        )  # fmt: skip
+            "children",
+            f"it waits for {count} {noun}, the first of them {open_[0]} ({state})",
+            command=f"spinney explain {open_[0]}",
+            children=len(open_),
+            first=open_[0],
+        )
 
     def _in_line(self) -> Explanation:
         first = self.tx.value(
@@ -179,6 +201,8 @@ class Standing(Case):
         if first == self.row.id or first is None:
             return self._say("serial", f"a later job of its serial tree {self.row.root_id} is still running")
         return self._say(
-            "serial", f"job {first} comes before it in the serial tree {self.row.root_id}",
-            command=f"spinney explain {first}", before=first,
-        )  # fmt: skip
+            "serial",
+            f"job {first} comes before it in the serial tree {self.row.root_id}",
+            command=f"spinney explain {first}",
+            before=first,
+        )

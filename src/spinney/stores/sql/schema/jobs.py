@@ -4,7 +4,9 @@ from sqlalchemy import Column, Float, Index, Integer, Table, text
 
 from spinney.stores.sql.schema.columns import Chars, Flag, Id, metadata, where
 
-meta = Table("meta", metadata, Column("name", Chars, primary_key=True), Column("value", Chars, nullable=False))
+meta = Table(
+    "meta", metadata, Column("name", Chars, primary_key=True), Column("value", Chars, nullable=False)
+)
 
 counters = Table(
     "counters",
@@ -18,7 +20,9 @@ lift: how many holds have ended; lift_swept: up to which of them what they kept 
 hold_sweep: when (µs) somebody last took a step of sweeping holds. removed: the highest number of a job whose row
 retention has removed."""
 
-types = Table("types", metadata, Column("name", Chars, primary_key=True), Column("spec", Chars, nullable=False))
+types = Table(
+    "types", metadata, Column("name", Chars, primary_key=True), Column("spec", Chars, nullable=False)
+)
 queues = Table(
     "queues", metadata, Column("name", Chars, primary_key=True), Column("spec", Chars, nullable=False)
 )
@@ -155,9 +159,7 @@ parked = Table(
     Column("wants_amount", Id),
     Column("wants_capacity", Id),
     Index("parked_by_state", "state", "job_id"),
-    Index(
-        "parked_by_fingerprint", "fingerprint", "job_id", **where("fingerprint is not null")
-    ),
+    Index("parked_by_fingerprint", "fingerprint", "job_id", **where("fingerprint is not null")),
     Index("parked_by_wake", "wake_us", **where("wake_us is not null")),
     Index("parked_by_lock", "waits_for", "priority", "job_id", **where("waits_for like 'lock:%'")),
 )

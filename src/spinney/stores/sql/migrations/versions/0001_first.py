@@ -117,9 +117,7 @@ def upgrade() -> None:
         unique=False,
         **_where("parent_id is not null"),
     )
-    op.create_index(
-        "jobs_by_parent", "jobs", ["parent_id"], unique=False, **_where("parent_id is not null")
-    )
+    op.create_index("jobs_by_parent", "jobs", ["parent_id"], unique=False, **_where("parent_id is not null"))
     op.create_table(
         "keys",
         sa.Column("scope", Id, nullable=False),
@@ -221,9 +219,7 @@ def upgrade() -> None:
         **_where("waits_for like 'lock:%'"),
     )
     op.create_index("parked_by_state", "parked", ["state", "job_id"], unique=False)
-    op.create_index(
-        "parked_by_wake", "parked", ["wake_us"], unique=False, **_where("wake_us is not null")
-    )
+    op.create_index("parked_by_wake", "parked", ["wake_us"], unique=False, **_where("wake_us is not null"))
     op.create_table(
         "progress",
         sa.Column("job_id", Id, nullable=False),

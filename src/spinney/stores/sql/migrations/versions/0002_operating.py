@@ -47,9 +47,7 @@ def upgrade() -> None:
         **_where("fingerprint is not null"),
     )
     op.create_index("jobs_by_kind", "jobs", ["type", "queue"])
-    op.create_index(
-        "jobs_by_collection", "jobs", ["collection"], **_where("collection is not null")
-    )
+    op.create_index("jobs_by_collection", "jobs", ["collection"], **_where("collection is not null"))
     op.create_index("jobs_by_submitter", "jobs", ["submitter"], **_where("submitter is not null"))
     op.create_table(
         "audit",
@@ -148,9 +146,7 @@ def upgrade() -> None:
         sa.Column("declared", Flag, nullable=False),
         sa.PrimaryKeyConstraint("name"),
     )
-    op.create_index(
-        "schedules_due", "schedules", ["next_us"], **_where("next_us is not null and paused = 0")
-    )
+    op.create_index("schedules_due", "schedules", ["next_us"], **_where("next_us is not null and paused = 0"))
     op.create_table(
         "streaks",
         sa.Column("type", Text, nullable=False),

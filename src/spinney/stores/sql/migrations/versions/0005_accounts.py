@@ -40,7 +40,9 @@ def upgrade() -> None:
         sa.Column("used_us", Id, nullable=True),
         sa.PrimaryKeyConstraint("id"),
     )
-    op.create_index("tokens_by_name", "tokens", ["owner", "name"], unique=True, **_where("revoked_us is null"))
+    op.create_index(
+        "tokens_by_name", "tokens", ["owner", "name"], unique=True, **_where("revoked_us is null")
+    )
     op.create_index("tokens_by_expiry", "tokens", ["expires_us"], **_where("expires_us is not null"))
     op.create_index("tokens_by_revocation", "tokens", ["revoked_us"], **_where("revoked_us is not null"))
     op.create_table(

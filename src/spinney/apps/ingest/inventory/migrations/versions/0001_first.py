@@ -98,7 +98,9 @@ def files() -> None:
     op.create_index("inv_files_by_object", "inv_files", ["object_id", "last_version"])
     op.create_index("inv_files_by_name", "inv_files", ["name", "object_id"])
     for algorithm in ALGORITHMS:
-        partial(f"inv_files_by_{algorithm}", "inv_files", [algorithm, "object_id"], f"{algorithm} is not null")
+        partial(
+            f"inv_files_by_{algorithm}", "inv_files", [algorithm, "object_id"], f"{algorithm} is not null"
+        )
 
 
 def partial(name: str, table: str, columns: list[str], condition: str) -> None:

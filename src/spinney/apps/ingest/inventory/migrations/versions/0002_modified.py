@@ -8,4 +8,6 @@ down_revision = "0001"
 
 
 def upgrade() -> None:
-    op.add_column("inv_files", sa.Column("modified", sa.Text().with_variant(sa.Text(collation="C"), "postgresql")))
+    op.add_column(
+        "inv_files", sa.Column("modified", sa.Text().with_variant(sa.Text(collation="C"), "postgresql"))
+    )
