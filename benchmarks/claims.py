@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Mapping
 
 from benchmarks.place import Site, percentile, site
-from spinney.model.jobs import LaneWant, NodeInfo, Record, SlotWant, Submission, Want
+from spinney.model.jobs import ClaimRequest, LaneRequest, NodeInfo, Record, SlotRequest, Submission
 from spinney.model.outcomes import Outcome
 from spinney.model.types import StageSpec, TypeSpec
 
@@ -62,17 +62,19 @@ def claim_us(here: Site) -> float:
         ),
         now_us=1,
     )
-    want = Want(node_id=node, slots=[SlotWant(0, 1, 1e5, True)], lanes={("noop", "noop"): LaneWant()})
+    want = ClaimRequest(
+        node_id=node, slots=[SlotRequest(0, 1, 1e5, True)], lanes={("noop", "noop"): LaneRequest()}
+    )
     records: list[Record] = []
     taken = []
     for _ in range(ROUNDS):
         begun = time.perf_counter()
-        answer = here.store.exchange(records, want, now_us=2)
+        answer = here.store.flush_and_claim(records, want, now_us=2)
         taken.append((time.perf_counter() - begun) * 1e6)
         if not answer.leases:
             raise RuntimeError("nothing to claim: no figure")
         records = [Record(lease.job_id, lease.fence, Outcome.OK, 1, 2) for lease in answer.leases]
-    here.store.exchange(records, None, now_us=3)
+    here.store.flush_and_claim(records, None, now_us=3)
     return percentile(taken[10:], 0.5)
 
 
@@ -120,7 +122,7 @@ def _parked(here: Site, state: str, waits_for: str | None) -> None:
     first = _rows(here, state)
     with here.store.database.write() as tx:
         tx.run(
-            _MANY + "insert into parked (job_id, state, since_us, waits_for, priority) "
+            _MANY + "insert into inactive_jobs (job_id, state, since_us, waits_for, priority) "
             "select ? + i - 1, ?, 1, ?, 50 from n",
             (MILLION, first, state, waits_for),
         )

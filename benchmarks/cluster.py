@@ -10,7 +10,7 @@ import psycopg
 from benchmarks.claims import claim_us, finished, pending
 from benchmarks.place import Site, percentile, site
 from benchmarks.throughput import JOBS, ROWS
-from spinney.model.jobs import LaneWant, NodeInfo, Record, SlotWant, Submission, Want
+from spinney.model.jobs import ClaimRequest, LaneRequest, NodeInfo, Record, SlotRequest, Submission
 from spinney.model.outcomes import Outcome
 from spinney.model.types import QueueSpec
 
@@ -146,12 +146,12 @@ def _cycles(here: Site) -> Iterator[float]:
         types=(),
     )
     node_id = here.store.join(node, now_us=1)
-    slots = [SlotWant(n, BATCH // 2, 1e9, True) for n in range(2)]
-    want = Want(node_id=node_id, slots=slots, lanes={("noop", "noop"): LaneWant(run_us=10.0)})
+    slots = [SlotRequest(n, BATCH // 2, 1e9, True) for n in range(2)]
+    want = ClaimRequest(node_id=node_id, slots=slots, lanes={("noop", "noop"): LaneRequest(run_us=10.0)})
     records: list[Record] = []
     while True:
         begun = time.perf_counter()
-        answer = here.store.exchange(records, want, now_us=2)
+        answer = here.store.flush_and_claim(records, want, now_us=2)
         taken = (time.perf_counter() - begun) * 1e6
         if not answer.leases:
             raise RuntimeError("nothing to claim: no figure")

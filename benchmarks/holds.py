@@ -14,11 +14,11 @@ from collections.abc import Mapping, Sequence
 from benchmarks.place import Site, site
 from spinney.control import Control
 from spinney.model.holds import Scope
-from spinney.model.jobs import Filter, LaneWant, NodeInfo, Record, SlotWant, Submission, Want
+from spinney.model.jobs import ClaimRequest, Filter, LaneRequest, NodeInfo, Record, SlotRequest, Submission
 from spinney.model.outcomes import Outcome
 from spinney.model.states import State
 from spinney.model.types import StageSpec, TypeSpec
-from spinney.nudge import nudge_all
+from spinney.wakeup_socket import wake_local_nodes
 
 LEAVES = 100_000
 BESIDE = 1_700_000
@@ -48,7 +48,9 @@ def hold_what_is_next() -> Mapping[str, float]:
 def _measured(here: Site, top: int, case: str) -> dict[str, float]:
     found: dict[str, float] = {}
     run_dir = here.folder / "bench.db.run"
-    holds = Control(store=here.store, clock=_now_us, nudge=lambda: nudge_all(run_dir), by="bench").holds
+    holds = Control(
+        store=here.store, clock=_now_us, nudge=lambda: wake_local_nodes(run_dir), by="bench"
+    ).holds
     with here.node(slots=2):
         time.sleep(WARM_UP_S)
         for verb in ("hold", "release"):
@@ -116,13 +118,15 @@ def _tree(here: Site, leaf: str, params: str = "{}", priority: int | None = None
         now_us=1,
     )
     (top,) = store.submit([Submission(type="batch")], now_us=1).ids
-    want = Want(node_id=node, slots=[SlotWant(0, 1, 1e5, True)], lanes={("batch", "expand"): LaneWant()})
-    (lease,) = store.exchange([], want, now_us=1).leases
+    want = ClaimRequest(
+        node_id=node, slots=[SlotRequest(0, 1, 1e5, True)], lanes={("batch", "expand"): LaneRequest()}
+    )
+    (lease,) = store.flush_and_claim([], want, now_us=1).leases
     for _ in range(0, LEAVES, CHUNK):
         order = Submission(type=leaf, params=[params] * CHUNK, priority=priority)
         store.spawn(top, lease.fence, [order], now_us=1)
-    store.exchange([Record(top, lease.fence, Outcome.OK, 1, 2)], None, now_us=2)
-    while store.exchange([], None, now_us=2).wake_us is not None:
+    store.flush_and_claim([Record(top, lease.fence, Outcome.OK, 1, 2)], None, now_us=2)
+    while store.flush_and_claim([], None, now_us=2).wake_us is not None:
         pass  # one step of putting the leaves in place at a time
     store.update_node(node, state="left", now_us=2)
     return int(top)

@@ -89,9 +89,9 @@ CALLS: Mapping[str, Callable[[Store], object]] = {
     "wait, its tree counted": _count(below=_TREE),
     "show": lambda store: (store.job(500_000), store.attempts(500_000), store.results(500_000)),
     "tree of 1,000": lambda store: store.tree(1, limit=1_000),
-    "stats": lambda store: store.counting.stats(window_s=60, now_us=NOW_US),
+    "stats": lambda store: store.statistics.stats(window_s=60, now_us=NOW_US),
     "failures": lambda store: store.failures.groups(limit=100),
-    "explain": lambda store: store.explaining.explain(COMPLETED + ASIDE + 1, now_us=NOW_US),
+    "explain": lambda store: store.explainer.explain(COMPLETED + ASIDE + 1, now_us=NOW_US),
     "children, 1,000": lambda store: store.children(1, after=100_000, limit=1_000),
 }
 
@@ -119,14 +119,14 @@ def fill(here: Site) -> None:
             "from jobs j join lanes l on l.queue = j.queue and l.type = j.type where j.state = 'pending'"
         )
         tx.run(
-            "insert into parked (job_id, state, since_us, waits_for, priority, reason, fingerprint) "
+            "insert into inactive_jobs (job_id, state, since_us, waits_for, priority, reason, fingerprint) "
             "select id, state, 1, case state when 'waiting' then 'needs' end, 50, 'ValueError: no. ' || (id % 97), "
             "case state when 'failed' then printf('%016x', id % 97) end from jobs "
             "where state in ('failed', 'held', 'waiting')"
         )
         tx.run(
             "insert into failures (fingerprint, type, stage, exception, message, first_us, last_us) "
-            "select fingerprint, 'noop', 'noop', 'ValueError', 'no. #', 1, max(job_id) from parked "
+            "select fingerprint, 'noop', 'noop', 'ValueError', 'no. #', 1, max(job_id) from inactive_jobs "
             "where fingerprint is not null group by fingerprint"
         )
         tx.run(
@@ -146,7 +146,7 @@ with recursive n(i) as (select 1 union all select i + 1 from n where i < :total)
 m as (select i, case when i > :completed + :aside then 'pending' when i % 26 <> 7 then 'completed'
     when i / 26 % 4 < 2 then 'failed' when i / 26 % 4 = 2 then 'held' else 'waiting' end as state,
     i > 1 and i <= :children as child from n)
-insert into jobs (id, type, state, stage, queue, priority, share, lineage, root_id, parent_id, birth_stage, params,
+insert into jobs (id, type, state, stage, queue, priority, share, lineage, root_id, parent_id, spawn_stage, params,
     created_us, started_us, settled_us, collection, submitter, node_id, final_fence, final_attempt, final_began_us,
     final_ended_us, final_result)
 select i, t.type, state, t.type, case when i % 10007 = 0 then 'narrow' when i % 5 = 0 then 'net' else 'default' end,

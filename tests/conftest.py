@@ -6,7 +6,7 @@ import signal
 import pytest
 from hypothesis import settings
 
-from longer import LONG
+from long_tests import LONG
 
 # What is slow on a busy machine is not wrong. The short form draws the same each time, so that whoever sees it fail has
 # done it; the long form looks further, and at more.

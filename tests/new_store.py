@@ -32,7 +32,7 @@ _COUNTERS = (
     "removed",
     "home",
     "fetch",
-    "marks",
+    "watermarks",
     "turn",
     "webhook",
     "webhook_event",

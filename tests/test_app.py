@@ -17,7 +17,7 @@ from spinney.model.errors import BadParameters, NoSuchJob, UnknownType, UsageErr
 from spinney.model.jobs import Filter
 from spinney.model.states import State
 from spinney.model.types import QueueSpec
-from spinney.nudge import bound, socket_name
+from spinney.wakeup_socket import bound_socket, socket_name
 
 
 @pytest.fixture
@@ -232,7 +232,7 @@ def test_a_queue_with_a_default_type_takes_parameters_alone(app: Spinney) -> Non
 
 
 def test_the_default_type_is_the_one_that_operators_set_whoever_has_its_code(app: Spinney) -> None:
-    from spinney.model.operators import Author, QueueChange
+    from spinney.model.operators import Actor, QueueChange
     from spinney.model.types import StageSpec, TypeSpec
     from spinney.stores.sql import open_store
 
@@ -244,8 +244,8 @@ def test_the_default_type_is_the_one_that_operators_set_whoever_has_its_code(app
     schema = {"type": "object", "properties": {"angle": {"type": "integer"}}, "required": ["angle"]}
     store = open_store(app.settings.store)
     store.register([TypeSpec(name="turn", stages=(StageSpec(name="turn"),), schema=schema)], [])
-    author = Author(by="ann", call="c", reason=None)
-    store.queueing.change("pictures", QueueChange(set={"type": "turn"}), author, now_us=1)
+    actor = Actor(by="ann", call="c", reason=None)
+    store.queue_admin.change("pictures", QueueChange(set={"type": "turn"}), actor, now_us=1)
     store.close()
 
     job = app.job_info(app.submit_to("pictures", angle=90))
@@ -267,7 +267,7 @@ def test_a_submission_wakes_each_node_once(app: Spinney) -> None:
     work.submit()
     run_dir = app.settings.run_dir
     assert run_dir is not None
-    with bound(run_dir, socket_name("oak", 1)) as node:
+    with bound_socket(run_dir, socket_name("oak", 1)) as node:
         for _ in range(3):
             work.submit()
             assert node.recv(1) == b""
@@ -362,7 +362,7 @@ def test_loading_an_application_stays_light(here: Path) -> None:
 def test_the_example_of_the_readme_declares_what_it_says(here: Path) -> None:
     source = Path(__file__).parent.parent / "examples" / "squeeze.py"
     (here / "squeeze.py").write_text(source.read_text())
-    assert len(source.read_text().splitlines()) < 25
+    assert len(source.read_text().splitlines()) < 30
     app = load_app("squeeze:app")
     assert [s.name for s in app.types["folder"].spec.stages] == ["expand", "report"]
     assert app.types["compress"].spec.stages[0].timeout_s == 600

@@ -19,7 +19,7 @@ from spinney.model.states import State
 from spinney.stores.contract import Store
 
 
-class Nudges:
+class Wakeups:
     def __init__(self) -> None:
         self.count = 0
 
@@ -28,8 +28,8 @@ class Nudges:
 
 
 @pytest.fixture
-def nudges() -> Nudges:
-    return Nudges()
+def wakeups() -> Wakeups:
+    return Wakeups()
 
 
 @pytest.fixture
@@ -51,9 +51,9 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 
 @pytest.fixture
-def control(store: Store, nudges: Nudges) -> Control:
+def control(store: Store, wakeups: Wakeups) -> Control:
     ticks = itertools.count(time.time_ns() // 1000)
-    return Control(store=store, clock=lambda: next(ticks), nudge=nudges, by="ann")
+    return Control(store=store, clock=lambda: next(ticks), wake_nodes=wakeups, by="ann")
 
 
 def stored(store: Store) -> list[Any]:
@@ -63,17 +63,17 @@ def stored(store: Store) -> list[Any]:
 # --- submitting --------------------------------------------------------------------------------
 
 
-def test_jobs_are_submitted_by_name_and_schema(control: Control, store: Store, nudges: Nudges) -> None:
+def test_jobs_are_submitted_by_name_and_schema(control: Control, store: Store, wakeups: Wakeups) -> None:
     done = control.submit(
         "resize", [{"picture": "a"}, {"picture": "b", "width": 3}], Options(priority=5), keys="xy"
     )
     assert stored(store) == [{"picture": "a"}, {"picture": "b", "width": 3}]
     second = store.job(done.ids[1])
     assert (second.priority, second.key) == (5, "y")
-    assert nudges.count == 1
+    assert wakeups.count == 1
 
 
-def test_nothing_is_stored_when_one_does_not_fit(control: Control, store: Store, nudges: Nudges) -> None:
+def test_nothing_is_stored_when_one_does_not_fit(control: Control, store: Store, wakeups: Wakeups) -> None:
     with pytest.raises(BadParameters, match="parameter 'width' must be a whole number, not 'x'"):
         control.submit("resize", [{"picture": "a"}, {"picture": "b", "width": "x"}])
     with pytest.raises(UnknownType, match=r"'resiz' is known to this store \(did you mean 'resize'\?\)"):
@@ -85,12 +85,12 @@ def test_nothing_is_stored_when_one_does_not_fit(control: Control, store: Store,
     with pytest.raises(NoSuchJob):
         control.submit("resize", [{"picture": "a"}], Options(needs=[99]))
     assert stored(store) == []
-    assert nudges.count == 0
+    assert wakeups.count == 0
 
 
-def test_no_rows_are_no_jobs(control: Control, nudges: Nudges) -> None:
+def test_no_rows_are_no_jobs(control: Control, wakeups: Wakeups) -> None:
     assert control.submit("resize", []).ids == []
-    assert nudges.count == 0
+    assert wakeups.count == 0
 
 
 def test_lines_of_parameters_for_one_type(control: Control, store: Store) -> None:
@@ -170,7 +170,7 @@ def test_a_bad_line_is_told_by_its_number_and_nothing_is_stored(
 # --- operating ---------------------------------------------------------------------------------
 
 
-def test_cancel_retry_and_rerun_wake_the_nodes(control: Control, store: Store, nudges: Nudges) -> None:
+def test_cancel_retry_and_rerun_wake_the_nodes(control: Control, store: Store, wakeups: Wakeups) -> None:
     [job_id] = control.submit("resize", [{"picture": "a"}]).ids
     assert list(control.cancel(job_id, reason="wrong").ids) == [job_id]
     assert store.job(job_id).state is State.CANCELLED
@@ -179,10 +179,10 @@ def test_cancel_retry_and_rerun_wake_the_nodes(control: Control, store: Store, n
     control.cancel(job_id)
     control.rerun(job_id)
     assert store.job(job_id).state is State.PENDING
-    assert nudges.count == 5
+    assert wakeups.count == 5
     with pytest.raises(Refused):
         control.release(job_id)
-    assert nudges.count == 5
+    assert wakeups.count == 5
 
 
 def test_deleting_removes_the_folders_and_says_so(control: Control, store: Store) -> None:

@@ -11,22 +11,22 @@ from pydantic import TypeAdapter, ValidationError
 from spinney import Backoff, Defer, Spinney
 from spinney.cli.arguments import length as option
 from spinney.client import Client
-from spinney.client.verbs.doing import Canary as AskedCanary
 from spinney.client.verbs.external import ExternalVerbs
+from spinney.client.verbs.job_actions import Canary as AskedCanary
 from spinney.client.verbs.jobs import JobVerbs
-from spinney.client.verbs.operating import OperatingVerbs
+from spinney.client.verbs.operators import OperatorVerbs
 from spinney.client.verbs.schedules import ScheduleVerbs
-from spinney.control.trial import Canary
+from spinney.control.canary import Canary
 from spinney.model.errors import UsageError
 from spinney.model.external import Settlement
 from spinney.model.outcomes import Outcome
 from spinney.model.schedules import Schedule
 from spinney.model.types import StageSpec, TypeSpec
 from spinney.reports.settings import MailSettings, WebhookSettings
-from spinney.server.api.about import KeepAsked
-from spinney.server.api.bulk import CanaryAsked
-from spinney.server.api.external import Ending, Joining
-from spinney.server.api.schedules import ScheduleAsked
+from spinney.server.api.bulk import CanaryRequest
+from spinney.server.api.external import JoinRequest, SettleRequest
+from spinney.server.api.schedules import ScheduleRequest
+from spinney.server.api.store_info import RetentionRequest
 from spinney.server.settings import read
 
 SENTENCE = (
@@ -72,20 +72,20 @@ BY_CODE: dict[str, Callable[[Any], Any]] = {
     "wait for a canary": lambda length: Canary(first=1, stop_at=0.1, patience_s=length).patience_s,
     "client: wait for a canary": lambda length: AskedCanary(first=1, patience_s=length).patience_s,
     "client: interval": lambda length: sent(ScheduleVerbs.put_schedule, "s", "t", every_s=length)["every_s"],
-    "client: retention": lambda length: sent(OperatingVerbs.set_retention, "t", "failed", length)["keep_s"],
+    "client: retention": lambda length: sent(OperatorVerbs.set_retention, "t", "failed", length)["keep_s"],
     "client: lease": lambda length: sent(ExternalVerbs.join, "ear", [], lease_s=length)["lease_s"],
     "client: delay": lambda length: sent(ExternalVerbs.settle, "p", 1, 1, "defer", delay_s=length)["delay_s"],
     "client: figures": lambda length: sent(JobVerbs.stats, window_s=length)["window_s"],
     "client: patience": lambda length: Client("http://localhost", timeout_s=length)._http.timeout.read,
 }
 BY_TEXT: dict[str, Callable[[Any], Any]] = {
-    "API: retention": lambda length: KeepAsked(keep_s=length).keep_s,
-    "API: canary": lambda length: CanaryAsked(first=1, patience_s=length).patience_s,
+    "API: retention": lambda length: RetentionRequest(keep_s=length).keep_s,
+    "API: canary": lambda length: CanaryRequest(first=1, patience_s=length).patience_s,
     "API: lease": lambda length: (
-        Joining(name="n", lanes=[{"type": "t", "stage": "s"}], lease_s=length).lease_s
+        JoinRequest(name="n", lanes=[{"type": "t", "stage": "s"}], lease_s=length).lease_s
     ),  # type: ignore[list-item]
-    "API: delay": lambda length: Ending(outcome="defer", delay_s=length).delay_s,
-    "API: interval": lambda length: ScheduleAsked(type="t", every_s=length).every_s,
+    "API: delay": lambda length: SettleRequest(outcome="defer", delay_s=length).delay_s,
+    "API: interval": lambda length: ScheduleRequest(type="t", every_s=length).every_s,
 }
 
 
@@ -112,10 +112,10 @@ def test_the_api_refuses_it_in_these_words_too(place: str) -> None:
 
 
 def test_the_api_describes_both_ways_and_keeps_the_bounds() -> None:
-    number, text, null = TypeAdapter(KeepAsked).json_schema()["properties"]["keep_s"]["anyOf"]
+    number, text, null = TypeAdapter(RetentionRequest).json_schema()["properties"]["keep_s"]["anyOf"]
     assert (number["type"], number["minimum"], text["type"], null["type"]) == ("number", 0, "string", "null")
     with pytest.raises(ValidationError, match="less than or equal to 3600"):
-        CanaryAsked(first=1, patience_s="2h")  # type: ignore[arg-type]
+        CanaryRequest(first=1, patience_s="2h")  # type: ignore[arg-type]
 
 
 def test_a_settings_file_takes_them(tmp_path: Any) -> None:

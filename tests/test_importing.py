@@ -10,7 +10,7 @@ import spinney
 ENTRANCES = [
     "app",
     "job",
-    "jobtype.kinds",
+    "jobtype.job_types",
     "params.signature",
     "control",
     "stores.sql",
@@ -18,12 +18,12 @@ ENTRANCES = [
     "node.executors.worker",
     "cli.main",
     "client",
-    "cli.looking",
+    "cli.jobs",
     "server.application",
     "testing",
     "apps.ingest",
 ]
-QUICK = {"node.supervisor_main", "cli.main", "cli.looking", "server.application"}
+QUICK = {"node.supervisor_main", "cli.main", "cli.jobs", "server.application"}
 """These never alter the schema."""
 
 

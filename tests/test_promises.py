@@ -9,7 +9,7 @@ import pytest
 
 from spinney import Fail
 from spinney.job import Assignment
-from spinney.testing import Bench
+from spinney.testing import StageHarness
 
 ROOT = Path(__file__).parents[1]
 TEXT = (ROOT / "docs" / "promises.md").read_text()
@@ -45,7 +45,7 @@ def examples() -> dict[str, Any]:
     return names
 
 
-class Attempt(Bench):
+class Attempt(StageHarness):
     """One attempt of a job, with a fence of the test's choice."""
 
     def __init__(self, folder: Path, fence: int) -> None:
@@ -92,8 +92,8 @@ def test_the_place_refuses_a_late_attempt(examples: dict[str, Any], tmp_path: Pa
 
 
 def test_the_same_key_is_the_same_subjob(examples: dict[str, Any], tmp_path: Path) -> None:
-    bench = Attempt(tmp_path / "root", 1)
+    harness = Attempt(tmp_path / "root", 1)
     for _ in range(2):
-        ran = bench.run(examples["split"], parts=["a", "b"])
+        ran = harness.run(examples["split"], parts=["a", "b"])
 
     assert [spawned.key for spawned in ran.spawned] == ["a", "b"]

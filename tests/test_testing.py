@@ -10,7 +10,7 @@ from spinney import Defer, Fail, Finish, Job, NotApplicable, Spinney, Warn
 from spinney.job import Child
 from spinney.model.errors import BadParameters, UsageError
 from spinney.model.states import State
-from spinney.testing import Bench, run_stage
+from spinney.testing import StageHarness, run_stage
 
 app = Spinney()
 batch = app.pipeline("batch", children="settled")
@@ -42,7 +42,7 @@ def test_a_stage_runs_with_checked_parameters_and_its_value_is_json() -> None:
     assert ran.value == {"file": "a.txt"}
     assert ran.data == {"lines": 3}
     assert (ran.folder / "seen").read_text() == "a.txt"
-    assert ran.bench.progress == [(0.5, "half")]
+    assert ran.harness.progress == [(0.5, "half")]
     with pytest.raises(BadParameters, match="parameter 'file' is missing"):
         run_stage(count)
 
@@ -52,14 +52,14 @@ def test_stages_run_one_after_another_on_one_bench(tmp_path: Path) -> None:
         Child(4, "count", State.COMPLETED, None, None, None, 0, {}),
         Child(5, "count", State.FAILED, "count", None, "no", 0, {}),
     ]
-    bench = Bench(children=children, folder=tmp_path)
-    first = bench.run(batch, "expand", names=["a", "b", "a"])
+    harness = StageHarness(children=children, folder=tmp_path)
+    first = harness.run(batch, "expand", names=["a", "b", "a"])
     assert [(s.id, s.key, s.params) for s in first.spawned] == [
         (4, "a", {"file": "a"}),
         (5, "b", {"file": "b"}),
     ]
-    assert bench.locks == ["disk"]
-    second = bench.run(batch, "report", names=[])
+    assert harness.locks == ["disk"]
+    second = harness.run(batch, "report", names=[])
     assert second.value == {"completed": 1, "failed": 1, "planned": 3}
 
 
@@ -82,11 +82,11 @@ def test_jobs_of_their_own_are_told_apart_from_subjobs_and_a_key_is_one_of_them(
     ]
     assert [s.id for s in ran.spawned] == [5]
     assert ran.value == [5, 6, 6]
-    assert ran.bench.priority == 7
+    assert ran.harness.priority == 7
 
 
 def test_a_taken_lock_shows_as_locked() -> None:
-    ran = Bench(taken=["disk"]).run(batch, names=[])
+    ran = StageHarness(taken=["disk"]).run(batch, names=[])
     assert (ran.outcome, ran.message) == ("locked", "waits for the lock 'disk'")
 
 
@@ -131,10 +131,10 @@ def test_a_job_below_writes_into_its_parents_data() -> None:
         job.parent.data.append("seen", job.id)
         job.root.data["last"] = job.id
 
-    bench = Bench(parent_data={"seen": [1]})
-    bench.run(work)
-    assert bench.parent_data == {"seen": [1, 3]}
-    assert bench.root_data == {"last": 3}
+    harness = StageHarness(parent_data={"seen": [1]})
+    harness.run(work)
+    assert harness.parent_data == {"seen": [1, 3]}
+    assert harness.root_data == {"last": 3}
 
 
 def test_programs_are_not_run_here() -> None:
@@ -150,9 +150,9 @@ def test_a_bench_tells_how_much_of_a_lock_was_taken_and_what_there_is_not() -> N
     def load(need: int, job: Job) -> None:
         job.lock("disk", amount=need, capacity=100)
 
-    bench = Bench()
-    assert bench.run(load, need=60).outcome == "ok"
-    assert bench.amounts == {"disk": 60}
+    harness = StageHarness()
+    assert harness.run(load, need=60).outcome == "ok"
+    assert harness.amounts == {"disk": 60}
     with pytest.raises(UsageError, match="nobody can take 101"):
-        bench.run(load, need=101)
-    assert Bench(taken=["disk"]).run(load, need=1).outcome == "locked"
+        harness.run(load, need=101)
+    assert StageHarness(taken=["disk"]).run(load, need=1).outcome == "locked"

@@ -7,7 +7,7 @@ import sys
 import zipfile
 from pathlib import Path
 
-from longer import long_alone
+from long_tests import long_alone
 
 ROOT = Path(__file__).parents[1]
 SETTINGS = """

@@ -27,13 +27,13 @@ import orjson
 
 from spinney.config import Settings, settings
 from spinney.job.options import Options
-from spinney.jobtype.kinds import (
+from spinney.jobtype.job_types import (
+    ConfiguredJob,
     ExternalJob,
     ExternalJobOptions,
     FunctionJob,
     JobOptions,
     JobType,
-    Order,
     Pipeline,
     ProgramJob,
     ProgramJobOptions,
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from spinney.model.jobs import Job as JobInfo
     from spinney.model.jobs import Submission
     from spinney.stores.contract import Store
-    from spinney.waking import Waker
+    from spinney.wakeup import Waker
 
 _NO_OPTIONS = Options()
 _LOOK_S = (0.002, 0.1)
@@ -129,7 +129,7 @@ class Spinney:
         return made
 
     def external(self, name: str, **options: Unpack[ExternalJobOptions]) -> ExternalJob:
-        """A job type of one stage that a party runs which is no node: it claims it over the API."""
+        """A job type of one stage that an external worker runs which is no node: it claims it over the API."""
         options.setdefault("submit", self._submit)
         made = ExternalJob(name, self, options)
         self._add(made)
@@ -184,7 +184,7 @@ class Spinney:
 
     def schedule(
         self,
-        kind: JobType | Order | str,
+        kind: JobType | ConfiguredJob | str,
         /,
         *,
         cron: str | None = None,
@@ -213,7 +213,7 @@ class Spinney:
 
         found = self._kind(kind)
         (text,) = found.texts([{} if params is None else params])
-        given = {f.name: getattr(found.order, f.name) for f in fields(Options)}
+        given = {f.name: getattr(found.submit_options, f.name) for f in fields(Options)}
         made = Schedule.from_json(
             found.name if name is None else name,
             {
@@ -235,9 +235,9 @@ class Spinney:
 
     # --- submitting -----------------------------------------------------------------------
 
-    def submit(self, kind: JobType | Order | str, /, **params: Any) -> int:
+    def submit(self, kind: JobType | ConfiguredJob | str, /, **params: Any) -> int:
         """One job; returns its id. Raises BadParameters, and then nothing is stored."""
-        return self.place(self._kind(kind), [params], None)[0]
+        return self.submit_rows(self._kind(kind), [params], None)[0]
 
     def submit_to(self, queue: str, /, **params: Any) -> int:
         """One job by the name of a queue and parameters alone, of the queue's default type; returns its id.
@@ -247,14 +247,14 @@ class Spinney:
         """
         with self._lock:
             store, _ = self._open()
-            spec = store.queueing.in_force(queue)
+            spec = store.queue_admin.in_force(queue)
             own = next((q for q in self.queues if q.name == queue), None)
             if own is not None and spec.type is None and queue not in store.queues():
                 spec = own  # no node has come yet that would have declared it
             kind = self.types.get(spec.default_type())
             known = store.types() if kind is None else {}
         if kind is not None:
-            return self.place(kind.options(queue=queue), [params], None)[0]
+            return self.submit_rows(kind.options(queue=queue), [params], None)[0]
         return self._place_foreign(spec, known, params)
 
     def _place_foreign(
@@ -281,20 +281,20 @@ class Spinney:
 
     def submit_many(
         self,
-        kind: JobType | Order | str,
+        kind: JobType | ConfiguredJob | str,
         rows: Iterable[Mapping[str, Any]],
         *,
         keys: Iterable[str] | None = None,
     ) -> list[int]:
         """A job for each dict of parameters, all or none; returns their ids. ``keys``: one for each."""
-        return self.place(self._kind(kind), rows, keys)
+        return self.submit_rows(self._kind(kind), rows, keys)
 
-    def place(
-        self, kind: JobType | Order, rows: Iterable[Mapping[str, Any]], keys: Iterable[str] | None
+    def submit_rows(
+        self, kind: JobType | ConfiguredJob, rows: Iterable[Mapping[str, Any]], keys: Iterable[str] | None
     ) -> list[int]:
         """What every way to submit comes down to."""
         texts = kind.texts(rows)
-        submission = kind.order.submission(kind.name, texts, keys)
+        submission = kind.submit_options.submission(kind.name, texts, keys)
         if not texts:
             return []
         with self._lock:
@@ -357,7 +357,7 @@ class Spinney:
             raise UsageError(f"two job types are named {made.name!r}; give one of them another name")
         self.types[made.name] = made
 
-    def _kind(self, kind: JobType | Order | str) -> JobType | Order:
+    def _kind(self, kind: JobType | ConfiguredJob | str) -> JobType | ConfiguredJob:
         if not isinstance(kind, str):
             return kind
         found = self.types.get(kind)
@@ -376,7 +376,7 @@ class Spinney:
         if self._opened is None or self._opened[0] != os.getpid():
             # Imported here: a worker loads the application, and must stay light.
             from spinney.stores.sql import open_store
-            from spinney.waking import Waker
+            from spinney.wakeup import Waker
 
             where = self.settings
             store = open_store(where.store)

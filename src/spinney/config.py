@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from spinney.model.errors import UsageError
-from spinney.model.places import database_file, is_postgres, run_dir, without_password
+from spinney.model.paths import database_file, is_postgres, run_dir, without_password
 from spinney.params.hints import did_you_mean, listed
 
 FILE = "spinney.toml"
@@ -34,7 +34,7 @@ class Settings:
 
     @property
     def run_dir(self) -> Path | None:
-        """Where nodes of this host listen for nudges: beside the database file, when there is one."""
+        """Where nodes of this host listen for wake-ups: beside the database file, when there is one."""
         return run_dir(self.store)
 
 

@@ -4,7 +4,7 @@
         ran = run_stage(resize, picture=tmp_path / "cat.jpg")
         assert ran.outcome == "ok"
 
-``Bench`` sets the scene when a stage needs more than its parameters: data, results of earlier
+``StageHarness`` sets the scene when a stage needs more than its parameters: data, results of earlier
 stages, subjobs, locks that somebody else has.
 """
 
@@ -42,7 +42,7 @@ class Spawned(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ran:
+class StageResult:
     """What became of a stage."""
 
     outcome: Outcome
@@ -51,28 +51,28 @@ class Ran:
     message: str
     signal: Signal | None
     """What it raised to say so (``Defer``, ``Fail`` …), when it did not just return."""
-    bench: "Bench"
+    harness: "StageHarness"
 
     @property
     def data(self) -> dict[str, Any]:
-        return self.bench.data
+        return self.harness.data
 
     @property
     def spawned(self) -> list[Spawned]:
-        return self.bench.spawned
+        return self.harness.spawned
 
     @property
     def submitted(self) -> list[Spawned]:
         """Jobs of their own: no subjobs."""
-        return self.bench.submitted
+        return self.harness.submitted
 
     @property
     def folder(self) -> Path:
         """The job's own folder; it lasts as long as this object, or as the ``folder`` given."""
-        return self.bench.job_folder
+        return self.harness.job_folder
 
 
-class Bench:
+class StageHarness:
     """The scene of one job, and the answers to its handle. May run several stages, one after another:
     what one returned is among the results of the next."""
 
@@ -128,7 +128,7 @@ class Bench:
     def job_folder(self) -> Path:
         return Job(self._assignment("", "", "{}"), self).folder
 
-    def run(self, handle: JobType, stage: str | None = None, /, **params: Any) -> Ran:
+    def run(self, handle: JobType, stage: str | None = None, /, **params: Any) -> StageResult:
         """Run one stage (the first unless named). An exception that is none of Spinney's signals comes
         through as it is. Parameters are checked and made JSON as at a submission."""
         name = stage or handle.spec.stages[0].name
@@ -136,7 +136,7 @@ class Bench:
         run = handle.runner(name)
         job = Job(self._assignment(handle.name, name, text), self)
         try:
-            with storeless(handle.desk):
+            with storeless(handle.app):
                 value = run(text, job)
                 if inspect.iscoroutine(value):
                     value = asyncio.run(value)
@@ -146,11 +146,11 @@ class Bench:
         kept = orjson.loads(to_text(value, f"what stage {name!r} returned"))
         return self._ran(name, Outcome.OK, kept, None)
 
-    def _ran(self, stage: str, outcome: Outcome, value: Any, signal: Signal | None) -> Ran:
+    def _ran(self, stage: str, outcome: Outcome, value: Any, signal: Signal | None) -> StageResult:
         if value is not None:
             self.results[stage] = value
         message = "" if signal is None else signal.message
-        return Ran(outcome=outcome, value=value, message=message, signal=signal, bench=self)
+        return StageResult(outcome=outcome, value=value, message=message, signal=signal, harness=self)
 
     def _assignment(self, type_: str, stage: str, params: str) -> Assignment:
         return Assignment(
@@ -173,7 +173,7 @@ class Bench:
     def ask(self, verb: str, **args: Any) -> Any:
         answer = getattr(self, f"_answer_{verb}", None)
         if answer is None:
-            raise UsageError(f"a bench cannot answer {verb!r}; try this stage on a node")
+            raise UsageError(f"a stage harness cannot answer {verb!r}; try this stage on a node")
         return answer(**args)
 
     def _answer_get_data(self, target: int) -> dict[str, Any]:
@@ -216,7 +216,7 @@ class Bench:
         self.priority = priority
 
     def _answer_type_schema(self, type: str) -> dict[str, Any]:  # noqa: A002  the verb's own word
-        raise UnknownType(f"a bench knows no job type {type!r} by name; spawn it by its handle")
+        raise UnknownType(f"a stage harness knows no job type {type!r} by name; spawn it by its handle")
 
     def _answer_take_lock(self, name: str, until: str, amount: int, capacity: int | None) -> bool:
         if name in self._taken:
@@ -236,6 +236,6 @@ class Bench:
         return [list(child) for child in self._children if child.id > after][:limit]
 
 
-def run_stage(handle: JobType, stage: str | None = None, /, **params: Any) -> Ran:
+def run_stage(handle: JobType, stage: str | None = None, /, **params: Any) -> StageResult:
     """Run one stage of a job type (the first unless named) in this process, on an empty bench."""
-    return Bench().run(handle, stage, **params)
+    return StageHarness().run(handle, stage, **params)

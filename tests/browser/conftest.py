@@ -17,7 +17,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect
 from browser import chromium
 from browser.site import Site
 from browser.site import site as served
-from longer import LONG
+from long_tests import LONG
 
 PATIENCE_MS = 10_000
 WIDE, NARROW = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
@@ -73,7 +73,7 @@ def new_page(browser: Browser, site: Site) -> Iterator[NewPage]:
         dark: bool = False,
         small: bool = False,
         scripts: bool = True,
-        asker: str | None = None,
+        principal: str | None = None,
         loud: bool = False,
     ) -> Page:
         context = browser.new_context(
@@ -84,8 +84,8 @@ def new_page(browser: Browser, site: Site) -> Iterator[NewPage]:
             reduced_motion="reduce",
         )
         contexts.append(context)
-        if asker is not None:
-            context.add_cookies([{"name": "asker", "value": asker, "url": site.url}])
+        if principal is not None:
+            context.add_cookies([{"name": "principal", "value": principal, "url": site.url}])
         page = context.new_page()
         page.set_default_timeout(PATIENCE_MS)
         if not loud:

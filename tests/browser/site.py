@@ -10,33 +10,34 @@ from pathlib import Path
 from fastapi import Request
 
 from cli.shell import Shell, furnish
-from listening import Listening
+from http_listener import Listening
 from spinney.model.access import ALL_RIGHTS, Rights, Role
 from spinney.server.application import Parts, make
-from spinney.server.asking import Asker, How, Identity
+from spinney.server.request_context import Authenticator, AuthMethod, Principal
 from spinney.server.settings import ServerSettings
-from spinney.server.stores import Stores
+from spinney.server.store_pool import StorePool
 from spinney.stores.sql import open_store
 
-_COOKIE = "asker"
+_COOKIE = "principal"
 
 
 class ByCookie:
-    """Identity made for tests: whoever the cookie ``asker`` names, with the role of that name; an admin without one.
+    """Identity made for tests: whoever the cookie ``principal`` names, with the role of that name; an admin without
+    one.
     Who signs in for real is tested where that is made (``test_signing_in``)."""
 
-    async def who(self, request: Request) -> Asker | None:
+    async def authenticate(self, request: Request) -> Principal | None:
         name = request.cookies.get(_COOKIE, "admin")
         if name == "nobody":
             return None
         rights = ALL_RIGHTS if name == "admin" else Rights(role=Role(name))
-        return Asker(name=name, rights=rights, how=How.SESSION, csrf="the-form's-own")
+        return Principal(name=name, rights=rights, how=AuthMethod.SESSION, csrf="the-form's-own")
 
-    async def again(self, request: Request) -> Asker | None:
-        return await self.who(request)
+    async def reauthenticate(self, request: Request) -> Principal | None:
+        return await self.authenticate(request)
 
 
-def by_cookie(stores: Stores, settings: ServerSettings) -> Identity:
+def by_cookie(stores: StorePool, settings: ServerSettings) -> Authenticator:
     return ByCookie()
 
 
@@ -45,7 +46,7 @@ class Site:
     """A folder with a store; ``start`` and ``stop`` a server on it, at an address that stays."""
 
     shell: Shell
-    identity: Callable[[Stores, ServerSettings], Identity] = by_cookie
+    identity: Callable[[StorePool, ServerSettings], Authenticator] = by_cookie
     port: int = 0
     _server: Listening | None = field(default=None, repr=False)
     _node: "subprocess.Popen[str] | None" = field(default=None, repr=False)

@@ -19,9 +19,9 @@ from typing import Any, TypeVar
 from chaos_app import NARROW, PRESSES, app
 from chaos_notes import PLACE, Stretch, read
 from checker import Blow, Cancel, Finding, History, Kept, Kind, Late, judge, recoveries
-from node_fixtures import House, Node, now_us, until
+from node_fixtures import Cluster, Node, now_us, until
 
-from spinney.model.errors import FateUnknown, SpinneyError
+from spinney.model.errors import CommitUncertain, SpinneyError
 from spinney.model.jobs import Attempt, Filter, Job, Submission
 from spinney.model.states import SETTLED, State
 from spinney.stores.contract import Store
@@ -60,7 +60,7 @@ class Grove:
     """The nodes that are to run, and how they are started. By name, unless two are to bear one."""
 
     def __post_init__(self) -> None:
-        self.house = House(self.place, self.url)
+        self.cluster = Cluster(self.place, self.url)
         self.draw = random.Random(self.seed)
         self.notes = self.place / "notes"
         self.notes.mkdir()
@@ -92,7 +92,7 @@ class Grove:
         given = {"lease_period_s": self.lease_period_s, "beat_s": 0.1, "slots": 3, "drain_limit_s": 5.0}
         settings = {"name": name} | given | self.serving[name]
         environment = {PLACE: str(self.notes)} | settings.pop("env", {})
-        self.nodes[name] = self.house.start(
+        self.nodes[name] = self.cluster.start(
             app="chaos_app:app", env=environment, log=self.logs / name, **settings
         )
         return self.nodes[name]
@@ -152,7 +152,7 @@ class Grove:
             raise failed[0]
 
     def _feed(self, stop: threading.Event, jobs: int) -> None:
-        store = open_store(self.house.url)
+        store = open_store(self.cluster.url)
         try:
             while not stop.wait(0.05):
                 with contextlib.suppress(SpinneyError):
@@ -180,8 +180,8 @@ class Grove:
         """Submit them in one call and remember what came of it. Raises what the store raises."""
         orders = [Submission(type=kind, params=[json.dumps(params)], **options) for kind, params in rows]
         try:
-            ids = list((store or self.house.store).submit(orders, now_us=now_us()).ids)
-        except FateUnknown:
+            ids = list((store or self.cluster.store).submit(orders, now_us=now_us()).ids)
+        except CommitUncertain:
             self.doubtful += len(rows)
             raise
         self.accepted += ids
@@ -200,7 +200,7 @@ class Grove:
         give_up = time.monotonic() + settle_s
         while self._unsettled() and time.monotonic() < give_up:
             self.rest(0.05)
-        leases = sum(node.leases for node in self.house.store.nodes())
+        leases = sum(node.leases for node in self.cluster.store.nodes())
         for node in self.nodes.values():
             node.term()
         for node in self.nodes.values():
@@ -208,12 +208,12 @@ class Grove:
         return Harvest(grove=self, history=self._history(leases))
 
     def _unsettled(self) -> bool:
-        store = self.house.store
+        store = self.cluster.store
         found = quietly(lambda: _open(store) or sum(node.leases for node in store.nodes()))
         return found is None or found > 0
 
     def _history(self, leases: int) -> History:
-        store = self.house.store
+        store = self.cluster.store
         jobs = list(_all_jobs(store))
         attempts: list[Attempt] = [attempt for job in jobs for attempt in store.attempts(job.id)]
         stretches = read(self.notes, self.thaws)
@@ -249,7 +249,7 @@ class Grove:
 
     def close(self) -> None:
         self.serving.clear()
-        self.house.close()
+        self.cluster.close()
 
 
 @dataclass(frozen=True)
@@ -296,4 +296,4 @@ def _all_jobs(store: Store) -> Iterator[Job]:
 
 def works(grove: Grove, jobs: int = 10) -> None:
     """Wait until so many have completed: the load is on."""
-    until(lambda: (quietly(grove.house.counts) or {}).get("completed", 0) >= jobs, "they work")
+    until(lambda: (quietly(grove.cluster.counts) or {}).get("completed", 0) >= jobs, "they work")

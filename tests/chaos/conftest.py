@@ -15,7 +15,7 @@ sys.path.insert(0, str(HERE.parent / "node"))
 import chaos_table  # noqa: E402 - only now can it be found
 from chaos_load import Grove, Harvest  # noqa: E402
 
-from longer import LONG  # noqa: E402
+from long_tests import LONG  # noqa: E402
 from servers import postgres_schema  # noqa: E402
 
 _ROW = "chaos"

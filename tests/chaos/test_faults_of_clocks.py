@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from chaos_load import Grove, Harvest, works
 
-from longer import long_alone
+from long_tests import long_alone
 
 HOUR_S, DAY_S = 3_600, 86_400
 STEPS_S = (HOUR_S, 0, -HOUR_S, 0, DAY_S, 0)
@@ -72,7 +72,7 @@ def test_the_simulated_clock_of_one_node_is_stepped(
 ) -> None:
     clock = Clock(tmp_path / "clock")
     grove = plant(store)
-    # Who comes first keeps house: it is the one whose clock is wrong
+    # Who comes first leads: it is the one whose clock is wrong
     grove.start("oak", env=clock.environment)
     grove.start("elm")
     with grove.under_load(100):

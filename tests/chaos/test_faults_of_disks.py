@@ -11,7 +11,7 @@ import pytest
 from chaos_load import Grove, Harvest, works
 from node_fixtures import until
 
-from longer import LONG, long_alone
+from long_tests import LONG, long_alone
 from spinney.model.errors import SpinneyError
 from spinney.node import folders
 
@@ -47,8 +47,8 @@ def test_a_flood_of_output_fills_no_disk_and_hinders_nobody(
 ) -> None:
     # Given job folders on a disk of 64 MB
     grove = plant("sqlite")
-    disk = small_disk(stack, grove.house.folders, 64)
-    folders.write_token(disk, grove.house.store.facts()["folder_token"])
+    disk = small_disk(stack, grove.cluster.folders, 64)
+    folders.write_token(disk, grove.cluster.store.facts()["folder_token"])
     node = grove.start("oak")
     works_beside = grove.submit(grove.some(60))
     # When one job writes far more than that
@@ -56,7 +56,7 @@ def test_a_flood_of_output_fills_no_disk_and_hinders_nobody(
     grove.submit(grove.some(60))
     most_used = 0
     until_s = time.monotonic() + 100
-    while grove.house.store.job(job_id).state != "completed" and time.monotonic() < until_s:
+    while grove.cluster.store.job(job_id).state != "completed" and time.monotonic() < until_s:
         found = os.statvfs(disk)
         most_used = max(most_used, (found.f_blocks - found.f_bfree) * found.f_frsize)
         grove.rest(0.02)
@@ -80,8 +80,8 @@ def test_the_disk_of_the_job_folders_is_full_for_a_while(
     plant: Callable[..., Grove], tell: Tell, stack: contextlib.ExitStack
 ) -> None:
     grove = plant("sqlite")
-    disk = small_disk(stack, grove.house.folders, 16)
-    folders.write_token(disk, grove.house.store.facts()["folder_token"])
+    disk = small_disk(stack, grove.cluster.folders, 16)
+    folders.write_token(disk, grove.cluster.store.facts()["folder_token"])
     for name in ("oak", "elm") if LONG else ("oak",):
         grove.start(name)
     with grove.under_load(60):
@@ -92,7 +92,7 @@ def test_the_disk_of_the_job_folders_is_full_for_a_while(
             failing = grove.submit([("files", {"kilobytes": 64})] * 5)
             grove.blow(
                 lambda failing=failing: until(  # type: ignore[misc]
-                    lambda: any(a.outcome == "error" for i in failing for a in grove.house.attempts(i)),
+                    lambda: any(a.outcome == "error" for i in failing for a in grove.cluster.attempts(i)),
                     "they fail",
                 ),
                 lasts=lambda filler=filler: (grove.rest(2.0 if LONG else 0.5), filler.unlink()),  # type: ignore[misc]

@@ -10,7 +10,7 @@ import pytest
 from chaos_load import Grove, Harvest, works
 from node_fixtures import Node, until
 
-from longer import long_alone
+from long_tests import long_alone
 
 BLOWS = 25
 FREEZE_LEASE_S = 6.0

@@ -11,7 +11,7 @@ from checker import Cancel
 from node_fixtures import now_us, until
 from test_faults_of_nodes import kill_a_worker, kill_the_node
 
-from longer import LONG, long_alone
+from long_tests import LONG, long_alone
 from spinney.model.errors import SpinneyError
 from spinney.model.jobs import Filter
 from spinney.model.states import LEASED, SETTLED, State
@@ -37,7 +37,7 @@ def test_jobs_are_cancelled_in_every_state(
         give_up = time.monotonic() + 120
         while (not grove.blows or any(found[state] < EACH for state in OPEN)) and time.monotonic() < give_up:
             # Not so many that each slot has one that ends only when it is told, and what is to be held never begins
-            if sum(grove.house.store.job(job_id).state not in SETTLED for job_id in standing[::4]) < 2:
+            if sum(grove.cluster.store.job(job_id).state not in SETTLED for job_id in standing[::4]) < 2:
                 standing += _in_states_that_last(grove)
             for job_id in _some_open(grove):
                 found[cancel(grove, job_id)] += 1
@@ -50,21 +50,23 @@ def test_jobs_are_cancelled_in_every_state(
         assert all(found[state] >= EACH for state in OPEN), found
     # What waited for somebody is cancelled, too, so that all can settle
     for job_id in standing:
-        if grove.house.store.job(job_id).state not in SETTLED:
+        if grove.cluster.store.job(job_id).state not in SETTLED:
             cancel(grove, job_id)
     # And what has settled stays as it is
-    until(lambda: set(grove.house.counts()) <= SETTLED, "all settle", deadline_s=60)
+    until(lambda: set(grove.cluster.counts()) <= SETTLED, "all settle", deadline_s=60)
     for job_id in grove.accepted[:50]:
-        before = grove.house.store.job(job_id)
+        before = grove.cluster.store.job(job_id)
         with contextlib.suppress(SpinneyError):
-            assert not grove.house.store.cancel(job_id, tree=True, by="ann", reason=None, now_us=now_us()).ids
-        assert grove.house.store.job(job_id) == before
+            assert not grove.cluster.store.cancel(
+                job_id, tree=True, by="ann", reason=None, now_us=now_us()
+            ).ids
+        assert grove.cluster.store.job(job_id) == before
     tell("jobs cancelled in every state", {"sqlite": "SQLite"}.get(store, "PostgreSQL"), grove.harvest())
 
 
 def cancel(grove: Grove, job_id: int) -> State:
     """Cancel it, and remember where it stood; returns its state before."""
-    store = grove.house.store
+    store = grove.cluster.store
     before = store.job(job_id)
     try:
         store.cancel(job_id, tree=True, by="ann", reason="enough", now_us=now_us())
@@ -90,7 +92,7 @@ def _in_states_that_last(grove: Grove) -> list[int]:
 def _some_open(grove: Grove) -> Iterator[int]:
     """One of each state in which something stands, at random."""
     for state in sorted(OPEN):
-        jobs = grove.house.store.jobs(Filter(states=(state,)), limit=50, newest=state in LEASED)
+        jobs = grove.cluster.store.jobs(Filter(states=(state,)), limit=50, newest=state in LEASED)
         jobs = [job for job in jobs if job.parent_id is None]
         if jobs:
             yield grove.draw.choice(jobs).id

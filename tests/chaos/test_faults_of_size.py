@@ -7,7 +7,7 @@ from chaos_load import Grove, Harvest, quietly
 from node_fixtures import until
 from test_faults_of_nodes import kill
 
-from longer import LONG, long_alone
+from long_tests import LONG, long_alone
 
 SUBJOBS = 100_000 if LONG else 600
 
@@ -44,9 +44,9 @@ def test_a_big_tree_is_grown_worked_off_and_reported_once(
 
 def _begun(grove: Grove, job_id: int) -> bool:
     grove.tend()
-    job = quietly(lambda: grove.house.store.job(job_id))
+    job = quietly(lambda: grove.cluster.store.job(job_id))
     return job is not None and (job.stage != "grow" or job.fence is not None)
 
 
 def _completed(grove: Grove) -> int:
-    return (quietly(grove.house.counts) or {}).get("completed", 0)
+    return (quietly(grove.cluster.counts) or {}).get("completed", 0)

@@ -9,7 +9,7 @@ import psycopg
 import pytest
 from chaos_load import Grove, Harvest, works
 
-from longer import long_alone
+from long_tests import long_alone
 from private_server import PrivateServer, server_with_store_schema
 
 pytestmark = [

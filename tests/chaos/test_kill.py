@@ -13,14 +13,14 @@ from collections import defaultdict
 from collections.abc import Callable
 
 import pytest
-from node_fixtures import House, Node, house, lines, until
+from node_fixtures import Cluster, Node, cluster, lines, until
 
-from longer import LONG, long_alone
+from long_tests import LONG, long_alone
 from spinney.model.outcomes import PASSED, Outcome
 from spinney.model.states import State
-from spinney.node.instance import MARK
+from spinney.node.instance import INSTANCE_VARIABLE
 
-__all__ = ["house"]
+__all__ = ["cluster"]
 
 ROUNDS = int(os.environ.get("SPINNEY_CHAOS_ROUNDS", "100" if LONG else "1"))
 SEED = int(os.environ.get("SPINNEY_CHAOS_SEED", str(random.randrange(10**6))))
@@ -54,15 +54,15 @@ def _all_at_once(node: Node, draw: random.Random) -> None:
     _kill([node.pid, supervisor, *node.workers()])
 
 
-def _is_gone(house: House, node: Node) -> None:
+def _is_gone(cluster: Cluster, node: Node) -> None:
     """Nothing of a node is left, when its guard or supervisor lived to see to it."""
     node.wait()
-    until(lambda: not house.living(), f"nothing is left of {node.pid}")
+    until(lambda: not cluster.living(), f"nothing is left of {node.pid}")
 
 
-def _successor_cleared_up(house: House, dead: Node) -> None:
-    mark = f"{MARK}={dead.name}.{dead.pid}."
-    for pid in house.living():
+def _successor_cleared_up(cluster: Cluster, dead: Node) -> None:
+    mark = f"{INSTANCE_VARIABLE}={dead.name}.{dead.pid}."
+    for pid in cluster.living():
         try:
             environment = open(f"/proc/{pid}/environ").read()  # noqa: SIM115, PTH123 - may be gone
         except OSError:
@@ -79,15 +79,15 @@ BLOWS: list[Blow] = [_a_worker, _the_supervisor, _the_guard, _all_at_once]
     [pytest.param(BLOWS, id="each in turn")]
     + [pytest.param([blow], id=blow.__name__, marks=long_alone) for blow in BLOWS],
 )
-def test_nothing_is_lost_or_run_twice(house: House, blows: list[Blow]) -> None:
+def test_nothing_is_lost_or_run_twice(cluster: Cluster, blows: list[Blow]) -> None:
     print(f"SPINNEY_CHAOS_SEED={SEED}")
     draw = random.Random(f"{SEED}{blows[-1].__name__}{len(blows)}")
     # Given jobs of three stages, some of which leave programs that ignore TERM and detach themselves
-    node = house.node(lease_period_s=60.0)
-    ids = _stages(house, draw, 20)
+    node = cluster.node(lease_period_s=60.0)
+    ids = _stages(cluster, draw, 20)
     # When somebody is killed, again and again, and more comes
     for blow in blows * ROUNDS:
-        ids += _stages(house, draw, 10)
+        ids += _stages(cluster, draw, 10)
         time.sleep(draw.uniform(0.0, 0.5))
         blow(node, draw)
         if blow is _a_worker:
@@ -95,21 +95,21 @@ def test_nothing_is_lost_or_run_twice(house: House, blows: list[Blow]) -> None:
         if blow is _all_at_once:
             node.wait()
         else:
-            _is_gone(house, node)
-        dead, node = node, house.node(lease_period_s=60.0)
-        _successor_cleared_up(house, dead)
+            _is_gone(cluster, node)
+        dead, node = node, cluster.node(lease_period_s=60.0)
+        _successor_cleared_up(cluster, dead)
     # Then every job completes, and the promises have been kept
-    settled = house.settled(ids, deadline_s=60 + 20 * ROUNDS * len(blows))
+    settled = cluster.settled(ids, deadline_s=60 + 20 * ROUNDS * len(blows))
     assert {j.state for j in settled} == {State.COMPLETED}
     node.stop()
-    _no_recorded_stage_ran_again(house, ids)
-    assert not house.living()
-    assert not house.store.nodes(), "a node that has left owns a lease, or never left"
+    _no_recorded_stage_ran_again(cluster, ids)
+    assert not cluster.living()
+    assert not cluster.store.nodes(), "a node that has left owns a lease, or never left"
 
 
-def _stages(house: House, draw: random.Random, count: int) -> list[int]:
-    log, stubborn = str(house.file("log")), str(house.file("stubborn"))
-    return house.submit(
+def _stages(cluster: Cluster, draw: random.Random, count: int) -> list[int]:
+    log, stubborn = str(cluster.file("log")), str(cluster.file("stubborn"))
+    return cluster.submit(
         "stages",
         *(
             {"log": log, "seconds": draw.choice([0.0, 0.0, 0.01, 0.05]), "stubborn": stubborn}
@@ -118,13 +118,13 @@ def _stages(house: House, draw: random.Random, count: int) -> list[int]:
     )
 
 
-def _no_recorded_stage_ran_again(house: House, ids: list[int]) -> None:
+def _no_recorded_stage_ran_again(cluster: Cluster, ids: list[int]) -> None:
     noted: dict[tuple[int, str], list[int]] = defaultdict(list)
-    for line in lines(house.file("log")):
+    for line in lines(cluster.file("log")):
         job_id, stage, fence = line.split()
         noted[(int(job_id), stage)].append(int(fence))
     for job_id in ids:
-        history = house.attempts(job_id)
+        history = cluster.attempts(job_id)
         passed = [a for a in history if a.outcome in PASSED]
         assert [a.stage for a in passed] == STAGES
         for attempt in passed:

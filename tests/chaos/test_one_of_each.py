@@ -77,7 +77,7 @@ def test_one_blow_of_each_kind(
 
 
 def _running(grove: Grove) -> int | None:
-    jobs = grove.house.store.jobs(Filter(states=(State.RUNNING,)), limit=1, newest=True)
+    jobs = grove.cluster.store.jobs(Filter(states=(State.RUNNING,)), limit=1, newest=True)
     return next((job.id for job in jobs if job.parent_id is None), None)
 
 
@@ -106,5 +106,5 @@ def _joined(grove: Grove, name: str) -> Node:
 
 def _goes_on(grove: Grove) -> None:
     """Wait until something more has completed."""
-    before = grove.house.counts().get("completed", 0)
+    before = grove.cluster.counts().get("completed", 0)
     works(grove, before + 10)

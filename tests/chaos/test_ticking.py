@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from longer import LONG
+from long_tests import LONG
 from spinney.model.jobs import Filter
-from spinney.model.operators import Author
+from spinney.model.operators import Actor
 from spinney.model.schedules import Overlap, Schedule
 from spinney.model.types import StageSpec, TypeSpec
 from spinney.stores.sql import open_store
-from spinney.stores.sql.recurring import RUNS_KEPT
+from spinney.stores.sql.schedules import RUNS_KEPT
 
 ROUNDS = 15 * int(os.environ.get("SPINNEY_CHAOS_ROUNDS", "100" if LONG else "1"))
 SEED = int(os.environ.get("SPINNEY_CHAOS_SEED", str(random.randrange(10**6))))
@@ -33,11 +33,11 @@ def test_a_ticker_may_be_killed_at_any_moment(tmp_path: Path) -> None:
     store = open_store(url)
     store.create()
     store.register([TypeSpec(name="one", stages=(StageSpec(name="work"),))], [])
-    author = Author(by="ann", call="c")
+    actor = Actor(by="ann", call="c")
     for name in NAMES:
         overlap = Overlap(name.partition("-")[0])
         schedule = Schedule(name=name, type="one", every_s=1, overlap=overlap, catch_up="all")  # type: ignore[arg-type]
-        store.schedules.put(schedule, author, now_us=START_US)
+        store.schedules.put(schedule, actor, now_us=START_US)
     store.close()  # before anybody forks
     # When two at a time decide what is due, a little more each round, and are killed in the midst of it
     cut_off = 0

@@ -44,7 +44,7 @@ def working(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
 def until_true() -> Callable[[Callable[[], object]], None]:
     """Wait for a condition, with a deadline."""
 
-    def wait(condition: Callable[[], object], patience_s: float = 20.0) -> None:
+    def wait(condition: Callable[[], object], patience_s: float = 60.0) -> None:
         deadline = time.monotonic() + patience_s
         while not condition():
             assert time.monotonic() < deadline, "it did not come true in time"

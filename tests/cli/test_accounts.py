@@ -11,8 +11,8 @@ import pytest
 from argon2 import PasswordHasher
 
 from spinney.control import Control, passwords
-from spinney.control.entering import Terms, Visit
-from spinney.control.refusals import Refusals
+from spinney.control.refusal_log import RefusalLog
+from spinney.control.sign_in import ClientInfo, SessionLimits
 from spinney.model.access import ALL_RIGHTS
 from spinney.model.accounts import token_id
 from spinney.stores.sql import open_store
@@ -31,7 +31,9 @@ def cheap(monkeypatch: pytest.MonkeyPatch) -> None:
 def inside(shell: Shell) -> Iterator[Control]:
     """A server's hand on the same store."""
     with closing(open_store(f"sqlite:///{shell.folder}/spinney.db")) as store:
-        yield Control(store=store, clock=lambda: time.time_ns() // 1000, nudge=lambda: None, by="(server)")
+        yield Control(
+            store=store, clock=lambda: time.time_ns() // 1000, wake_nodes=lambda: None, by="(server)"
+        )
 
 
 def rights(**more: object) -> dict[str, object]:
@@ -164,13 +166,17 @@ def test_a_password_comes_by_stdin_and_opens(shell: Shell, monkeypatch: pytest.M
     monkeypatch.setattr("sys.stdin", io.StringIO("correct horse 1\n"))
     shell.ok("user", "add", "ann", "--role", "admin", "--password-stdin")
     with inside(shell) as control:
-        secret, _ = control.entering.login("ann", "correct horse 1", Refusals(), visit=Visit(), terms=Terms())
+        secret, _ = control.sign_in.login(
+            "ann", "correct horse 1", RefusalLog(), visit=ClientInfo(), terms=SessionLimits()
+        )
         monkeypatch.setattr("sys.stdin", io.StringIO("another horse 2\r\n"))
 
         assert shell.ok("user", "password", "ann", "--password-stdin") == "user ann has a new password\n"
 
-        assert control.entering.known_by_session(secret) is None
-        control.entering.login("ann", "another horse 2", Refusals(), visit=Visit(), terms=Terms())
+        assert control.sign_in.known_by_session(secret) is None
+        control.sign_in.login(
+            "ann", "another horse 2", RefusalLog(), visit=ClientInfo(), terms=SessionLimits()
+        )
     assert "session   from this host, seen " in shell.ok("user", "show", "ann")
     assert "horse" not in shell.ok("audit", "list", "--json")
 
@@ -184,7 +190,9 @@ def test_at_a_terminal_it_is_asked_for_twice(shell: Shell, monkeypatch: pytest.M
     shell.ok("user", "add", "ann", "--role", "admin")
 
     with inside(shell) as control:
-        control.entering.login("ann", "correct horse 1", Refusals(), visit=Visit(), terms=Terms())
+        control.sign_in.login(
+            "ann", "correct horse 1", RefusalLog(), visit=ClientInfo(), terms=SessionLimits()
+        )
 
 
 def test_a_link_is_printed_alone_and_sets_a_password(shell: Shell) -> None:
@@ -194,7 +202,7 @@ def test_a_link_is_printed_alone_and_sets_a_password(shell: Shell) -> None:
 
     assert path.startswith("/welcome?link=")
     with inside(shell) as control:
-        control.entering.accept(path.strip().partition("=")[2], "", "correct horse 1")
+        control.sign_in.accept(path.strip().partition("=")[2], "", "correct horse 1")
     assert shell.listed("user", "list")[0]["password_us"] is not None
 
 
@@ -205,7 +213,7 @@ def test_a_token_is_shown_once_listed_and_revoked(shell: Shell) -> None:
     of_ci = shell.ok("token", "make", "ci", "--role", "submitter", "--queue", "net").strip()
 
     with inside(shell) as control:
-        known = [control.entering.known_by_token(secret) for secret in (of_ann, of_ci)]
+        known = [control.sign_in.known_by_token(secret) for secret in (of_ann, of_ci)]
         assert [k and k.name for k in known] == ["ann", "token:ci"]
         listed = shell.listed("token", "list")
         assert [(t["owner"], t["name"], t["id"]) for t in listed] == [
@@ -220,8 +228,8 @@ def test_a_token_is_shown_once_listed_and_revoked(shell: Shell) -> None:
         assert [t["name"] for t in shell.listed("token", "list", "--user", "ann")] == ["laptop"]
 
         assert shell.ok("token", "revoke", "ci") == "token ci of token:ci is revoked\n"
-        assert control.entering.known_by_token(of_ci) is None
-        assert control.entering.known_by_token(of_ann) is not None
+        assert control.sign_in.known_by_token(of_ci) is None
+        assert control.sign_in.known_by_token(of_ann) is not None
     assert "revoked" in shell.ok("token", "list")
     assert "did you mean 'laptop'" in shell.refused(1, "token", "revoke", "lapto", "--user", "ann")
 

@@ -77,9 +77,9 @@ def shell(host: Host, monkeypatch: pytest.MonkeyPatch) -> Iterator[Shell]:
     """The same machine, without the start of a process for each command."""
     monkeypatch.syspath_prepend(str(host.site))
     before = set(sys.modules)
-    applications.found.cache_clear()
+    applications.installed_commands.cache_clear()
     yield Shell(host.folder)
-    applications.found.cache_clear()
+    applications.installed_commands.cache_clear()
     for name in set(sys.modules) - before:
         if name in ("ocean", "pond"):
             del sys.modules[name]

@@ -15,9 +15,9 @@ import pytest
 
 from contract.everything import STANDS, Everything, copied, filled
 from contract.words import ONE, Clock, Site
-from longer import LONG, long_alone
+from long_tests import LONG, long_alone
 from spinney.cli import bulk
-from spinney.cli.session import opened
+from spinney.cli.connection import open_local_store
 from spinney.stores.sql import open_store
 
 from .shell import Shell
@@ -36,7 +36,7 @@ def url(shell: Shell) -> str:
 
 
 def states(shell: Shell, *jobs: int) -> list[str]:
-    with opened(url(shell)) as store:
+    with open_local_store(url(shell)) as store:
         return [str(store.job(job).state) for job in jobs]
 
 
@@ -241,7 +241,7 @@ def test_nothing_that_fits_is_no_error(bare: Shell, made: Everything) -> None:
 def test_jobs_are_held_singly_where_a_filter_says_which(bare: Shell, made: Everything) -> None:
     bare.ok("hold", "--queue", "default", "--each", "--state", "pending", "--reason", "look")
 
-    with opened(url(bare)) as store:
+    with open_local_store(url(bare)) as store:
         assert {hold.scope for hold in store.holds.all()} == {"job"}
     assert bare.ok("submit", "one", "--queue", "default"), "what comes later is not held"
     assert count(bare, "--state", "pending", "--queue", "default") == {"pending": 1}
@@ -321,7 +321,7 @@ def test_ages_are_spans_or_times(bare: Shell) -> None:
 
 
 def test_a_failure_is_named_by_the_beginning_of_its_fingerprint(bare: Shell, made: Everything) -> None:
-    with opened(url(bare)) as store:
+    with open_local_store(url(bare)) as store:
         groups = {g.fingerprint: g for g in store.failures.groups().groups}
     assert groups
     fingerprint, group = next((f, g) for f, g in groups.items() if g.jobs == 1)
@@ -337,7 +337,7 @@ def test_a_failure_is_named_by_the_beginning_of_its_fingerprint(bare: Shell, mad
 @pytest.fixture
 def few(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two jobs are many already."""
-    monkeypatch.setattr(bulk, "ASKED_ABOVE", 1)
+    monkeypatch.setattr(bulk, "CONFIRM_ABOVE", 1)
 
 
 def test_more_than_a_thousand_are_not_touched_unasked(bare: Shell) -> None:
@@ -388,14 +388,14 @@ def test_an_interrupted_verb_says_how_far_it_came_and_goes_on_when_asked_again(
 ) -> None:
     failed(bare, 160)
     steps = iter(range(100))
-    step = bulk._Silent.step
+    step = bulk._NoProgress.step
 
     def interrupted(shown: Any, report: Any) -> None:
         step(shown, report)
         if next(steps) == 1:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(bulk._Silent, "step", interrupted)
+    monkeypatch.setattr(bulk._NoProgress, "step", interrupted)
 
     done = bare.call("retry", "--state", "failed")
 
@@ -482,7 +482,7 @@ def test_killed_anywhere_and_given_again_each_job_is_done_once(
 
     assert count(bare) == {after: n}
     bare.ok("audit", "verify")
-    with opened(url(bare)) as store:
+    with open_local_store(url(bare)) as store:
         touched: Counter[int] = Counter()
         for entry, _ in store.audit.entries(limit=100_000):
             if entry.verb == verb:
@@ -492,7 +492,7 @@ def test_killed_anywhere_and_given_again_each_job_is_done_once(
         assert database.execute("pragma integrity_check").fetchall() == [("ok",)]
     if after == "pending":
         run_to_the_end(bare)
-        with opened(url(bare)) as store:
+        with open_local_store(url(bare)) as store:
             assert {tuple(a.outcome for a in store.attempts(j)) for j in ids} == {("error", "ok")}
 
 

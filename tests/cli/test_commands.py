@@ -2,12 +2,12 @@
 
 import pytest
 
-from spinney.cli.catalogue import HOMES
-from spinney.cli.commands import needed
+from spinney.cli.command_index import COMMAND_MODULES
+from spinney.cli.commands import command_for
 
 
 def known(words: list[str]) -> set[str]:
-    return set(needed(words).commands)
+    return set(command_for(words).commands)
 
 
 @pytest.mark.parametrize(
@@ -15,7 +15,9 @@ def known(words: list[str]) -> set[str]:
 )
 def test_a_line_needs_the_commands_beside_the_one_that_it_names(before: list[str]) -> None:
     for name in ("hold", "release"):
-        assert known([*before, name, "show"]) == {name for name, home in HOMES.items() if home == "holding"}
+        assert known([*before, name, "show"]) == {
+            name for name, home in COMMAND_MODULES.items() if home == "holds"
+        }
 
 
 @pytest.mark.parametrize(
@@ -36,9 +38,9 @@ def test_a_line_needs_the_commands_beside_the_one_that_it_names(before: list[str
     ],
 )
 def test_a_line_that_names_none_of_its_own_first_needs_all(words: list[str]) -> None:
-    assert known(words) == set(HOMES)
+    assert known(words) == set(COMMAND_MODULES)
 
 
-@pytest.mark.parametrize("name", HOMES)
+@pytest.mark.parametrize("name", COMMAND_MODULES)
 def test_every_command_is_where_a_line_looks_for_it(name: str) -> None:
     assert name in known([name])

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from typer.main import get_command
 
-from spinney.cli.catalogue import HEADINGS
-from spinney.cli.commands import everything
-from spinney.cli.exits import Exit
-from spinney.cli.filters import Asked
+from spinney.cli.command_index import HEADINGS
+from spinney.cli.commands import full_app
+from spinney.cli.exit_codes import Exit
+from spinney.cli.filters import FilterOptions
 from spinney.model import errors
 
 TEXT = (Path(__file__).parents[2] / "docs" / "cli.md").read_text()
@@ -31,7 +31,7 @@ def rows(title: str) -> list[list[str]]:
 
 
 def commands(group: Any = None, path: str = "") -> Iterator[tuple[str, Any]]:
-    for name, command in (group or get_command(everything())).commands.items():
+    for name, command in (group or get_command(full_app())).commands.items():
         if getattr(command, "commands", None):
             yield from commands(command, f"{path}{name} ")
         else:
@@ -82,7 +82,7 @@ def test_the_filter_is_told_whole() -> None:
 
     assert filter_options() <= declared
     assert listed - {"--after", "--limit", "--oldest", "--count", "--json", "--store"} == filter_options()
-    assert len(filter_options()) >= len(Asked.__dataclass_fields__)
+    assert len(filter_options()) >= len(FilterOptions.__dataclass_fields__)
 
 
 def test_the_exit_codes_are_those_of_the_code() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from longer import long_alone
+from long_tests import long_alone
 
 from .shell import Shell
 from .terminal import Terminal

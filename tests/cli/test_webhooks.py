@@ -8,7 +8,7 @@ import pytest
 
 from reports.hook_server import Receiver, answer, receiver
 from spinney.reports import verify
-from spinney.stores import peeking
+from spinney.stores import completion_names
 from spinney.stores.sql import open_store
 
 from .shell import Shell, furnish
@@ -150,7 +150,7 @@ def test_what_cannot_be_is_refused_with_a_sentence(
 
 
 def test_a_shell_is_offered_their_names(named: Shell) -> None:
-    assert peeking.names(f"sqlite:///{named.folder}/spinney.db", "webhook", "a") == ["archive"]
+    assert completion_names.names(f"sqlite:///{named.folder}/spinney.db", "webhook", "a") == ["archive"]
 
 
 def test_the_secret_is_kept_to_sign_with(shell: Shell) -> None:

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from cli.afar.conftest import Both, end
+from cli.remote.conftest import Both, end
 from cli.shell import furnish
 from spinney.client import AsyncClient, Client
-from spinney.client.refusals import NoProblem, ServerAway, refusal
+from spinney.client.errors import ServerUnavailable, UnexpectedResponse, error_from_response
 from spinney.model.errors import BadParameters, Forbidden, NoSuch, NoSuchJob, Refused, UnknownType, UsageError
 from spinney.model.states import State
 
@@ -44,8 +44,8 @@ def settled(client: Client, job: int) -> State:
 
 def test_a_job_is_submitted_watched_and_read(client: Client) -> None:
     # when
-    made = client.submit("tell", {"text": "hello"}, priority=7, once="first")
-    again = client.submit("tell", {"text": "hello"}, priority=7, once="first")
+    made = client.submit("tell", {"text": "hello"}, priority=7, idempotency_key="first")
+    again = client.submit("tell", {"text": "hello"}, priority=7, idempotency_key="first")
 
     # then
     assert again == made
@@ -109,13 +109,13 @@ def test_many_are_looked_at_first_and_done_step_by_step(client: Client) -> None:
 
     # when
     planned = client.plan("cancel", which={"collection": "kept"})
-    report = client.carry_out("cancel", which={"collection": "kept"}, expect=planned.jobs, reason="of no use")
+    report = client.run_verb("cancel", which={"collection": "kept"}, expect=planned.jobs, reason="of no use")
 
     # then
     assert (made.held, planned.jobs, report.touched, report.refused) == (3, 3, 3, {})
     assert client.lift_hold(held.id).id == held.id
     with pytest.raises(Refused):
-        client.carry_out("rerun", ids=list(made.ids), expect=2)
+        client.run_verb("rerun", ids=list(made.ids), expect=2)
 
 
 @pytest.mark.parametrize(
@@ -188,9 +188,12 @@ def test_a_client_serves_several_threads(client: Client) -> None:
 
 def test_what_is_no_server_of_spinneys_is_told(tmp_path: Path) -> None:
     # when, then
-    with Client(f"unix:{tmp_path / 'nothing'}") as client, pytest.raises(ServerAway, match="does not answer"):
+    with (
+        Client(f"unix:{tmp_path / 'nothing'}") as client,
+        pytest.raises(ServerUnavailable, match="does not answer"),
+    ):
         client.me()
     with pytest.raises(UsageError, match="https://"):
         Client("spinney.example.org")
-    assert isinstance(refusal(502, b"<html>Bad gateway"), NoProblem)
-    assert "Bad gateway" in str(refusal(502, b"<html>Bad gateway"))
+    assert isinstance(error_from_response(502, b"<html>Bad gateway"), UnexpectedResponse)
+    assert "Bad gateway" in str(error_from_response(502, b"<html>Bad gateway"))

@@ -2,12 +2,12 @@
 
 import pytest
 
-from spinney.client.streaming import Event, Lines
+from spinney.client.streaming import Event, EventParser
 from spinney.model.errors import Forbidden
 
 
 def test_given_the_event_that_ends_a_stream_then_what_it_says_is_raised() -> None:
-    lines = Lines()
+    lines = EventParser()
     told = [event for line in ("id: a.1", "event: jobs", "data: []", "") for event in lines.feed(line)]
     assert told == [Event(topic="jobs", data=[], id="a.1")]
 

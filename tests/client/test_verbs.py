@@ -14,11 +14,11 @@ import pytest
 from spinney.client import Client, calls
 from spinney.client.calls import Call, verb
 from spinney.client.verbs import Verbs
-from spinney.client.verbs.doing import Canary
+from spinney.client.verbs.job_actions import Canary
 from spinney.model.access import Rights, Role
 from spinney.server.api import openapi
 from spinney.server.application import Parts, make
-from spinney.server.identity import Identify
+from spinney.server.identity import StoreAuthenticator
 from spinney.server.settings import ServerSettings
 from spinney.stores.sql import open_store
 
@@ -28,7 +28,7 @@ EXCEPT = {
     ("GET", "/jobs/{job}/files/{path}"): "a stream: Client.download",
     ("GET", "/jobs/{job}/attempts/{fence}/{stream}"): "a stream: Client.output",
 }
-UNSAID_BODY: Mapping[str, set[str]] = {"plan": {"canary"}, "carry_out": {"dry_run"}, "lay_hold": {"dry_run"}}
+UNSAID_BODY: Mapping[str, set[str]] = {"plan": {"canary"}, "run_verb": {"dry_run"}, "lay_hold": {"dry_run"}}
 UNSAID_QUERY: Mapping[str, set[str]] = {"lift_hold": {"dry_run", "together"}, "plan_release": {"reason"}}
 """By verb: what another verb of the same operation says."""
 GIVEN: Mapping[str, Mapping[str, Any]] = {
@@ -58,7 +58,7 @@ def document() -> Mapping[str, Any]:
         open_store=lambda: open_store("sqlite://"),
         folders=Path("/nowhere"),
         run_dir=None,
-        identity=Identify,
+        identity=StoreAuthenticator,
     )
     return openapi.document(make(parts), PREFIX)
 

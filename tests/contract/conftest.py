@@ -18,7 +18,7 @@ from in_memory import in_memory
 from new_store import at_tables, new_store, new_store_on_server
 from servers import pooled
 from spinney.stores.contract import Store
-from spinney.stores.sql import SqlStore, marks, open_store
+from spinney.stores.sql import SqlStore, open_store, watermarks
 from spinney.stores.sql.postgres import PostgresDatabase
 
 from .words import USUAL, Clock, Site
@@ -49,7 +49,7 @@ def _sqlite(*, usual: bool = False) -> Iterator[Opener]:
 def _postgresql(*, usual: bool = False) -> Iterator[Opener]:
     url = _new_on_server(usual)
     # Marks as close as they can be, so that whatever could get below one does.
-    with ExitStack() as opened, mock.patch.object(marks, "EVERY", 1):
+    with ExitStack() as opened, mock.patch.object(watermarks, "EVERY", 1):
         yield _opener(url, opened)
 
 

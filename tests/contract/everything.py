@@ -1,4 +1,4 @@
-"""A store with something of everything in it: jobs in every state, trees, needs, locks, keys, wishes.
+"""A store with something of everything in it: jobs in every state, trees, needs, locks, keys, cancel requests.
 
 ``fill(site)`` makes it in a store that knows nothing yet, and says which job is which; ``filled(url)`` does
 so in a database file, for tests of the command line; ``copied(file)`` is quicker, for those to which some minutes make

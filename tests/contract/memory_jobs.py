@@ -40,9 +40,9 @@ class ModelJob:
     lease: Held | None = None
     because: str | None = None
     """``children`` or ``needs`` when it failed by no stage of its own."""
-    birth_stage: str | None = None
+    spawn_stage: str | None = None
     superseded: bool = False
-    wish: bool = False
+    cancel_requested: bool = False
     tree_wish: bool = False
     key: str | None = None
     forever: bool = False

@@ -62,7 +62,7 @@ class Model:
 
     def spawned(self, parent: ModelJob, made: Sequence[ModelJob]) -> None:
         for job in made:
-            job.birth_stage = parent.stage
+            job.spawn_stage = parent.stage
         parent.unborn += made
 
     def sent(self, by: ModelJob, made: Sequence[ModelJob]) -> None:
@@ -322,7 +322,7 @@ class Model:
             self._wait(job, "needs")
         elif self._older_children_open(job, job.stage):
             self._wait(job, "children")
-        elif self._strict(job) and any(c.birth_stage != job.stage for c in self._bad_children(job)):
+        elif self._strict(job) and any(c.spawn_stage != job.stage for c in self._bad_children(job)):
             self._settle(job, State.FAILED, because="children")
         else:
             job.state = State.PENDING
@@ -332,8 +332,8 @@ class Model:
 
     def _proceed(self, job: ModelJob) -> None:
         """Its children have settled, or it has none: to its next stage or to its end."""
-        following, spoilt = self._next(job), self._bad_children(job)
-        if spoilt and (following is None or self._strict(job)):
+        following, failed_children = self._next(job), self._bad_children(job)
+        if failed_children and (following is None or self._strict(job)):
             if self._wished(job):
                 self._settle(job, State.CANCELLED)
             else:
@@ -346,7 +346,7 @@ class Model:
             self._place(job)
 
     def _settle(self, job: ModelJob, state: State, because: str | None = None) -> None:
-        job.state, job.because, job.wish, job.keeps = state, because, False, False
+        job.state, job.because, job.cancel_requested, job.keeps = state, because, False, False
         job.wake_us = job.waits = None
         if state is State.COMPLETED:
             job.stage = None
@@ -377,7 +377,7 @@ class Model:
         return any(child.open for child in self.children(job))
 
     def _older_children_open(self, job: ModelJob, stage: str | None) -> bool:
-        return any(child.open and child.birth_stage != stage for child in self.children(job))
+        return any(child.open and child.spawn_stage != stage for child in self.children(job))
 
     def _bad_children(self, job: ModelJob) -> list[ModelJob]:
         """Those that keep it from completing; a batch shrugs at what somebody cancelled."""
@@ -396,7 +396,7 @@ class Model:
         return [*reversed([j.id for j in self.above(job)]), job.id]
 
     def _wished(self, job: ModelJob) -> bool:
-        return job.wish or job.tree_wish or any(j.tree_wish for j in self.above(job))
+        return job.cancel_requested or job.tree_wish or any(j.tree_wish for j in self.above(job))
 
     # --- rules: operators -----------------------------------------------------------------
 
@@ -416,7 +416,7 @@ class Model:
         if not job.open or (self._children_open(job) and not tree):
             raise Refusal
         # To cancel it alone, too, takes nothing back of the wish that lies on its tree.
-        job.wish, job.tree_wish = job.wish or not tree, job.tree_wish or tree
+        job.cancel_requested, job.tree_wish = job.cancel_requested or not tree, job.tree_wish or tree
         for j in [*reversed(self.below(job) if tree else []), job]:
             if j.open and j.lease is None and not self._children_open(j):
                 self._settle(j, State.CANCELLED)
@@ -426,10 +426,10 @@ class Model:
         if job.state not in BAD or self._wished(job):
             raise Refusal
         if stage is None and job.because == "children":
-            spoilt = self._bad_children(job)
-            for child in spoilt:
+            failed_children = self._bad_children(job)
+            for child in failed_children:
                 self._retry(child, None)
-            if spoilt:
+            if failed_children:
                 return
         if stage is not None:
             self._supersede(job, stage, refuse_beyond=self._next(job))
@@ -449,7 +449,7 @@ class Model:
         job.passed -= set(behind)
         job.finished = False
         for child in self.children(job):
-            child.superseded = child.superseded or child.birth_stage in behind
+            child.superseded = child.superseded or child.spawn_stage in behind
 
     def _open(self, job: ModelJob) -> None:
         if job.key is not None and self.key_owner(job.key) not in (None, job):

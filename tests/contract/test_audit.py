@@ -7,14 +7,14 @@ import pytest
 from spinney.model.audits import BEGINNING, digest
 from spinney.model.errors import AuditBroken, Refused, UsageError
 from spinney.model.holds import Scope
-from spinney.model.operators import Author
+from spinney.model.operators import Actor
 
 from .words import Site
 
 
 def hold(site: Site, name: str = "one", by: str = "ann", call: str = "c1", reason: str = "looking") -> None:
     site.store.holds.lay(
-        Scope.TYPE, name, reason, Author(by=by, call=call, reason=reason), until_us=None, now_us=site.now
+        Scope.TYPE, name, reason, Actor(by=by, call=call, reason=reason), until_us=None, now_us=site.now
     )
 
 
@@ -27,7 +27,7 @@ def told(site: Site) -> Site:
     hold(site, "parent", call="a2")
     hold(site, "batch", by="bob", call="b1", reason="both")
     (first, *_) = site.store.holds.all()
-    site.store.holds.lift(first.id, Author(by="ann", call="a3"), now_us=site.now)
+    site.store.holds.lift(first.id, Actor(by="ann", call="a3"), now_us=site.now)
     return site
 
 
@@ -100,7 +100,7 @@ def test_the_steps_of_a_call_are_put_together(told: Site) -> None:
 def test_two_verbs_of_one_call_are_two(site: Site) -> None:
     hold(site, "one", call="both")
     (laid,) = site.store.holds.all()
-    site.store.holds.lift(laid.id, Author(by="ann", call="both"), now_us=site.now)
+    site.store.holds.lift(laid.id, Actor(by="ann", call="both"), now_us=site.now)
 
     assert [(c.first, c.last, c.verb, c.steps) for c in site.store.audit.calls()] == [
         (1, 1, "hold", 1),

@@ -2,7 +2,7 @@
 
 import pytest
 
-from spinney.model.access import Within
+from spinney.model.access import AccessScope
 from spinney.model.jobs import Filter
 
 from .words import Site
@@ -11,16 +11,16 @@ from .words import Site
 @pytest.mark.parametrize(
     ("within", "beyond"),
     [
-        (Within(), set()),
-        (Within(collections=("a",)), {"b", "none", "b slow"}),
-        (Within(collections=("a", "b")), {"none"}),
-        (Within(collections=()), {"a", "b", "none", "a slow", "b slow"}),
-        (Within(queues=("slow",)), {"a", "b", "none"}),
-        (Within(collections=("a",), queues=("default",)), {"b", "none", "a slow", "b slow"}),
+        (AccessScope(), set()),
+        (AccessScope(collections=("a",)), {"b", "none", "b slow"}),
+        (AccessScope(collections=("a", "b")), {"none"}),
+        (AccessScope(collections=()), {"a", "b", "none", "a slow", "b slow"}),
+        (AccessScope(queues=("slow",)), {"a", "b", "none"}),
+        (AccessScope(collections=("a",), queues=("default",)), {"b", "none", "a slow", "b slow"}),
     ],
 )
 def test_what_lies_outside_is_all_that_does_not_lie_within(
-    site: Site, within: Within, beyond: set[str]
+    site: Site, within: AccessScope, beyond: set[str]
 ) -> None:
     top = site.submit_one("parent", collection="a")
     lease = site.run(top)

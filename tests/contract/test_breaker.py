@@ -7,11 +7,11 @@ import pytest
 
 from spinney.model.holds import Hold, Scope
 from spinney.model.jobs import Lease
-from spinney.model.operators import Author
+from spinney.model.operators import Actor
 from spinney.model.outcomes import Outcome
 from spinney.model.states import State
 from spinney.stores.sql import SqlStore
-from spinney.stores.sql.breaking import AUTHOR, IDLE_US
+from spinney.stores.sql.circuit_breaker import ACTOR, IDLE_US
 
 from .conftest import sqlite_alone
 from .words import Site, kind, stage
@@ -54,7 +54,7 @@ def holds(site: Site) -> list[Hold]:
 
 def lift(site: Site) -> None:
     (hold,) = holds(site)
-    site.store.holds.lift(hold.id, Author(by="ann", call="c"), now_us=site.now)
+    site.store.holds.lift(hold.id, Actor(by="ann", call="c"), now_us=site.now)
     while site.store.holds.sweep(now_us=site.now):
         pass
 
@@ -66,7 +66,7 @@ def test_so_many_failures_in_a_row_with_one_cause_hold_the_type(broken: Site) ->
     failing(broken, 1, message="connection refused by 10.9.9.9")
 
     (hold,) = holds(broken)
-    assert (hold.scope, hold.name, hold.automatic, hold.by) == (Scope.TYPE, "careful", True, AUTHOR)
+    assert (hold.scope, hold.name, hold.automatic, hold.by) == (Scope.TYPE, "careful", True, ACTOR)
     for part in ("'work'", "3 jobs in a row", "ConnectionError: connection refused by #"):
         assert part in hold.reason
     waiting = broken.submit("careful", n=5)
@@ -103,7 +103,7 @@ def test_the_hold_is_in_the_audit_with_its_reason(broken: Site) -> None:
     failing(broken, K)
 
     (entry, _), *_ = broken.store.audit.entries(newest=True, limit=1)
-    assert (entry.by, entry.verb, entry.reason) == (AUTHOR, "hold", holds(broken)[0].reason)
+    assert (entry.by, entry.verb, entry.reason) == (ACTOR, "hold", holds(broken)[0].reason)
 
 
 def test_a_type_without_a_breaker_goes_on(broken: Site) -> None:
@@ -275,7 +275,7 @@ def test_after_a_release_what_was_held_goes_on(broken: Site) -> None:
 
 def test_an_operators_own_hold_stops_no_counting(broken: Site) -> None:
     leases = [broken.run(j) for j in broken.submit("careful", n=K)]
-    broken.store.holds.lay(Scope.TYPE, "careful", "looking", Author(by="ann", call="c"), now_us=broken.now)
+    broken.store.holds.lay(Scope.TYPE, "careful", "looking", Actor(by="ann", call="c"), now_us=broken.now)
 
     broken.fail(*leases, **refused())
 

@@ -7,7 +7,7 @@ import pytest
 
 from spinney.model.holds import Scope
 from spinney.model.jobs import Filter
-from spinney.model.operators import USUAL, Author, Order, Step, Verb
+from spinney.model.operators import DEFAULT_STATES, Actor, BulkStep, Order, Verb
 from spinney.model.outcomes import Outcome
 from spinney.model.states import SETTLED, State
 from spinney.model.types import QueueSpec
@@ -16,7 +16,7 @@ from spinney.stores.contract import Store
 from .everything import STANDS, TYPES, Everything, fill
 from .words import Clock, Site, kind, stage
 
-ANN = Author(by="ann", call="call-1", reason="after the outage")
+ANN = Actor(by="ann", call="call-1", reason="after the outage")
 PARTICULARS: dict[Verb, dict[str, Any]] = {
     Verb.HOLD: {"reason": "look first"},
     Verb.MOVE: {"queue": "urgent"},
@@ -41,7 +41,7 @@ def made(site: Site) -> Everything:
     return fill(site)
 
 
-def apply(site: Site, verb: Verb, *job_ids: int, which: Filter | None = None, **order: Any) -> Step:
+def apply(site: Site, verb: Verb, *job_ids: int, which: Filter | None = None, **order: Any) -> BulkStep:
     given = Order(verb=verb, **PARTICULARS.get(verb, {}) | order)
     return site.store.bulk.apply(given, job_ids, ANN, which=which, now_us=site.now)
 
@@ -73,7 +73,7 @@ LAWFUL: dict[Verb, set[str]] = {
 def test_those_that_cannot_are_named_and_the_others_go_through(
     site: Site, made: Everything, verb: Verb
 ) -> None:
-    usual = made.standing(*USUAL[verb])
+    usual = made.standing(*DEFAULT_STATES[verb])
     unusual = made.standing(State.DELETED)
     alone = [j for j in usual if site.job(j).parent_id is None and made.name(j) in LAWFUL[verb]][:3]
 
@@ -152,7 +152,7 @@ def test_what_a_filter_found_and_fits_no_more_is_passed_over(site: Site, made: E
 
     step = apply(site, Verb.RETRY, failed, which=Filter(states=(State.FAILED,)))
 
-    assert (step.touched, step.refused, step.passed_over) == ([], {}, [failed])
+    assert (step.touched, step.refused, step.skipped) == ([], {}, [failed])
 
 
 # --- retry, rerun ---------------------------------------------------------------------------
@@ -167,10 +167,10 @@ def test_one_that_failed_because_of_its_children_names_them_to_be_retried_in_its
 
     assert (step.touched, step.refused, step.instead) == ([], {}, [batch])
     below = [made["bad batch failed"], made["bad batch failed too"]]
-    assert site.store.bulk.spoilt(batch) == below, "what somebody cancelled stays cancelled"
-    assert site.store.bulk.spoilt(batch, after=below[0]) == below[1:]
-    assert site.store.bulk.spoilt(made["deep root"]) == [made["deep branch"]]
-    assert site.store.bulk.spoilt(made["failed"]) == []
+    assert site.store.bulk.failed_children(batch) == below, "what somebody cancelled stays cancelled"
+    assert site.store.bulk.failed_children(batch, after=below[0]) == below[1:]
+    assert site.store.bulk.failed_children(made["deep root"]) == [made["deep branch"]]
+    assert site.store.bulk.failed_children(made["failed"]) == []
 
 
 def test_what_its_child_reopened_in_the_same_step_is_not_retried(site: Site, made: Everything) -> None:
@@ -178,7 +178,7 @@ def test_what_its_child_reopened_in_the_same_step_is_not_retried(site: Site, mad
 
     assert step.touched == [made["deep leaf"]]
     assert set(step.reopened) == {made["deep branch"], made["deep root"]}
-    assert (step.refused, step.instead, step.passed_over) == ({}, [], [])
+    assert (step.refused, step.instead, step.skipped) == ({}, [], [])
 
 
 @pytest.mark.parametrize("verb", [Verb.RETRY, Verb.RERUN])
@@ -190,7 +190,7 @@ def test_what_counts_no_more_is_left_alone_unless_it_is_named(
     found = apply(site, verb, job, which=Filter())
     named = apply(site, verb, job)
 
-    assert (found.touched, found.passed_over) == ([], [job])
+    assert (found.touched, found.skipped) == ([], [job])
     assert named.touched == [job]
 
 
@@ -199,7 +199,7 @@ def test_what_lies_below_one_that_counts_no_more_is_left_alone(site: Site, made:
 
     step = apply(site, Verb.RETRY, made["deep leaf"], which=Filter())
 
-    assert step.passed_over == [made["deep leaf"]]
+    assert step.skipped == [made["deep leaf"]]
 
 
 @pytest.mark.parametrize("verb", [Verb.RETRY, Verb.RERUN])
@@ -270,7 +270,7 @@ def test_a_preview_tells_what_then_runs(site: Site, made: Everything, name: str)
     todo = [made[name]]
     while todo:
         step = site.store.bulk.apply(order, todo, ANN, now_us=site.now)
-        todo = [child for job in step.instead for child in site.store.bulk.spoilt(job)]
+        todo = [child for job in step.instead for child in site.store.bulk.failed_children(job)]
     site.drain()
 
     ran = {job_id: [a.stage for a in site.store.attempts(job_id)[n:]] for job_id, n in before.items()}
@@ -329,7 +329,7 @@ def test_a_parent_that_a_filter_found_is_cancelled_when_its_children_have_settle
     site.knows(*TYPES)
     parent, born = site.family(n=2)
     running = site.run(born[0])
-    which = Filter(states=USUAL[Verb.CANCEL])
+    which = Filter(states=DEFAULT_STATES[Verb.CANCEL])
 
     step = apply(site, Verb.CANCEL, parent, *born, which=which, reason="wrong list")
 
@@ -345,7 +345,7 @@ def test_a_parent_that_a_filter_found_is_cancelled_when_its_children_have_settle
 def test_who_is_to_be_cancelled_already_is_passed_over(site: Site, made: Everything) -> None:
     job = made["cancelling"]
 
-    assert apply(site, Verb.CANCEL, job, which=Filter()).passed_over == [job]
+    assert apply(site, Verb.CANCEL, job, which=Filter()).skipped == [job]
     assert apply(site, Verb.CANCEL, job).touched == [job]
 
 
@@ -409,7 +409,7 @@ def test_each_job_gets_a_hold_of_its_own_and_loses_it(site: Site, made: Everythi
     again = apply(
         site, Verb.HOLD, *jobs, which=Filter(), reason="the archive moves", until_us=site.now + 10**9
     )
-    assert (again.touched, again.passed_over) == ([], jobs)
+    assert (again.touched, again.skipped) == ([], jobs)
     assert apply(site, Verb.RELEASE, *jobs[:2]).touched == jobs[:2]
     assert site.states(jobs[:2]) == [State.PENDING, State.PENDING]
     assert site.store.holds.covering(jobs[0]) == []
@@ -538,8 +538,8 @@ def test_a_trial_sees_what_it_does_and_leaves_nothing(site: Site) -> None:
     bulk, seconds = site.store.bulk, [0.0]
     bulk._clock = lambda: seconds[0]  # type: ignore[attr-defined]
 
-    def cancel() -> Step:
-        return bulk.apply(Order(verb=Verb.CANCEL), [job], Author(by="ann", call="trial"), now_us=site.now)
+    def cancel() -> BulkStep:
+        return bulk.apply(Order(verb=Verb.CANCEL), [job], Actor(by="ann", call="trial"), now_us=site.now)
 
     with bulk.trial() as let_others:
         assert list(cancel().touched) == [job]

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from spinney.model.access import Within
+from spinney.model.access import AccessScope
 from spinney.model.errors import NoSuchJob, UnknownType
 from spinney.model.outcomes import Outcome
 from spinney.model.states import State
@@ -49,7 +49,7 @@ def test_what_children_come_to_is_told_of_many_parents_at_once(site: Site) -> No
         second: {"claimed": 2},
     }
     assert [found[parent].warnings for parent in (first, second)] == [1, 0]
-    assert site.store.below([first], within=Within(collections=("others",))) == {}
+    assert site.store.below([first], within=AccessScope(collections=("others",))) == {}
     # What a stage bore that ran again counts no more.
     site.pass_(*(leases[child] for child in born), leases[open_])
     site.drain()
@@ -64,7 +64,7 @@ def test_children_are_born_in_the_transaction_that_records_their_stage(
     lease = site.run(site.submit_one("parent"))
     born = site.spawn(lease, n=2)
 
-    answer = site.exchange([site.entry(lease)], site.want(site.here))
+    answer = site.flush_and_claim([site.entry(lease)], site.want(site.here))
 
     assert sorted(le.job_id for le in answer.leases) == born
     assert [job.id for job in other.children(lease.job_id)] == born
@@ -290,7 +290,7 @@ def test_the_last_child_that_completes_moves_its_parent_on_in_the_same_transacti
 
     site.pass_(leases[born[0]])
     assert site.state(parent) is State.WAITING
-    answer = site.exchange([site.entry(leases[born[1]])], site.want(site.here))
+    answer = site.flush_and_claim([site.entry(leases[born[1]])], site.want(site.here))
 
     assert [(le.job_id, le.stage) for le in answer.leases] == [(parent, "merge")]
 

@@ -202,7 +202,7 @@ def test_the_value_is_that_of_the_attempt_that_counts(site: Site) -> None:
 def test_a_finished_and_a_handed_over_stage_keep_their_values(site: Site) -> None:
     job = site.submit_one("three")
     first = site.entry(site.run(job), keep=True, result=1)
-    (second,) = site.exchange([first], site.want(site.here, 0)).leases
+    (second,) = site.flush_and_claim([first], site.want(site.here, 0)).leases
 
     site.record(second, Outcome.FINISH, result=2)
 

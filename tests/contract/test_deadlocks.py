@@ -6,16 +6,16 @@ import time
 
 import pytest
 
-from longer import LONG
+from long_tests import LONG
 from spinney.model.jobs import Lease
-from spinney.model.operators import Author
+from spinney.model.operators import Actor
 from spinney.model.outcomes import Outcome
 from spinney.model.states import State
 from spinney.model.types import TypeSpec
 
 from .words import Site, kind, locked, stage
 
-ANN = Author(by="ann", call="c1", reason="")
+ANN = Actor(by="ann", call="c1", reason="")
 
 
 def keeper(name: str = "keeper", *, then: str = "{second}", **policy: str) -> TypeSpec:
@@ -55,7 +55,7 @@ def running(site: Site, of: str = "one", n: int = 1) -> list[Lease]:
 
 
 def reason(site: Site, job_id: int) -> str:
-    return site.store.explaining.explain(job_id, now_us=site.now).sentence
+    return site.store.explainer.explain(job_id, now_us=site.now).sentence
 
 
 @pytest.mark.parametrize("n", [2, 3, 5])
@@ -257,7 +257,7 @@ def test_explain_names_a_ring_that_stands(site: Site) -> None:
     site.store.locks.set_capacity("disk", 5, ANN, now_us=site.now)  # closes what nobody closed by waiting
     site.pass_(other)
 
-    found = site.store.explaining.explain(older.job_id, now_us=site.now)
+    found = site.store.explainer.explain(older.job_id, now_us=site.now)
 
     assert found.cause == "deadlock"
     assert f"job {younger.job_id} waits for the lock 'disk'" in found.sentence

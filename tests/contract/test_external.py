@@ -1,4 +1,4 @@
-"""What a store keeps of parties that are no nodes, and what a claim gives them."""
+"""What a store keeps of external workers that are no nodes, and what a claim gives them."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -6,25 +6,25 @@ from typing import Any
 import pytest
 
 from spinney.model.errors import Refused, UnknownType, UsageError
-from spinney.model.external import NoSuchParty, Party, PartyGone
-from spinney.model.jobs import LaneWant, Lease, SlotWant, Want
-from spinney.model.operators import Author
+from spinney.model.external import ExternalWorker, ExternalWorkerGone, NoSuchExternalWorker
+from spinney.model.jobs import ClaimRequest, LaneRequest, Lease, SlotRequest
+from spinney.model.operators import Actor
 from spinney.model.outcomes import Outcome
-from spinney.model.serving import Serves
+from spinney.model.queue_selection import QueueSelection
 from spinney.model.states import State
 from spinney.model.types import Isolation, QueueSpec
 from spinney.stores.contract import Store
-from spinney.stores.minding import lapsed, take_overdue
+from spinney.stores.external_timeouts import take_back_silent, take_overdue
 
 from .words import Clock, Site, kind, stage
 
 EAR = ("talk", "listen")
-ANN = Author(by="ann", call="1")
+ANN = Actor(by="ann", call="1")
 
 
 @pytest.fixture
 def site(store: Store, clock: Clock) -> Site:
-    """Talks are fetched by a node, listened to by a party, kept by a node."""
+    """Talks are fetched by a node, listened to by an external worker, kept by a node."""
     made = Site(store, clock)
     made.knows(
         kind("talk", stage("listen", isolation=Isolation.EXTERNAL, timeout_s=100.0, grace_s=5.0), "keep"),
@@ -34,46 +34,46 @@ def site(store: Store, clock: Clock) -> Site:
     return made
 
 
-def party(**said: Any) -> Party:
+def external_worker(**said: Any) -> ExternalWorker:
     usual: Mapping[str, Any] = {"name": "ear", "owner": "ann", "lanes": (EAR,), "slots": 2, "lease_s": 60.0}
-    return Party(id=0, joins=0, **{**usual, **said})
+    return ExternalWorker(id=0, join_count=0, **{**usual, **said})
 
 
-def join(site: Site, **said: Any) -> Party:
-    return site.store.parties.join(party(**said), ANN, version="1", now_us=site.now)
+def join(site: Site, **said: Any) -> ExternalWorker:
+    return site.store.external_workers.join(external_worker(**said), ANN, version="1", now_us=site.now)
 
 
-def claim(site: Site, of: Party, lanes: tuple[tuple[str, str], ...] = (EAR,)) -> list[Lease]:
-    slots = [SlotWant(n, 1, 0.0, True) for n in range(of.slots)]
-    want = Want(node_id=of.id, slots=slots, lanes=dict.fromkeys(lanes, LaneWant()))
-    leases = site.store.exchange([], want, now_us=site.now).leases
+def claim(site: Site, of: ExternalWorker, lanes: tuple[tuple[str, str], ...] = (EAR,)) -> list[Lease]:
+    slots = [SlotRequest(n, 1, 0.0, True) for n in range(of.slots)]
+    want = ClaimRequest(node_id=of.id, slots=slots, lanes=dict.fromkeys(lanes, LaneRequest()))
+    leases = site.store.flush_and_claim([], want, now_us=site.now).leases
     site.start(*leases)
     return leases
 
 
 def test_a_party_is_found_by_who_let_it_join_and_by_nobody_else(site: Site) -> None:
-    joined = join(site, serves=Serves(active=("default",)))
+    joined = join(site, serves=QueueSelection(active=("default",)))
 
-    assert site.store.parties.find(joined.id, 1, "ann") == joined
-    assert joined.serves == Serves(active=("default",))
-    with pytest.raises(NoSuchParty):
-        site.store.parties.find(joined.id, 1, "bob")
-    with pytest.raises(NoSuchParty):
-        site.store.parties.find(joined.id + 1, 1, "ann")
+    assert site.store.external_workers.find(joined.id, 1, "ann") == joined
+    assert joined.serves == QueueSelection(active=("default",))
+    with pytest.raises(NoSuchExternalWorker):
+        site.store.external_workers.find(joined.id, 1, "bob")
+    with pytest.raises(NoSuchExternalWorker):
+        site.store.external_workers.find(joined.id + 1, 1, "ann")
 
 
 def test_a_node_is_no_party(site: Site) -> None:
     node = site.node("oak")
-    assert site.store.parties.all() == []
-    with pytest.raises(NoSuchParty):
-        site.store.parties.find(node.id, 1, "ann")
+    assert site.store.external_workers.all() == []
+    with pytest.raises(NoSuchExternalWorker):
+        site.store.external_workers.find(node.id, 1, "ann")
 
 
 def test_a_party_is_listed_among_the_nodes_with_its_lease_and_its_stages(site: Site) -> None:
     join(site)
     (seen,) = site.store.nodes()
     assert (seen.name, seen.host, seen.types) == ("external:ear", "ann", ("talk/listen",))
-    assert (seen.lease_s, seen.is_party, seen.slots) == (60.0, True, 2)
+    assert (seen.lease_s, seen.is_external_worker, seen.slots) == (60.0, True, 2)
 
 
 def test_a_party_is_shown_as_silent_when_its_lease_is_over_and_not_before(site: Site) -> None:
@@ -91,11 +91,11 @@ def test_a_party_is_shown_as_silent_when_its_lease_is_over_and_not_before(site: 
 
 def test_a_party_need_not_have_noticed_that_nobody_keeps_house(site: Site) -> None:
     keeper = site.node("oak")
-    site.store.keep_house(keeper.id, now_us=site.now)
+    site.store.elect_leader(keeper.id, now_us=site.now)
     joined = join(site)
     site.clock.forward(600)
     site.store.beat(joined.id, now_us=site.now)
-    assert [v.rule for v in site.store.doctor.examine(["house-unkept"], now_us=site.now)] == []
+    assert [v.rule for v in site.store.doctor.examine(["leader-silent"], now_us=site.now)] == []
 
 
 def test_only_external_stages_are_run_by_parties(site: Site) -> None:
@@ -107,13 +107,13 @@ def test_only_external_stages_are_run_by_parties(site: Site) -> None:
 
 def test_one_that_joins_again_has_its_old_number_and_who_speaks_for_the_old_one_is_told(site: Site) -> None:
     first = join(site)
-    site.store.parties.left(first, ANN, now_us=site.now)
+    site.store.external_workers.left(first, ANN, now_us=site.now)
     again = join(site, slots=5, lanes=(EAR, ("once", "listen")))
 
-    assert (again.id, again.joins, again.slots, len(again.lanes)) == (first.id, 2, 5, 2)
+    assert (again.id, again.join_count, again.slots, len(again.lanes)) == (first.id, 2, 5, 2)
     assert [n.id for n in site.store.nodes()] == [first.id]
-    with pytest.raises(PartyGone, match="has joined again since"):
-        site.store.parties.find(first.id, first.joins, "ann")
+    with pytest.raises(ExternalWorkerGone, match="has joined again since"):
+        site.store.external_workers.find(first.id, first.join_count, "ann")
 
 
 def test_a_name_is_one_partys_at_a_time(site: Site) -> None:
@@ -126,11 +126,11 @@ def test_what_it_had_is_taken_back_before_it_comes_again(site: Site) -> None:
     site.submit("talk")
     first = join(site)
     claim(site, first)
-    site.store.parties.left(first, ANN, now_us=site.now)
+    site.store.external_workers.left(first, ANN, now_us=site.now)
     with pytest.raises(Refused, match="still being taken back"):
         join(site)
     site.store.recover(first.id, None, now_us=site.now)
-    assert join(site).joins == 2
+    assert join(site).join_count == 2
 
 
 def test_a_claim_gives_a_party_what_a_node_would_be_given(site: Site) -> None:
@@ -146,7 +146,7 @@ def test_a_claim_gives_a_party_what_a_node_would_be_given(site: Site) -> None:
 def test_a_party_limited_to_queues_is_given_nothing_of_others(site: Site) -> None:
     site.submit("talk")
     (inside,) = site.submit("talk", queue="narrow")
-    joined = join(site, serves=Serves(active=("narrow",)))
+    joined = join(site, serves=QueueSelection(active=("narrow",)))
     assert [lease.job_id for lease in claim(site, joined)] == [inside]
 
     # and when it comes again without that limit, what was known of its number before counts no more
@@ -164,7 +164,7 @@ def test_a_drained_party_is_given_nothing(site: Site) -> None:
 def test_after_an_external_stage_the_job_goes_on_at_a_node(site: Site) -> None:
     job_id = site.submit_one("talk")
     (lease,) = claim(site, join(site))
-    site.exchange([site.entry(lease, Outcome.OK, result="hello", keep=True)])
+    site.flush_and_claim([site.entry(lease, Outcome.OK, result="hello", keep=True)])
 
     job = site.store.job(job_id)
     assert (job.state, job.stage) == (State.PENDING, "keep")
@@ -176,13 +176,13 @@ def test_what_a_party_has_is_told_with_the_wish_to_cancel_it(site: Site) -> None
     job_id = site.submit_one("talk")
     joined = join(site)
     (lease,) = claim(site, joined)
-    (given,) = site.store.parties.given(joined.id)
+    (given,) = site.store.external_workers.given(joined.id)
     assert (given.job_id, given.fence, given.type, given.stage) == (job_id, lease.fence, *EAR)
-    assert (given.running_us, given.wish_us) == (site.now, None)
+    assert (given.running_us, given.cancel_requested_us) == (site.now, None)
 
     at_us = site.clock.forward(3)
     site.store.cancel(job_id, tree=False, by="ann", reason=None, now_us=at_us)
-    assert [g.wish_us for g in site.store.parties.given(joined.id)] == [at_us]
+    assert [g.cancel_requested_us for g in site.store.external_workers.given(joined.id)] == [at_us]
 
 
 def test_a_wish_over_a_tree_is_told_too(site: Site) -> None:
@@ -194,7 +194,7 @@ def test_a_wish_over_a_tree_is_told_too(site: Site) -> None:
     (lease,) = claim(site, joined)
     assert lease.job_id == child
     site.store.cancel(top.job_id, tree=True, by="ann", reason=None, now_us=site.now)
-    assert [g.wish_us for g in site.store.parties.given(joined.id)] == [site.now]
+    assert [g.cancel_requested_us for g in site.store.external_workers.given(joined.id)] == [site.now]
 
 
 def test_a_silent_party_loses_what_it_had_as_an_interruption(site: Site) -> None:
@@ -202,11 +202,11 @@ def test_a_silent_party_loses_what_it_had_as_an_interruption(site: Site) -> None
     claim(site, join(site))
     (seen,) = site.store.nodes()
 
-    assert list(lapsed(site.store, seen, now_us=site.now)) == [job_id]
+    assert list(take_back_silent(site.store, seen, now_us=site.now)) == [job_id]
     job = site.store.job(job_id)
     assert (job.state, job.interruptions) == (State.PENDING, 1)
-    assert site.store.attempts(job_id)[0].message == "its party was not heard of any more"
-    assert site.store.parties.all() == []
+    assert site.store.attempts(job_id)[0].message == "its external worker was not heard of any more"
+    assert site.store.external_workers.all() == []
 
 
 def test_a_party_that_was_heard_of_since_somebody_looked_loses_nothing(site: Site) -> None:
@@ -216,15 +216,15 @@ def test_a_party_that_was_heard_of_since_somebody_looked_loses_nothing(site: Sit
     (seen,) = site.store.nodes()
     site.store.beat(joined.id, now_us=site.now)
 
-    assert list(lapsed(site.store, seen, now_us=site.now)) == []
-    assert len(site.store.parties.given(joined.id)) == 1
+    assert list(take_back_silent(site.store, seen, now_us=site.now)) == []
+    assert len(site.store.external_workers.given(joined.id)) == 1
 
 
 def test_what_a_silent_party_had_of_a_type_that_must_not_run_twice_is_orphaned(site: Site) -> None:
     job_id = site.submit_one("once")
     claim(site, join(site, lanes=(("once", "listen"),)), (("once", "listen"),))
     (seen,) = site.store.nodes()
-    lapsed(site.store, seen, now_us=site.now)
+    take_back_silent(site.store, seen, now_us=site.now)
     assert site.store.job(job_id).state is State.ORPHANED
 
 
@@ -256,13 +256,15 @@ def test_why_a_job_waits_for_a_party_is_one_sentence(site: Site) -> None:
     job_id = site.submit_one("talk")
 
     def why() -> str:
-        return site.store.explaining.explain(job_id, now_us=site.now).sentence
+        return site.store.explainer.explain(job_id, now_us=site.now).sentence
 
-    assert why().startswith("no party is there that claims external stage 'listen' of job type 'talk'")
-    joined = join(site, serves=Serves(active=("narrow",)))
+    assert why().startswith(
+        "no external worker is there that claims external stage 'listen' of job type 'talk'"
+    )
+    joined = join(site, serves=QueueSelection(active=("narrow",)))
     assert (
         why()
-        == "no party that claims external stage 'listen' of job type 'talk' (ear) may serve queue 'default'"
+        == "no external worker that claims external stage 'listen' of job type 'talk' (ear) may serve queue 'default'"
     )
     site.store.recover(joined.id, {}, now_us=site.now)
     joined = join(site)
@@ -271,7 +273,7 @@ def test_why_a_job_waits_for_a_party_is_one_sentence(site: Site) -> None:
     assert "has given no sign of life for 61 seconds" in why()
     site.store.beat(joined.id, now_us=site.now)
     claim(site, joined)
-    assert why() == "party ear has it"
+    assert why() == "external worker ear has it"
     site.clock.forward(61)
     assert "is about to be taken back" in why()
 
@@ -280,7 +282,7 @@ def test_a_party_keeps_no_house_and_is_no_node_to_a_job_that_wants_one(site: Sit
     join(site)
     site.knows(kind("plain", "work"))
     job_id = site.submit_one("plain")
-    assert site.store.explaining.explain(job_id, now_us=site.now).sentence == "no node is running"
+    assert site.store.explainer.explain(job_id, now_us=site.now).sentence == "no node is running"
 
 
 def test_where_folders_are_local_there_are_no_parties(tmp_path: Any, clock: Clock) -> None:

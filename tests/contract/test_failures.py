@@ -10,7 +10,7 @@ from spinney.model.jobs import Filter
 from spinney.model.operators import Failure
 from spinney.model.outcomes import Outcome
 from spinney.model.states import State
-from spinney.stores.sql.failing import FORGET_STEP, KEPT_US
+from spinney.stores.sql.failures import FORGET_STEP, KEPT_US
 
 from .words import Site, kind, stage
 

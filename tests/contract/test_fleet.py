@@ -6,14 +6,14 @@ import pytest
 
 from spinney.model.errors import Refused, UsageError
 from spinney.model.fleet import OVER, Load, NodeStatus
-from spinney.model.jobs import SlotWant, Want
-from spinney.model.operators import Author
+from spinney.model.jobs import ClaimRequest, SlotRequest
+from spinney.model.operators import Actor
 from spinney.model.types import QueueSpec
 from spinney.stores.contract import Store
 
 from .words import Node, Site, kind
 
-ANN = Author(by="ann", call="c", reason="new disk")
+ANN = Actor(by="ann", call="c", reason="new disk")
 
 
 def drain(site: Site, name: str = "elm") -> None:
@@ -46,7 +46,7 @@ def test_what_a_drained_node_runs_is_recorded_and_goes_on_elsewhere(site: Site) 
     lease = site.run(site.submit_one("three"), elm)
 
     drain(site)
-    answer = site.exchange([site.entry(lease, keep=True)], site.want(elm, 0))
+    answer = site.flush_and_claim([site.entry(lease, keep=True)], site.want(elm, 0))
 
     assert (answer.leases, answer.refused) == ([], [])
     assert site.claim_one(site.node("oak")).stage == "second"
@@ -59,8 +59,8 @@ def test_nothing_is_looked_ahead_for_a_drained_node(site: Site) -> None:
 
     drain(site)
 
-    ahead = Want(node_id=elm.id, slots=[SlotWant(0, 5, 1e5, False)], lanes=site.lanes(run_us=1.0))
-    assert site.exchange([], ahead).leases == []
+    ahead = ClaimRequest(node_id=elm.id, slots=[SlotRequest(0, 5, 1e5, False)], lanes=site.lanes(run_us=1.0))
+    assert site.flush_and_claim([], ahead).leases == []
 
 
 def test_a_drain_outlasts_a_restart_and_ends_with_resume(site: Site) -> None:
@@ -123,12 +123,12 @@ def test_nothing_is_looked_ahead_while_more_run_than_there_are_slots(site: Site)
     elm = site.node("elm", slots=2)
     site.submit(n=9)
     site.claim(elm)
-    ahead = Want(node_id=elm.id, slots=[SlotWant(0, 5, 1e5, False)], lanes=site.lanes(run_us=1.0))
+    ahead = ClaimRequest(node_id=elm.id, slots=[SlotRequest(0, 5, 1e5, False)], lanes=site.lanes(run_us=1.0))
 
     slots(site, 1)
-    assert site.exchange([], ahead).leases == []
+    assert site.flush_and_claim([], ahead).leases == []
     slots(site, 2)
-    assert site.exchange([], ahead).leases != []
+    assert site.flush_and_claim([], ahead).leases != []
 
 
 @pytest.mark.parametrize(("number", "kept"), [(2, 1), (1, 0)])
@@ -139,7 +139,7 @@ def test_a_slot_too_many_does_not_go_on_with_the_next_stage(site: Site, number: 
 
     slots(site, number)
 
-    assert len(site.exchange([site.entry(lease, keep=True)], site.want(elm, 0)).leases) == kept
+    assert len(site.flush_and_claim([site.entry(lease, keep=True)], site.want(elm, 0)).leases) == kept
 
 
 def test_slots_hold_over_all_incarnations_of_a_name(site: Site) -> None:
@@ -301,18 +301,18 @@ def test_a_node_that_drains_and_one_that_left_are_shown_so(site: Site) -> None:
     assert states == ["draining", "left"]
 
 
-# --- who keeps house --------------------------------------------------------------------------
+# --- who leads --------------------------------------------------------------------------
 
 
 def keeper(site: Site, node: Node, dead: Node | None = None) -> int | None:
-    return site.store.keep_house(node.id, dead=None if dead is None else dead.id, now_us=site.now).keeper
+    return site.store.elect_leader(node.id, dead=None if dead is None else dead.id, now_us=site.now).leader
 
 
 def test_the_first_that_asks_keeps_house_and_the_others_hear_who(site: Site) -> None:
     elm, oak = site.node("elm"), site.node("oak")
 
     assert [keeper(site, n) for n in (oak, elm, oak)] == [oak.id] * 3
-    assert [s.keeps_house for s in site.store.fleet.all(now_us=site.now)] == [False, True]
+    assert [s.is_leader for s in site.store.fleet.all(now_us=site.now)] == [False, True]
 
 
 @pytest.mark.parametrize("state", ["draining", "left"])
@@ -323,7 +323,7 @@ def test_one_that_drains_or_leaves_keeps_house_no_more(site: Site, state: str) -
     site.store.update_node(elm.id, state=state, now_us=site.now)
 
     assert keeper(site, elm) is None
-    assert not any(s.keeps_house for s in site.store.fleet.all(now_us=site.now))
+    assert not any(s.is_leader for s in site.store.fleet.all(now_us=site.now))
     assert keeper(site, oak) == oak.id
 
 
@@ -358,7 +358,7 @@ def test_a_drained_node_may_keep_house(site: Site) -> None:
 def test_who_asks_hears_what_becomes_due_next(site: Site) -> None:
     site.knows(kind("later", "work"))
     elm = site.node("elm")
-    assert site.store.keep_house(elm.id, now_us=site.now).wake_us is None
+    assert site.store.elect_leader(elm.id, now_us=site.now).wake_us is None
     at_us = site.now + 5_000_000
     site.submit_one("later", at_us=at_us)
-    assert site.store.keep_house(elm.id, now_us=site.now).wake_us == at_us
+    assert site.store.elect_leader(elm.id, now_us=site.now).wake_us == at_us

@@ -13,7 +13,7 @@ from .words import Site, kind, locked, stage
 def _hand_over(site: Site, lease: Lease, outcome: Outcome = Outcome.OK) -> list[Lease]:
     """Record the stage as passed and ask to keep the slot; the node asks for nothing else."""
     record = site.entry(lease, outcome, keep=True)
-    return site.exchange([record], site.want(site.here, 0)).leases
+    return site.flush_and_claim([record], site.want(site.here, 0)).leases
 
 
 @pytest.mark.parametrize("outcome", [Outcome.OK, Outcome.WARNING, Outcome.NOT_APPLICABLE])
@@ -45,7 +45,7 @@ def test_a_job_is_handed_over_up_to_its_end(site: Site) -> None:
 def test_a_node_that_does_not_ask_keeps_nothing(site: Site) -> None:
     job = site.submit_one("three")
 
-    answer = site.exchange([site.entry(site.run(job))], site.want(site.here, 0))
+    answer = site.flush_and_claim([site.entry(site.run(job))], site.want(site.here, 0))
 
     assert answer.leases == []
     assert site.state(job) is State.PENDING
@@ -55,16 +55,16 @@ def test_an_error_keeps_nothing(site: Site) -> None:
     job = site.submit_one("tenacious")
     record = site.entry(site.run(job), Outcome.ERROR, keep=True)
 
-    assert site.exchange([record], site.want(site.here, 0)).leases == []
+    assert site.flush_and_claim([record], site.want(site.here, 0)).leases == []
     assert site.state(job) is State.SCHEDULED
 
 
 def test_the_record_of_a_handed_over_stage_counts_only_once(site: Site) -> None:
     job = site.submit_one("three")
     record = site.entry(site.run(job), keep=True)
-    (second,) = site.exchange([record], site.want(site.here, 0)).leases
+    (second,) = site.flush_and_claim([record], site.want(site.here, 0)).leases
 
-    answer = site.exchange([record], site.want(site.here, 0))
+    answer = site.flush_and_claim([record], site.want(site.here, 0))
 
     assert (answer.refused, answer.leases) == ([record], [])
     assert (site.job(job).stage, site.job(job).fence) == ("second", second.fence)

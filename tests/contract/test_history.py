@@ -30,7 +30,7 @@ def test_an_attempt_tells_where_and_when_it_ran(site: Site) -> None:
     started_us = site.now
     site.clock.forward(7)
 
-    site.exchange([site.entry(lease, started_us=started_us, ended_us=site.now)])
+    site.flush_and_claim([site.entry(lease, started_us=started_us, ended_us=site.now)])
 
     (attempt,) = site.store.attempts(lease.job_id)
     assert (attempt.node, attempt.fence) == ("n-1", lease.fence)
@@ -63,7 +63,7 @@ def test_a_running_attempt_is_last_and_has_no_outcome(site: Site) -> None:
 def test_the_history_of_a_handed_over_job_names_every_stage(site: Site) -> None:
     job = site.submit_one("three")
     lease = site.run(job)
-    while leases := site.exchange([site.entry(lease, keep=True)], site.want(site.here, 0)).leases:
+    while leases := site.flush_and_claim([site.entry(lease, keep=True)], site.want(site.here, 0)).leases:
         (lease,) = leases
 
     assert [(a.stage, a.outcome) for a in site.store.attempts(job)] == [
@@ -128,7 +128,7 @@ def test_what_settled_tells_when(site: Site) -> None:
     started_us = site.now
     site.clock.forward(1)
 
-    site.exchange([site.entry(lease, started_us=started_us, ended_us=site.now)])
+    site.flush_and_claim([site.entry(lease, started_us=started_us, ended_us=site.now)])
 
     seen = site.job(job)
     assert (seen.created_us, seen.started_us, seen.settled_us) == (created_us, started_us, site.now)

@@ -8,7 +8,7 @@ import pytest
 from spinney.model.errors import BadName, NoSuch, NoSuchJob, Refused, UnknownType, UsageError
 from spinney.model.holds import Hold, Scope
 from spinney.model.jobs import Submission
-from spinney.model.operators import Author, Order, Verb
+from spinney.model.operators import Actor, Order, Verb
 from spinney.model.outcomes import Outcome
 from spinney.model.states import State
 from spinney.model.types import QueueSpec
@@ -16,13 +16,13 @@ from spinney.stores.contract import Store
 
 from .words import Site, kind, stage, submission
 
-ANN = Author(by="ann", call="c1")
-BOB = Author(by="bob", call="c2")
+ANN = Actor(by="ann", call="c1")
+BOB = Actor(by="bob", call="c2")
 
 
 def lay(site: Site, scope: Scope, name: str | int = "", reason: str = "disk swap", **more: Any) -> Hold:
-    author = more.pop("author", ANN)
-    return site.store.holds.lay(scope, str(name), reason, author, now_us=site.now, **more)
+    actor = more.pop("actor", ANN)
+    return site.store.holds.lay(scope, str(name), reason, actor, now_us=site.now, **more)
 
 
 def lift(site: Site, hold: Hold) -> None:
@@ -189,7 +189,7 @@ def test_a_stage_that_runs_finishes_and_the_next_does_not_start(site: Site) -> N
     lease = site.run(job)
     lay(site, Scope.TYPE, "three")
 
-    answer = site.exchange([site.entry(lease, keep=True)], site.want(site.here))
+    answer = site.flush_and_claim([site.entry(lease, keep=True)], site.want(site.here))
 
     assert answer.leases == []
     assert held(site, job)
@@ -217,7 +217,7 @@ def test_what_is_handed_back_unbegun_is_held(site: Site) -> None:
     leases = site.claim(slots=1, jobs=5, run_us=5.0)
     hold = lay(site, Scope.TYPE, "one")
 
-    site.exchange([site.entry(lease, Outcome.RETURNED, started_us=0, ended_us=0) for lease in leases])
+    site.flush_and_claim([site.entry(lease, Outcome.RETURNED, started_us=0, ended_us=0) for lease in leases])
 
     assert held(site, *jobs)
     assert {site.job(job).attempts for job in jobs} == {0}
@@ -232,7 +232,7 @@ def test_what_is_handed_back_under_a_hold_of_others_stands_where_it_stood(site: 
     lay(site, Scope.TYPE, "three")
     lay(site, Scope.JOB, jobs[1])
 
-    site.exchange([site.entry(lease, Outcome.RETURNED, started_us=0, ended_us=0) for lease in leases])
+    site.flush_and_claim([site.entry(lease, Outcome.RETURNED, started_us=0, ended_us=0) for lease in leases])
 
     assert held(site, jobs[1])
     assert [job for job, _ in site.drain()] == [jobs[0], *jobs[2:]]
@@ -469,7 +469,7 @@ def test_a_hold_ends_by_itself(site: Site) -> None:
     job = site.submit_one()
     hold = lay(site, Scope.TYPE, "one", until_us=site.now + 60_000_000)
     swept(site)
-    assert site.exchange([], site.want(site.here)).wake_us == hold.until_us
+    assert site.flush_and_claim([], site.want(site.here)).wake_us == hold.until_us
 
     site.clock.forward(61)
     swept(site)
@@ -520,7 +520,7 @@ def test_laid_again_by_the_same_person_for_the_same_reason_it_is_the_same(site: 
     job = site.submit_one()
     first = lay(site, Scope.TYPE, "one")
     again = lay(site, Scope.TYPE, "one", until_us=site.now + 5)
-    other = lay(site, Scope.TYPE, "one", author=BOB)
+    other = lay(site, Scope.TYPE, "one", actor=BOB)
     single, single_again = (lay(site, Scope.JOB, job) for _ in range(2))
 
     assert again.id == first.id
@@ -685,7 +685,7 @@ def test_a_held_job_keeps_its_place_in_a_serial_tree(site: Site) -> None:
     assert held(site, first)
     assert site.claim() == []
     assert site.job(second).waits_for == "serial"
-    assert str(first) in site.store.explaining.explain(second, now_us=site.now).sentence
+    assert str(first) in site.store.explainer.explain(second, now_us=site.now).sentence
 
     lift(site, hold)
     assert [job for job, _ in site.drain()][:2] == [first, second]
@@ -1002,11 +1002,11 @@ def test_leases_that_a_hold_covers_are_told_to_their_node(site: Site) -> None:
 
 def test_the_answer_to_an_exchange_tells_that_a_hold_was_laid(site: Site) -> None:
     site.submit_one()
-    before = site.exchange([], site.want(site.here)).last_hold
+    before = site.flush_and_claim([], site.want(site.here)).last_hold
 
     hold = lay(site, Scope.TYPE, "three")
 
-    assert (before, site.exchange([], site.want(site.here)).last_hold) == (0, hold.id)
+    assert (before, site.flush_and_claim([], site.want(site.here)).last_hold) == (0, hold.id)
 
 
 def test_nothing_to_sweep_writes_nothing(site: Site, open_another: Callable[[], Store]) -> None:

@@ -17,11 +17,11 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from longer import LONG
+from long_tests import LONG
 from spinney.model.errors import Refused, SpinneyError
 from spinney.model.holds import Hold, Scope
 from spinney.model.jobs import Filter, Job, Lease
-from spinney.model.operators import Author
+from spinney.model.operators import Actor
 from spinney.model.outcomes import Outcome
 from spinney.model.states import SETTLED, State
 from spinney.model.types import QueueSpec
@@ -29,7 +29,7 @@ from spinney.model.types import QueueSpec
 from .conftest import PLACES
 from .words import Clock, Node, Site, kind, locked, stage
 
-ANN = Author(by="ann", call="c")
+ANN = Actor(by="ann", call="c")
 TYPES = (
     kind("one", "work"),
     kind("two", "fetch", stage("burn", queue="slow")),
@@ -145,7 +145,7 @@ class Holding(RuleBasedStateMachine):
         times = {"started_us": 0, "ended_us": 0} if outcome is Outcome.RETURNED else {}
         entry = site.entry(lease, outcome, retryable=retryable, delay_s=2.0, keep=keep, **times)
         holds, now = self.site.store.holds.all(), site.want(node, 0)
-        answer = site.exchange([entry], now)
+        answer = site.flush_and_claim([entry], now)
         node.busy.pop(fence, None)
         for kept in answer.leases:
             assert not covering(holds, self.site.job(kept.job_id))

@@ -7,9 +7,9 @@ import pytest
 
 from spinney.model.errors import NodeRefused, Refused
 from spinney.model.holds import Scope
-from spinney.model.homes import PIECE_BYTES, Entry, Fetch, Found, Root
+from spinney.model.homes import PIECE_BYTES, DirectoryEntry, Fetch, FetchResult, FolderRoot
 from spinney.model.jobs import Lease
-from spinney.model.operators import Author
+from spinney.model.operators import Actor
 from spinney.model.outcomes import Outcome
 from spinney.model.states import State
 from spinney.model.types import QueueSpec
@@ -17,7 +17,7 @@ from spinney.stores.contract import Store
 
 from .words import USUAL, Clock, Node, Site, kind, locked, stage
 
-ANN = Author(by="ann", call="c1")
+ANN = Actor(by="ann", call="c1")
 KNOWN = tuple(spec.name for spec in USUAL)
 
 
@@ -37,7 +37,7 @@ def local(store: Store, clock: Clock) -> Iterator[Site]:
 
 def at(site: Site, place: str, name: str | None = None, *, root: str | None = None, **more: object) -> Node:
     """A node on a host, with the root there."""
-    found = Root(mark=root or f"mark-{place}", path=f"/var/{place}")
+    found = FolderRoot(mark=root or f"mark-{place}", path=f"/var/{place}")
     return site.node(
         name or f"node-{place}",
         root=found,
@@ -112,7 +112,7 @@ def test_a_stage_kept_in_its_slot_has_the_home_of_that_slot(local: Site) -> None
     thor, odin = at(local, "thor"), at(local, "odin")
     local.submit_one("three")
     (lease,) = local.claim(thor)
-    (kept,) = local.exchange([local.entry(lease, keep=True)], local.want(thor, slots=0)).leases
+    (kept,) = local.flush_and_claim([local.entry(lease, keep=True)], local.want(thor, slots=0)).leases
     assert kept.stage == "second"
     give_back(local, kept)
     assert local.claim(odin) == []
@@ -249,11 +249,11 @@ def test_why_a_job_waits_whose_host_is_gone(local: Site) -> None:
     (lease,) = local.claim(thor)
     local.pass_(lease)
     local.recover(thor)
-    found = local.store.explaining.explain(job, now_us=local.now)
+    found = local.store.explainer.explain(job, now_us=local.now)
     assert (found.cause, found.command) == ("home", f"spinney rehome {job}")
     assert "host thor (/var/thor), where no node runs; start one there, or let go" in found.sentence
     again = at(local, "thor")
-    assert local.store.explaining.explain(job, now_us=local.now).cause == "next"
+    assert local.store.explainer.explain(job, now_us=local.now).cause == "next"
     assert ids(local.claim(again)) == [job]
 
 
@@ -265,7 +265,7 @@ def test_why_a_job_waits_whose_host_may_not_run_it(local: Site) -> None:
     local.pass_(lease)
     local.recover(thor)
     at(local, "thor", types=("one",))
-    found = local.store.explaining.explain(job, now_us=local.now)
+    found = local.store.explainer.explain(job, now_us=local.now)
     assert found.cause == "home"
     assert "and no node there (node-thor) may run it, as node-odin might" in found.sentence
 
@@ -328,7 +328,7 @@ def test_a_whole_home_is_let_go_of_at_once_and_returns_with_its_root(local: Site
     (lease,) = local.claim(odin, slots=1)
     assert (lease.job_id, lease.stage) == (jobs[0], "second")
     local.pass_(lease)
-    assert local.store.explaining.explain(jobs[1], now_us=local.now).cause == "next"
+    assert local.store.explainer.explain(jobs[1], now_us=local.now).cause == "next"
     # What is not, is its own again when the host returns
     again = at(local, "thor")
     (lease,) = local.claim(odin)
@@ -351,7 +351,7 @@ def test_what_cannot_be_let_go_of_is_refused(local: Site) -> None:
 
 
 def test_where_folders_are_shared_nothing_is_bound(site: Site) -> None:
-    thor = site.node("thor", root=Root(mark="m", path="/p"), host="thor")
+    thor = site.node("thor", root=FolderRoot(mark="m", path="/p"), host="thor")
     odin = site.node("odin", host="odin")
     job = site.submit_one("three")
     (lease,) = site.claim(thor)
@@ -453,15 +453,19 @@ def test_a_question_goes_to_the_home_and_its_first_answer_back_once(local: Site)
     assert list(fetches.due(1)) == [Fetch(number, job, "made/file", 3, PIECE_BYTES)]
     assert list(fetches.due(2)) == []
     assert fetches.take(number) is None
-    fetches.answer(number, Found(data=b"\0\xff"))
-    fetches.answer(number, Found(error="too late"))
+    fetches.answer(number, FetchResult(data=b"\0\xff"))
+    fetches.answer(number, FetchResult(error="too late"))
     assert list(fetches.due(1)) == []
-    assert fetches.take(number) == Found(data=b"\0\xff")
+    assert fetches.take(number) == FetchResult(data=b"\0\xff")
     with pytest.raises(Refused, match="ask again"):
         fetches.take(number)
     names = fetches.ask(job, "", length=0, now_us=local.now)
-    fetches.answer(names, Found(names=(Entry("a", "file", 7), Entry("b", "folder", 0))))
-    assert fetches.take(names) == Found(names=(Entry("a", "file", 7), Entry("b", "folder", 0)))
+    fetches.answer(
+        names, FetchResult(names=(DirectoryEntry("a", "file", 7), DirectoryEntry("b", "folder", 0)))
+    )
+    assert fetches.take(names) == FetchResult(
+        names=(DirectoryEntry("a", "file", 7), DirectoryEntry("b", "folder", 0))
+    )
 
 
 def test_one_that_runs_for_the_first_time_is_asked_for_where_it_runs(local: Site) -> None:
@@ -482,7 +486,7 @@ def test_questions_are_few_and_do_not_stay(local: Site) -> None:
     assert len(local.store.fetches.due(1)) == 32
     local.later(61)
     assert list(local.store.fetches.due(1)) == []
-    local.store.fetches.answer(number, Found(data=b"x"))
+    local.store.fetches.answer(number, FetchResult(data=b"x"))
     with pytest.raises(Refused, match="dropped"):
         local.store.fetches.take(number)
 

@@ -5,11 +5,11 @@ from collections.abc import Callable
 
 import pytest
 
-from longer import LONG
+from long_tests import LONG
 from spinney.model.errors import DuplicateKey, NoSuchJob, Refused, StaleFence, UnknownType, UsageError
 from spinney.model.holds import Scope
 from spinney.model.jobs import Lease
-from spinney.model.operators import Author, Order, Verb
+from spinney.model.operators import Actor, Order, Verb
 from spinney.model.outcomes import Outcome
 from spinney.model.states import State
 from spinney.stores.contract import Store
@@ -44,7 +44,7 @@ def test_they_are_born_at_the_top_in_the_transaction_that_records_their_stage(
     lease = site.run(site.submit_one("parent"))
     sent = site.submit_from(lease, n=2)
 
-    answer = site.exchange([site.entry(lease)], site.want(site.here))
+    answer = site.flush_and_claim([site.entry(lease)], site.want(site.here))
 
     assert sorted(le.job_id for le in answer.leases) == [lease.job_id, *sent]
     assert [(other.job(i).parent_id, other.job(i).root_id, other.job(i).lineage) for i in sent] == [
@@ -226,8 +226,8 @@ def test_a_wide_hold_covers_it_when_it_is_born(site: Site) -> None:
 
 
 def _hold_type(site: Site, name: str) -> None:
-    author = Author(by="ann", call="c", reason="looks odd")
-    site.store.holds.lay(Scope.TYPE, name, "looks odd", author, until_us=None, now_us=site.now)
+    actor = Actor(by="ann", call="c", reason="looks odd")
+    site.store.holds.lay(Scope.TYPE, name, "looks odd", actor, until_us=None, now_us=site.now)
 
 
 # --- times and needs ------------------------------------------------------------------------
@@ -287,7 +287,7 @@ def test_it_keeps_its_slot_for_the_next_stage(site: Site) -> None:
     lease = site.run(site.submit_one("three"))
     site.submit_from(lease)
 
-    answer = site.exchange([site.entry(lease, keep=True)], site.want(site.here, slots=1))
+    answer = site.flush_and_claim([site.entry(lease, keep=True)], site.want(site.here, slots=1))
 
     assert answer.leases[0][:1] + answer.leases[0][2:5] == (lease.job_id, lease.slot, "three", "second")
 
@@ -514,7 +514,7 @@ def test_it_may_step_back_and_its_slot_goes_to_what_is_more_urgent(site: Site) -
     other = site.submit_one(priority=60)
     _prioritise(site, lease, 99)
 
-    answer = site.exchange([site.entry(lease, keep=True)], site.want(node))
+    answer = site.flush_and_claim([site.entry(lease, keep=True)], site.want(node))
 
     assert answer.leases == []
     assert site.claim_one(node).job_id == other
@@ -554,7 +554,7 @@ def test_an_operator_has_the_last_word(site: Site) -> None:
     lease = site.run(site.submit_one("three", priority=50))
     _prioritise(site, lease, 3)
     site.store.bulk.apply(
-        Order(verb=Verb.PRIORITY, priority=90), [lease.job_id], Author(by="ann", call="c"), now_us=site.now
+        Order(verb=Verb.PRIORITY, priority=90), [lease.job_id], Actor(by="ann", call="c"), now_us=site.now
     )
 
     site.pass_(lease)

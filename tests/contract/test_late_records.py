@@ -27,7 +27,7 @@ def test_a_record_after_recovery_is_refused_and_changes_nothing(site: Site, outc
     before = site.job(lease.job_id)
     record = site.entry(lease, outcome)
 
-    answer = site.exchange([record])
+    answer = site.flush_and_claim([record])
 
     assert answer.refused == [record]
     assert site.job(lease.job_id).state is State.PENDING
@@ -59,7 +59,7 @@ def test_the_same_record_twice_counts_once(site: Site) -> None:
     job = site.submit_one("three")
     record = site.entry(site.run(job), Outcome.WARNING)
 
-    first, second = site.exchange([record]), site.exchange([record])
+    first, second = site.flush_and_claim([record]), site.flush_and_claim([record])
 
     assert (first.refused, second.refused) == ([], [record])
     assert (site.job(job).stage, site.job(job).warnings) == ("second", 1)
@@ -69,7 +69,7 @@ def test_the_same_record_twice_in_one_exchange_counts_once(site: Site) -> None:
     job = site.submit_one("three")
     record = site.entry(site.run(job), Outcome.WARNING)
 
-    answer = site.exchange([record, record])
+    answer = site.flush_and_claim([record, record])
 
     assert answer.refused == [record]
     assert (site.job(job).stage, site.job(job).warnings) == ("second", 1)
@@ -81,7 +81,7 @@ def test_one_refused_record_takes_no_others_with_it(site: Site) -> None:
     good = site.run(site.submit_one())
     wrong, right = site.entry(late), site.entry(good)
 
-    answer = site.exchange([wrong, right])
+    answer = site.flush_and_claim([wrong, right])
 
     assert answer.refused == [wrong]
     assert site.state(good.job_id) is State.COMPLETED
@@ -92,14 +92,14 @@ def test_a_record_with_the_fence_of_another_job_is_refused(site: Site) -> None:
     leases = site.claim_by_job()
     forged = site.entry(leases[one])._replace(job_id=other)
 
-    assert site.exchange([forged]).refused == [forged]
+    assert site.flush_and_claim([forged]).refused == [forged]
     assert site.states([one, other]) == [State.CLAIMED, State.CLAIMED]
 
 
 def test_a_record_for_a_job_that_never_was_is_refused(site: Site) -> None:
     forged = site.entry(site.run(site.submit_one()))._replace(job_id=10**9)
 
-    assert site.exchange([forged]).refused == [forged]
+    assert site.flush_and_claim([forged]).refused == [forged]
 
 
 VERBS: dict[str, Callable[[Store, Lease, int], object]] = {

@@ -14,7 +14,7 @@ def test_children_that_find_no_slot_where_they_are_born_are_left_for_others(
     lease = site.run(site.submit_one("parent"))
     site.spawn(lease, n=3)
 
-    answer = site.exchange([site.entry(lease)], site.want(site.here, slots))
+    answer = site.flush_and_claim([site.entry(lease)], site.want(site.here, slots))
 
     assert (len(answer.leases), answer.left) == (slots, left)
 
@@ -23,7 +23,7 @@ def test_what_a_node_that_wants_nothing_hands_back_is_left_for_others(site: Site
     site.submit(n=2)
     leases = site.claim(slots=2)
 
-    answer = site.exchange([site.entry(lease, Outcome.RETURNED, started_us=0) for lease in leases])
+    answer = site.flush_and_claim([site.entry(lease, Outcome.RETURNED, started_us=0) for lease in leases])
 
     assert answer.left
 
@@ -33,15 +33,15 @@ def test_others_hear_of_it_once(site: Site) -> None:
     site.spawn(parent, n=3)
     assert site.pass_(parent).left
 
-    assert not site.exchange([], site.want(site.here, 1)).left
+    assert not site.flush_and_claim([], site.want(site.here, 1)).left
 
 
 def test_a_flush_of_plain_jobs_beside_a_backlog_leaves_nothing_new(site: Site) -> None:
     site.submit(n=10)
-    site.exchange([], site.want(site.here, 0))
+    site.flush_and_claim([], site.want(site.here, 0))
     lease = site.claim_one()
 
-    assert not site.exchange([site.entry(lease)], site.want(site.here, 1)).left
+    assert not site.flush_and_claim([site.entry(lease)], site.want(site.here, 1)).left
 
 
 def test_what_nobody_may_claim_is_left_for_nobody(site: Site) -> None:

@@ -8,7 +8,7 @@ import pytest
 from spinney.model.capacities import AMOUNT_MAX, LockCapacity
 from spinney.model.errors import BadName, Refused, UsageError
 from spinney.model.jobs import Lease
-from spinney.model.operators import Author, CapacityInfo, Order, Verb
+from spinney.model.operators import Actor, CapacityInfo, Order, Verb
 from spinney.model.outcomes import Outcome
 from spinney.model.states import State
 from spinney.stores.contract import Store
@@ -17,7 +17,7 @@ from spinney.stores.sql import SqlStore, locks
 from .words import Site, kind, locked, stage
 
 DISK = "disk:work"
-ANN = Author(by="ann", call="c1", reason="a larger disk")
+ANN = Actor(by="ann", call="c1", reason="a larger disk")
 
 
 @pytest.fixture
@@ -557,13 +557,13 @@ def test_who_waits_for_some_is_told_how_much_there_is_and_who_has_it(wide: Site)
     meets(wide, much, 50)
     meets(wide, little, 5)
 
-    told = wide.store.explaining.explain(much.job_id, now_us=wide.now)
+    told = wide.store.explainer.explain(much.job_id, now_us=wide.now)
     assert told.sentence == (
         f"it wants 50 of the lock 'disk:work', and of its capacity of 100 2 jobs, the first of them {one.job_id}, "
         f"have 70"
     )
     assert (told.cause, told.command, told.facts["used"]) == ("lock", "spinney lock disk:work", 70)
-    told = wide.store.explaining.explain(little.job_id, now_us=wide.now)
+    told = wide.store.explainer.explain(little.job_id, now_us=wide.now)
     assert told.sentence == f"it wants 5 of the lock 'disk:work', and job {much.job_id} comes before it"
 
 

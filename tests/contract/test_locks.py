@@ -118,7 +118,7 @@ def test_who_waited_goes_before_who_came_later(site: Site) -> None:
 def test_who_waited_gets_the_lock_in_the_transaction_that_frees_it(site: Site) -> None:
     lease, (waiting,) = _rivals(site, n=2)
 
-    answer = site.exchange([site.entry(lease)], site.want(site.here))
+    answer = site.flush_and_claim([site.entry(lease)], site.want(site.here))
 
     assert [le.job_id for le in answer.leases] == [waiting]
 

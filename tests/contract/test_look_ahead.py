@@ -2,10 +2,10 @@
 
 from collections import Counter
 
-from spinney.model.jobs import LaneWant, SlotWant, Want
+from spinney.model.jobs import ClaimRequest, LaneRequest, SlotRequest
 from spinney.model.outcomes import Outcome
 from spinney.model.types import QueueSpec
-from spinney.stores.sql.claiming import RUN_MAX
+from spinney.stores.sql.claims import RUN_MAX
 
 from .words import Site, kind
 
@@ -61,10 +61,11 @@ def test_nothing_is_put_behind_a_stage_that_goes_on_in_its_slot_and_may_take_lon
     (lease,) = site.claim(node)
     del node.busy[lease.fence]
     site.submit(n=5)
-    lanes = {**site.lanes(run_us=10.0), ("three", "second"): LaneWant()}
+    lanes = {**site.lanes(run_us=10.0), ("three", "second"): LaneRequest()}
 
-    answer = site.exchange(
-        [site.entry(lease, keep=True)], Want(node_id=node.id, slots=[SlotWant(0, 10, 1e5, True)], lanes=lanes)
+    answer = site.flush_and_claim(
+        [site.entry(lease, keep=True)],
+        ClaimRequest(node_id=node.id, slots=[SlotRequest(0, 10, 1e5, True)], lanes=lanes),
     )
 
     assert [(kept.job_id, kept.stage) for kept in answer.leases] == [(job, "second")]
@@ -102,13 +103,13 @@ def test_a_busy_slot_may_be_given_work_ahead_behind_the_free_ones(site: Site) ->
     node = site.node("n", slots=2)
     (first,) = site.claim(node, slots=1)
     site.submit(n=3)
-    want = Want(
+    want = ClaimRequest(
         node_id=node.id,
-        slots=[SlotWant(first.slot, 5, 1e5, False), SlotWant(1 - first.slot, 1, 1e5, True)],
+        slots=[SlotRequest(first.slot, 5, 1e5, False), SlotRequest(1 - first.slot, 1, 1e5, True)],
         lanes=site.lanes(run_us=1000.0),
     )
 
-    leases = site.exchange([], want).leases
+    leases = site.flush_and_claim([], want).leases
 
     assert Counter(lease.slot for lease in leases) == {first.slot: 2, 1 - first.slot: 1}
     assert len({lease.job_id for lease in leases}) == 3
@@ -118,14 +119,16 @@ def test_a_slot_without_a_warm_worker_gets_only_what_needs_none(site: Site) -> N
     site.knows(kind("warm", "work"), kind("thread", "work"))
     site.submit("warm", n=3, priority=1)
     (thread,) = site.submit("thread", priority=2)
-    lanes = {("warm", "work"): LaneWant(), ("thread", "work"): LaneWant(warm=False)}
+    lanes = {("warm", "work"): LaneRequest(), ("thread", "work"): LaneRequest(warm=False)}
     slots = [
-        SlotWant(0, 1, 1e5, True),
-        SlotWant(1, 1, 0.0, True, warm=False),
-        SlotWant(2, 1, 0.0, True, warm=False),
+        SlotRequest(0, 1, 1e5, True),
+        SlotRequest(1, 1, 0.0, True, warm=False),
+        SlotRequest(2, 1, 0.0, True, warm=False),
     ]
 
-    leases = site.exchange([], Want(node_id=site.node("n", slots=3).id, slots=slots, lanes=lanes)).leases
+    leases = site.flush_and_claim(
+        [], ClaimRequest(node_id=site.node("n", slots=3).id, slots=slots, lanes=lanes)
+    ).leases
 
     assert {lease.slot: lease.type for lease in leases} == {0: "warm", 1: "thread"}
     assert [lease.job_id for lease in leases if lease.slot == 1] == [thread]
@@ -135,7 +138,7 @@ def test_one_claim_gives_no_more_than_a_bounded_number(site: Site) -> None:
     site.submit(n=6_000)
     node = site.node("n", slots=8)
 
-    answer = site.exchange([], site.want(node, jobs=600, run_us=1.0))
+    answer = site.flush_and_claim([], site.want(node, jobs=600, run_us=1.0))
 
     assert 100 <= len(answer.leases) <= 1_000
     assert answer.starved
@@ -204,7 +207,7 @@ def test_work_given_ahead_goes_back_uncounted_to_where_it_was(site: Site) -> Non
     node = site.node("n", slots=1)
     leases = site.claim(node, jobs=3, run_us=1.0)
 
-    site.exchange([site.entry(lease, Outcome.RETURNED, started_us=0) for lease in leases[1:]])
+    site.flush_and_claim([site.entry(lease, Outcome.RETURNED, started_us=0) for lease in leases[1:]])
 
     again = [site.claim_one() for _ in range(2)]
     assert [lease.job_id for lease in again] == ids[1:]
@@ -215,11 +218,11 @@ def test_nothing_is_put_behind_a_job_that_may_take_long(site: Site) -> None:
     site.knows(kind("long", "work"), kind("short", "work"))
     site.submit("long", priority=1)
     site.submit("short", n=5)
-    lanes = {("long", "work"): LaneWant(), ("short", "work"): LaneWant(run_us=5.0)}
+    lanes = {("long", "work"): LaneRequest(), ("short", "work"): LaneRequest(run_us=5.0)}
 
-    want = Want(node_id=site.here.id, slots=[SlotWant(0, 10, 1e5, True)], lanes=lanes)
+    want = ClaimRequest(node_id=site.here.id, slots=[SlotRequest(0, 10, 1e5, True)], lanes=lanes)
 
-    assert [lease.type for lease in site.exchange([], want).leases] == ["long"]
+    assert [lease.type for lease in site.flush_and_claim([], want).leases] == ["long"]
 
 
 def test_what_cannot_be_given_ahead_is_not_kept_waiting_by_what_can(site: Site) -> None:
@@ -227,17 +230,19 @@ def test_what_cannot_be_given_ahead_is_not_kept_waiting_by_what_can(site: Site) 
     site.knows(kind("slow", "work"))
     site.submit(n=1_000)
     node = site.node("n", slots=1)
-    lanes = {**site.lanes(run_us=1_000.0), ("slow", "work"): LaneWant()}
-    held = site.exchange([], Want(node_id=node.id, slots=[SlotWant(0, 10, 1e5, True)], lanes=lanes)).leases
+    lanes = {**site.lanes(run_us=1_000.0), ("slow", "work"): LaneRequest()}
+    held = site.flush_and_claim(
+        [], ClaimRequest(node_id=node.id, slots=[SlotRequest(0, 10, 1e5, True)], lanes=lanes)
+    ).leases
     slow = site.submit_one("slow")
 
     ran = []
     for _ in range(40):
         site.clock.forward(0.01)
         done, held = held[:5], held[5:]
-        ahead = SlotWant(0, 10 - len(held), 1e5, not held)
-        answer = site.exchange(
-            [site.entry(lease) for lease in done], Want(node_id=node.id, slots=[ahead], lanes=lanes)
+        ahead = SlotRequest(0, 10 - len(held), 1e5, not held)
+        answer = site.flush_and_claim(
+            [site.entry(lease) for lease in done], ClaimRequest(node_id=node.id, slots=[ahead], lanes=lanes)
         )
         held += answer.leases
         ran += [lease.job_id for lease in answer.leases]

@@ -20,7 +20,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from longer import LONG
+from long_tests import LONG
 from spinney.model.errors import DuplicateKey, SpinneyError
 from spinney.model.jobs import Filter, Lease
 from spinney.model.outcomes import Outcome
@@ -279,7 +279,7 @@ class JobLife(RuleBasedStateMachine):
             del node.busy[lease.fence]
             self._lost(lease)
         free = node.free()
-        answer = self.site.exchange(records, self.site.want(node, jobs=AHEAD, run_us=10.0))
+        answer = self.site.flush_and_claim(records, self.site.want(node, jobs=AHEAD, run_us=10.0))
         assert answer.refused == []
         for record in records:
             self.model.recorded(self.model.jobs[record.job_id], record.outcome, retryable=False)
@@ -290,7 +290,7 @@ class JobLife(RuleBasedStateMachine):
     def late_record(self, outcome: Outcome, data: st.DataObject) -> None:
         lease = data.draw(st.sampled_from(self.stale))
         record = self.site.entry(lease, outcome)
-        assert self.site.exchange([record]).refused == [record]
+        assert self.site.flush_and_claim([record]).refused == [record]
 
     # --- time and operators ---------------------------------------------------------------
 

@@ -9,7 +9,7 @@ from spinney.model.lineage import lineage
 from spinney.model.outcomes import Outcome
 from spinney.model.states import State
 
-from .test_doctoring import NOBODY, Patient
+from .test_doctor import NOBODY, Patient
 from .test_holds import lay, lift, swept
 from .words import Site, kind
 
@@ -44,7 +44,7 @@ def test_a_child_without_parent_settles_and_keeps_nobody_from_it(
             entries.append(patient.entry(leases[child], Outcome.CANCELLED))
         case "is deleted":
             entries.append(patient.entry(leases[child], Outcome.HOLD))
-    answer = patient.exchange(entries)
+    answer = patient.flush_and_claim(entries)
     if end == "is deleted":
         patient.delete(child)
 
@@ -120,7 +120,7 @@ def test_one_whose_time_has_come_and_is_not_there_keeps_nobody_asleep(
     assert f"job {lost}" in caplog.text
     assert patient.state(other) is State.PENDING
     assert patient.store.sweep(now_us=patient.now).wake_us is None, "nothing is due any more"
-    assert ("parked-without-job", f"job {lost}") in {(v.rule, v.subject) for v in patient.examine()}
+    assert ("inactive-without-job", f"job {lost}") in {(v.rule, v.subject) for v in patient.examine()}
 
 
 def test_a_tree_that_is_to_be_cancelled_and_lost_its_top_keeps_nobody_from_the_sweep(
@@ -130,7 +130,7 @@ def test_a_tree_that_is_to_be_cancelled_and_lost_its_top_keeps_nobody_from_the_s
     other, (child,) = patient.family(n=1)
     patient.store.sweep(now_us=patient.now)
     for top in (lost, other):
-        sql = "insert into wishes values (?, ?, 1, 'ann', null, ?)"
+        sql = "insert into cancel_requests values (?, ?, 1, 'ann', null, ?)"
         patient.damage(sql, top, lineage(top), patient.now)
     lose(patient, lost)
 
@@ -139,7 +139,7 @@ def test_a_tree_that_is_to_be_cancelled_and_lost_its_top_keeps_nobody_from_the_s
     assert patient.states([other, child]) == [State.CANCELLED] * 2
     patient.fail(patient.claim_by_job()[below])
     assert patient.state(below) is State.CANCELLED, "the wish is still heard"
-    assert ("wish-of-no-job", f"job {lost}") in {(v.rule, v.subject) for v in patient.examine()}
+    assert ("cancel-request-of-no-job", f"job {lost}") in {(v.rule, v.subject) for v in patient.examine()}
 
 
 @pytest.mark.parametrize("outcome", [Outcome.OK, Outcome.ERROR, Outcome.RETURNED])
@@ -152,7 +152,7 @@ def test_what_an_attempt_at_a_job_that_is_not_there_reports_is_refused_alone(
     lose(patient, lost)
 
     late = patient.entry(leases[lost], outcome)
-    answer = patient.exchange([late, patient.entry(leases[other])])
+    answer = patient.flush_and_claim([late, patient.entry(leases[other])])
 
     assert answer.refused == [late]
     assert f"job {lost}" in caplog.text

@@ -4,7 +4,7 @@ import contextlib
 
 import pytest
 
-from longer import LONG
+from long_tests import LONG
 from spinney.model.errors import Cycle, NoSuchJob, Refused
 from spinney.model.outcomes import Outcome
 from spinney.model.states import SETTLED, State
@@ -30,7 +30,7 @@ def test_a_job_goes_on_in_the_transaction_that_completes_its_last_need(site: Sit
 
     site.pass_(leases[needs[0]])
     assert site.state(job) is State.WAITING
-    answer = site.exchange([site.entry(leases[needs[1]])], site.want(site.here))
+    answer = site.flush_and_claim([site.entry(leases[needs[1]])], site.want(site.here))
 
     assert [lease.job_id for lease in answer.leases] == [job]
 
@@ -198,7 +198,7 @@ def test_a_job_that_comes_back_unrun_waits_for_a_need_that_was_opened_again_mean
     site.rerun(need)
 
     if how == "handed back":
-        site.exchange([site.entry(lease, Outcome.RETURNED, started_us=0)])
+        site.flush_and_claim([site.entry(lease, Outcome.RETURNED, started_us=0)])
     else:
         site.recover(oak)
 
@@ -354,7 +354,7 @@ def test_a_job_that_many_need_settles_at_once_and_they_follow_in_steps(site: Sit
     answer = site.pass_(lease)
     at_once = site.count().get("pending", 0)
     while answer.wake_us == site.now:
-        answer = site.exchange([])
+        answer = site.flush_and_claim([])
 
     assert 0 < at_once < MANY
     assert site.count(states=(State.PENDING,)) == {"pending": MANY}

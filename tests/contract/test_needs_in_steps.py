@@ -4,18 +4,18 @@ from collections.abc import Callable
 
 import pytest
 
-from spinney.model.operators import Author, Order, Step, Verb
+from spinney.model.operators import Actor, BulkStep, Order, Verb
 from spinney.model.states import State
 from spinney.stores.contract import Store
 
 from .words import Site
 
-ANN = Author(by="ann", call="c-1")
+ANN = Actor(by="ann", call="c-1")
 MANY = 700
 """More than any one transaction tells."""
 
 
-def apply(site: Site, verb: Verb, *job_ids: int) -> Step:
+def apply(site: Site, verb: Verb, *job_ids: int) -> BulkStep:
     """One transaction of a verb."""
     return site.store.bulk.apply(Order(verb=verb, reason="because"), job_ids, ANN, now_us=site.now)
 

@@ -114,7 +114,7 @@ def test_a_draining_node_hands_over_no_lease(site: Site) -> None:
     lease = site.run(site.submit_one("three"))
     site.store.update_node(site.here.id, state="draining", now_us=site.now)
 
-    answer = site.exchange([site.entry(lease, keep=True)], site.want(site.here, 0))
+    answer = site.flush_and_claim([site.entry(lease, keep=True)], site.want(site.here, 0))
 
     assert answer.leases == []
     assert site.job(lease.job_id).stage == "second"

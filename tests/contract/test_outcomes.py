@@ -300,7 +300,7 @@ def test_a_lane_put_to_sleep_gives_no_job_before_its_time(site: Site) -> None:
 def test_a_sleeping_lane_tells_when_it_is_due(site: Site) -> None:
     _sleeping_lane(site)
 
-    assert site.exchange([], site.want(site.here)).wake_us == site.now + 60_000_000
+    assert site.flush_and_claim([], site.want(site.here)).wake_us == site.now + 60_000_000
 
 
 def test_a_lane_that_wakes_lets_one_probe_first(site: Site) -> None:

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from longer import long_alone
-from spinney.model.access import ALL_RIGHTS, Rights, Role, Within
+from long_tests import long_alone
+from spinney.model.access import ALL_RIGHTS, AccessScope, Rights, Role
 from spinney.model.errors import BadName, BadParameters, Refused, UnknownType, UsageError
 from spinney.model.holds import Scope
 from spinney.model.jobs import Filter
-from spinney.model.operators import Author
+from spinney.model.operators import Actor
 from spinney.model.schedules import CatchUp, Overlap, Schedule, ScheduleRun
 from spinney.model.states import State
 from spinney.scheduling import cron
@@ -23,8 +23,8 @@ from spinney.stores.contract import Store
 
 from .words import SECOND_US, Site, kind
 
-ANN = Author(by="ann", call="c1")
-CODE = Author(by="code", call="c2")
+ANN = Actor(by="ann", call="c1")
+CODE = Actor(by="code", call="c2")
 HOUR = 3600
 
 
@@ -415,12 +415,12 @@ def test_a_time_whose_job_is_refused_is_told_and_the_schedule_goes_on(site: Site
         (Rights(role=Role.OPERATOR), True, "ben is disabled and may not make schedules"),
         (Rights(role=Role.VIEWER), False, "ben is only a viewer now and may not make schedules"),
         (
-            Rights(role=Role.OPERATOR, within=Within(queues=("quick",))),
+            Rights(role=Role.OPERATOR, within=AccessScope(queues=("quick",))),
             False,
             "no longer submit to queue 'default'",
         ),
         (
-            Rights(role=Role.OPERATOR, within=Within(collections=("maps",))),
+            Rights(role=Role.OPERATOR, within=AccessScope(collections=("maps",))),
             False,
             "longer submit to no collection",
         ),
@@ -430,7 +430,7 @@ def test_a_time_whose_job_is_refused_is_told_and_the_schedule_goes_on(site: Site
 def test_whose_maker_may_not_submit_any_more_makes_no_jobs_until_somebody_answers_for_it(
     site: Site, rights: Rights, disabled: bool, why: str
 ) -> None:
-    ben, root = Author(by="ben", call="c", account="ben"), Author(by="root", call="d", account="root")
+    ben, root = Actor(by="ben", call="c", account="ben"), Actor(by="root", call="d", account="root")
     site.store.accounts.add("root", ALL_RIGHTS, None, ANN, now_us=site.now)
     site.store.accounts.add("ben", Rights(role=Role.OPERATOR), None, ANN, now_us=site.now)
     site.store.schedules.put(hourly(options={"priority": 10}), ben, now_us=site.now)
@@ -460,7 +460,7 @@ def test_whose_maker_may_not_submit_any_more_makes_no_jobs_until_somebody_answer
 def test_a_schedule_makes_no_jobs_of_a_type_that_its_maker_may_not_submit(
     site: Site, submit: str, submit_limits: dict[str, str], why: str
 ) -> None:
-    ben, within = Author(by="ben", call="c", account="ben"), Within(collections=("birds",))
+    ben, within = Actor(by="ben", call="c", account="ben"), AccessScope(collections=("birds",))
     site.store.accounts.add("root", ALL_RIGHTS, None, ANN, now_us=site.now)
     site.store.accounts.add("ben", Rights(role=Role.OPERATOR, within=within), None, ANN, now_us=site.now)
     site.store.schedules.put(
@@ -526,7 +526,7 @@ def test_what_could_never_be_made_is_not_put(site: Site, schedule: Schedule, err
 
 def test_an_author_who_cannot_be_a_submitter_is_refused(site: Site) -> None:
     with pytest.raises(BadName):
-        site.store.schedules.put(hourly(), Author(by="a\nb", call="c"), now_us=site.now)
+        site.store.schedules.put(hourly(), Actor(by="a\nb", call="c"), now_us=site.now)
 
 
 def test_a_hold_keeps_the_jobs_of_a_schedule_as_it_keeps_any(site: Site) -> None:
@@ -752,15 +752,15 @@ def test_a_persons_change_outlasts_the_code(site: Site) -> None:
 
 
 def test_nodes_are_told_when_a_schedule_is_due(site: Site) -> None:
-    assert site.store.exchange([], None, now_us=site.now).wake_us is None
+    assert site.store.flush_and_claim([], None, now_us=site.now).wake_us is None
     put(site, hourly("later"))
     put(site, hourly(every_s=60))
-    assert site.store.exchange([], None, now_us=site.now).wake_us == site.now + 60 * SECOND_US
+    assert site.store.flush_and_claim([], None, now_us=site.now).wake_us == site.now + 60 * SECOND_US
     assert site.store.sweep(now_us=site.now).wake_us == site.now + 60 * SECOND_US
 
     site.store.schedules.pause("report", ANN, paused=True, now_us=site.now)
 
-    assert site.store.exchange([], None, now_us=site.now).wake_us == site.now + HOUR * SECOND_US
+    assert site.store.flush_and_claim([], None, now_us=site.now).wake_us == site.now + HOUR * SECOND_US
 
 
 @pytest.mark.parametrize("overlap", [Overlap.ALLOW, Overlap.QUEUE])

@@ -87,7 +87,7 @@ def test_the_next_in_line_goes_in_the_same_transaction(serial: Site) -> None:
     _, born = serial.family("line", n=2)
     lease = serial.run(born[0])
 
-    answer = serial.exchange([serial.entry(lease)], serial.want(serial.here))
+    answer = serial.flush_and_claim([serial.entry(lease)], serial.want(serial.here))
 
     assert [le.job_id for le in answer.leases] == [born[1]]
 

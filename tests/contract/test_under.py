@@ -5,32 +5,32 @@ import pytest
 from spinney.model.errors import UsageError
 from spinney.model.holds import Scope
 from spinney.model.jobs import Submission
-from spinney.model.operators import Author
+from spinney.model.operators import Actor
 from spinney.model.states import State
 
 from .words import Site
 
-AUTHOR = Author(by="ann", call="c1", reason="its files are on their way")
+ACTOR = Actor(by="ann", call="c1", reason="its files are on their way")
 
 
 def test_a_job_submitted_under_a_hold_is_not_claimed_before_that_is_lifted(site: Site) -> None:
-    done = site.store.submit([Submission(type="one")], under=AUTHOR, now_us=site.now)
+    done = site.store.submit([Submission(type="one")], under=ACTOR, now_us=site.now)
     (job,) = done.ids
     (hold,) = site.store.holds.covering(job)
 
     assert done.held == 1
     assert site.store.job(job).state is State.HELD
-    assert (hold.scope, hold.name, hold.reason, hold.by) == (Scope.JOB, str(job), AUTHOR.reason, "ann")
+    assert (hold.scope, hold.name, hold.reason, hold.by) == (Scope.JOB, str(job), ACTOR.reason, "ann")
     assert site.claim() == []
 
-    site.store.holds.lift(hold.id, AUTHOR, now_us=site.now)
+    site.store.holds.lift(hold.id, ACTOR, now_us=site.now)
 
     assert [lease.job_id for lease in site.claim()] == [job]
 
 
 def test_one_that_waits_for_its_time_is_held_when_that_comes(site: Site) -> None:
     later = Submission(type="one", at_us=site.now + 1_000_000)
-    (job,) = site.store.submit([later], under=AUTHOR, now_us=site.now).ids
+    (job,) = site.store.submit([later], under=ACTOR, now_us=site.now).ids
 
     site.later(2)
 
@@ -40,7 +40,7 @@ def test_one_that_waits_for_its_time_is_held_when_that_comes(site: Site) -> None
 
 def test_only_a_few_are_submitted_so(site: Site) -> None:
     with pytest.raises(UsageError):
-        site.store.submit([Submission(type="one", params=["{}"] * 100)], under=AUTHOR, now_us=site.now)
+        site.store.submit([Submission(type="one", params=["{}"] * 100)], under=ACTOR, now_us=site.now)
     assert site.claim() == []
 
 

@@ -7,22 +7,22 @@ import pytest
 
 from spinney.model.access import Rights, Role
 from spinney.model.errors import Refused, StoreUnusable
-from spinney.model.external import Party
+from spinney.model.external import ExternalWorker
 from spinney.model.holds import Scope
 from spinney.model.jobs import Filter
-from spinney.model.operators import Author, Order, Verb
+from spinney.model.operators import Actor, Order, Verb
 from spinney.model.outcomes import Outcome
-from spinney.model.serving import ALL
+from spinney.model.queue_selection import ALL
 from spinney.model.states import State
 from spinney.model.types import Isolation, QueueSpec
 from spinney.model.unreadable import Unreadable, json_object
 from spinney.model.webhooks import Webhook
-from spinney.stores.minding import take_overdue
+from spinney.stores.external_timeouts import take_overdue
 
-from .test_doctoring import Patient
+from .test_doctor import Patient
 from .words import ONE, Site, kind, locked, stage
 
-ANN = Author(by="ann", call="c")
+ANN = Actor(by="ann", call="c")
 BROKEN = ["{broken", "", "[1]", "7"]
 
 
@@ -181,7 +181,7 @@ def test_a_flush_keeps_a_job_whose_next_lock_cannot_be_named_from_going_on(patie
     patient.damage("update jobs set params = '{' where id = ?", damaged)
     records = [patient.entry(lease, keep=True) for lease in leases.values()]
 
-    answer = patient.exchange(records, patient.want(patient.here, slots=0))
+    answer = patient.flush_and_claim(records, patient.want(patient.here, slots=0))
 
     assert [(lease.job_id, lease.stage) for lease in answer.leases] == [(sound, "second")]
     patient.claim()
@@ -218,7 +218,7 @@ def test_every_verb_works_on_a_job_whose_parameters_cannot_be_read(patient: Pati
     ):
         step = patient.store.bulk.apply(Order(verb=verb, **more), ids, ANN, now_us=patient.now)  # type: ignore[arg-type]
         assert step.refused == {}, verb
-    assert [patient.store.explaining.explain(job, now_us=patient.now).cause for job in ids] == ["settled"] * 3
+    assert [patient.store.explainer.explain(job, now_us=patient.now).cause for job in ids] == ["settled"] * 3
 
 
 # --- everything else --------------------------------------------------------------------------
@@ -248,21 +248,21 @@ def test_a_party_whose_lanes_cannot_be_read_is_given_nothing_and_disturbs_nobody
     patient: Patient, lanes: str
 ) -> None:
     patient.knows(kind("ext", stage("go", isolation=Isolation.EXTERNAL)))
-    party = Party(
+    external_worker = ExternalWorker(
         id=0,
         name="owl",
         owner="ann",
-        joins=0,
+        join_count=0,
         slots=1,
         lease_s=60.0,
         lanes=(("ext", "go"),),
         serves=ALL,
         state="active",
     )
-    patient.store.parties.join(party, ANN, version="1", now_us=patient.now)
-    patient.damage("update parties set lanes = ?", lanes)
+    patient.store.external_workers.join(external_worker, ANN, version="1", now_us=patient.now)
+    patient.damage("update external_workers set lanes = ?", lanes)
 
-    assert [(found.name, found.lanes) for found in patient.store.parties.all()] == [("owl", ())]
+    assert [(found.name, found.lanes) for found in patient.store.external_workers.all()] == [("owl", ())]
     assert take_overdue(patient.store, now_us=patient.now) == 0
 
 

@@ -6,21 +6,21 @@ from typing import Any
 
 import pytest
 
-from spinney.model.access import ALL_RIGHTS, Rights, Role, Within
+from spinney.model.access import ALL_RIGHTS, AccessScope, Rights, Role
 from spinney.model.accounts import Token
 from spinney.model.errors import BadParameters, NoSuch, Refused, UsageError
-from spinney.model.operators import Author, Order, Verb
+from spinney.model.operators import Actor, Order, Verb
 from spinney.model.outcomes import Outcome as Ended
-from spinney.model.webhooks import Delivery, Due, Outcome, Told, Webhook
+from spinney.model.webhooks import Delivery, DeliveryOutcome, DeliveryResult, DueDelivery, Webhook
 from spinney.stores.contract import Store
 from spinney.stores.sql import webhooks as sql_webhooks
 
 from .everything import FRAGILE
 from .words import SECOND_US, Site
 
-ANN = Author(by="ann", call="c", reason="because")
+ANN = Actor(by="ann", call="c", reason="because")
 URL = "https://example.org/hook?token=hush"
-DONE = Told(outcome=Outcome.DELIVERED, status=204, answer="")
+DONE = DeliveryResult(outcome=DeliveryOutcome.DELIVERED, status=204, answer="")
 
 
 def watch(site: Site, name: str = "all", **more: Any) -> Webhook:
@@ -33,7 +33,7 @@ def told(site: Site, name: str = "all") -> list[tuple[int | None, str, bool]]:
     return [(d.job_id, d.event, d.batch) for d in reversed(site.store.webhooks.deliveries(name, limit=1000))]
 
 
-def take(site: Site, most: int = 100, name: str = "all", store: Store | None = None) -> list[Due]:
+def take(site: Site, most: int = 100, name: str = "all", store: Store | None = None) -> list[DueDelivery]:
     part = (store or site.store).webhooks
     return list(part.take({name: most}, now_us=site.now, until_us=site.now + 60 * SECOND_US))
 
@@ -201,12 +201,12 @@ def test_a_batch_that_grows_again_is_told_again(site: Site) -> None:
         ({"queue": "default"}, False),
         ({"collection": "maps"}, True),
         ({"collection": "coins"}, False),
-        ({"within": Within(collections=("coins", "maps"))}, True),
-        ({"within": Within(collections=("coins",))}, False),
-        ({"within": Within(collections=())}, False),
-        ({"within": Within(queues=("q",))}, True),
-        ({"within": Within(queues=("p",))}, False),
-        ({"collection": "maps", "within": Within(collections=("coins",))}, False),
+        ({"within": AccessScope(collections=("coins", "maps"))}, True),
+        ({"within": AccessScope(collections=("coins",))}, False),
+        ({"within": AccessScope(collections=())}, False),
+        ({"within": AccessScope(queues=("q",))}, True),
+        ({"within": AccessScope(queues=("p",))}, False),
+        ({"collection": "maps", "within": AccessScope(collections=("coins",))}, False),
     ],
 )
 @pytest.mark.parametrize("plain", [True, False])
@@ -220,7 +220,7 @@ def test_only_what_fits_is_told(site: Site, asked: dict[str, Any], fits: bool, p
 
 
 def test_without_a_collection_it_is_in_none(site: Site) -> None:
-    watch(site, within=Within(collections=("maps",)))
+    watch(site, within=AccessScope(collections=("maps",)))
     site.submit_one()
     site.drain()
     assert told(site) == []
@@ -265,7 +265,9 @@ def test_a_delivery_is_given_to_one_sender_only(waiting: Site, open_another: Cal
 def test_what_came_of_it_is_shown(waiting: Site) -> None:
     good, bad = take(waiting)
     waiting.store.webhooks.told(good, DONE, now_us=waiting.now)
-    again = Told(outcome=Outcome.DUE, next_us=waiting.now + 9 * SECOND_US, status=500, answer="oh dear")
+    again = DeliveryResult(
+        outcome=DeliveryOutcome.DUE, next_us=waiting.now + 9 * SECOND_US, status=500, answer="oh dear"
+    )
     waiting.store.webhooks.told(bad, again, now_us=waiting.now)
 
     second, first = waiting.store.webhooks.deliveries("all")
@@ -293,16 +295,16 @@ def test_a_sender_that_died_is_followed_by_another_with_the_same_id(waiting: Sit
 
     assert [due.delivery.delivery for due in again] == [due.delivery.delivery for due in died]
     waiting.store.webhooks.told(again[0], DONE, now_us=waiting.now)
-    late = Told(outcome=Outcome.FAILED, status=500, answer="too late")
+    late = DeliveryResult(outcome=DeliveryOutcome.FAILED, status=500, answer="too late")
     waiting.store.webhooks.told(died[0], late, now_us=waiting.now)
     waiting.store.webhooks.told(died[1], late, now_us=waiting.now)
     outcomes = [d.outcome for d in waiting.store.webhooks.deliveries("all")]
-    assert outcomes == [Outcome.DUE, Outcome.DELIVERED]
+    assert outcomes == [DeliveryOutcome.DUE, DeliveryOutcome.DELIVERED]
 
 
 def test_a_receiver_that_is_gone_pauses_its_webhook(waiting: Site) -> None:
     first, second = take(waiting)
-    gone = Told(outcome=Outcome.FAILED, status=410, answer="no more", gone=True)
+    gone = DeliveryResult(outcome=DeliveryOutcome.FAILED, status=410, answer="no more", gone=True)
     waiting.store.webhooks.told(first, gone, now_us=waiting.now)
     waiting.store.webhooks.told(second, gone, now_us=waiting.now)
 
@@ -328,7 +330,9 @@ def test_while_it_is_paused_it_is_sent_nothing_and_hears_it_later(waiting: Site)
 def test_resumed_what_had_been_tried_before_has_a_whole_term_again(waiting: Site) -> None:
     first, _ = take(waiting)
     waiting.store.webhooks.told(
-        first, Told(outcome=Outcome.DUE, next_us=waiting.now + SECOND_US, status=500), now_us=waiting.now
+        first,
+        DeliveryResult(outcome=DeliveryOutcome.DUE, next_us=waiting.now + SECOND_US, status=500),
+        now_us=waiting.now,
     )
     waiting.store.webhooks.pause("all", ANN, paused=True, now_us=waiting.now)
     waiting.clock.forward(100_000)
@@ -340,7 +344,7 @@ def test_resumed_what_had_been_tried_before_has_a_whole_term_again(waiting: Site
 def test_what_failed_is_sent_again_when_somebody_asks(waiting: Site) -> None:
     first, second = take(waiting)
     waiting.store.webhooks.told(
-        first, Told(outcome=Outcome.FAILED, status=500, answer="no"), now_us=waiting.now
+        first, DeliveryResult(outcome=DeliveryOutcome.FAILED, status=500, answer="no"), now_us=waiting.now
     )
     waiting.store.webhooks.told(second, DONE, now_us=waiting.now)
     waiting.clock.forward(100_000)
@@ -348,7 +352,7 @@ def test_what_failed_is_sent_again_when_somebody_asks(waiting: Site) -> None:
 
     shown = waiting.store.webhooks.retry(first.delivery.delivery, ANN, now_us=waiting.now)
 
-    assert (shown.outcome, shown.next_us, shown.status) == (Outcome.DUE, waiting.now, 500)
+    assert (shown.outcome, shown.next_us, shown.status) == (DeliveryOutcome.DUE, waiting.now, 500)
     (due,) = take(waiting)
     assert (due.delivery.delivery, due.delivery.tries, due.since_us) == (
         first.delivery.delivery,
@@ -374,7 +378,9 @@ def test_deliveries_are_listed_newest_first_and_by_outcome(site: Site) -> None:
     rest = site.store.webhooks.deliveries("all", after=page[-1].seq, limit=10)
 
     assert [d.job_id for d in (*page, *rest)] == jobs[::-1]
-    assert [d.job_id for d in site.store.webhooks.deliveries("all", outcome=Outcome.DELIVERED)] == jobs[:1]
+    assert [
+        d.job_id for d in site.store.webhooks.deliveries("all", outcome=DeliveryOutcome.DELIVERED)
+    ] == jobs[:1]
 
 
 def test_deliveries_are_kept_for_a_month(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -401,7 +407,7 @@ def test_a_ping_goes_the_same_way(site: Site) -> None:
 
     (due,) = take(site)
     assert due.delivery.delivery == made.delivery
-    assert (made.event, made.job_id, made.batch, made.outcome) == ("ping", None, False, Outcome.DUE)
+    assert (made.event, made.job_id, made.batch, made.outcome) == ("ping", None, False, DeliveryOutcome.DUE)
 
 
 # --- what people decide -----------------------------------------------------------------------
@@ -416,7 +422,7 @@ def test_a_webhook_comes_back_as_it_was_made(site: Site, open_another: Callable[
         collection="maps",
         queue="q",
         roots_only=False,
-        within=Within(collections=("maps",), queues=("q", "p")),
+        within=AccessScope(collections=("maps",), queues=("q", "p")),
     )
     made = site.store.webhooks.add(asked, "secret", ANN, now_us=site.now)
 
@@ -462,7 +468,7 @@ def test_set_otherwise_it_is_told_otherwise(site: Site) -> None:
     ("change", "error"),
     [
         ({"secret": "mine"}, UsageError),
-        ({"within": Within()}, UsageError),
+        ({"within": AccessScope()}, UsageError),
         ({"events": ()}, UsageError),
         ({"events": ("held",)}, UsageError),
         ({"url": "ftp://x/"}, UsageError),
@@ -533,7 +539,7 @@ def test_its_secret_is_in_no_facts(site: Site) -> None:
 
 # --- with whose rights ------------------------------------------------------------------------
 
-BOB = Author(by="bob", call="d", account="bob")
+BOB = Actor(by="bob", call="d", account="bob")
 OPERATOR = Rights(role=Role.OPERATOR)
 
 
@@ -553,8 +559,8 @@ def watch_as(site: Site, account: str = "ann", rights: Rights = OPERATOR, **more
     else:
         for name, its in ((account, rights), ("root", ALL_RIGHTS)):
             site.store.accounts.add(name, its, None, BOB, now_us=site.now)
-    author = Author(by=account, call="c", account=account)
-    site.store.webhooks.add(Webhook(name="all", url=URL), "secret", author, now_us=site.now)
+    actor = Actor(by=account, call="c", account=account)
+    site.store.webhooks.add(Webhook(name="all", url=URL), "secret", actor, now_us=site.now)
 
 
 def all_of(site: Site) -> Webhook:
@@ -601,7 +607,7 @@ def test_one_whose_maker_may_not_have_it_any_more_is_paused_until_somebody_answe
 
     assert all_of(site).paused == sentence, "it is shown at once"
     assert take(site) == []
-    assert (one(site).outcome, one(site).tries) == (Outcome.DUE, 0), "it is kept"
+    assert (one(site).outcome, one(site).tries) == (DeliveryOutcome.DUE, 0), "it is kept"
     assert site.store.webhooks.due() == {}
     (entry,) = [entry for entry, _ in site.store.audit.entries(verb="webhook pause")]
     assert (entry.by, entry.reason) == ("spinney", sentence)
@@ -653,12 +659,12 @@ def test_it_is_told_what_its_maker_may_see_then_and_now(site: Site) -> None:
     site.drain()
     before = take(site, 1)
     site.store.accounts.change(
-        "ann", Rights(role=Role.OPERATOR, within=Within(queues=("quick",))), BOB, now_us=site.now
+        "ann", Rights(role=Role.OPERATOR, within=AccessScope(queues=("quick",))), BOB, now_us=site.now
     )
 
     assert [(due.within, due.narrowed) for due in (*before, *take(site))] == [
-        (Within(), False),
-        (Within(queues=("quick",)), True),
+        (AccessScope(), False),
+        (AccessScope(queues=("quick",)), True),
     ]
 
 

@@ -9,24 +9,24 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from spinney.model.homes import Root
+from spinney.model.homes import FolderRoot
 from spinney.model.jobs import (
-    Exchange,
+    ClaimRequest,
     Filter,
+    FlushResult,
     Job,
-    LaneWant,
+    LaneRequest,
     Lease,
     NodeInfo,
     Record,
-    SlotWant,
+    SlotRequest,
     Submission,
-    Want,
 )
 from spinney.model.outcomes import Outcome
-from spinney.model.serving import ALL, Serves
+from spinney.model.queue_selection import ALL, QueueSelection
 from spinney.model.states import State
 from spinney.model.types import Backoff, LockSpec, QueueSpec, StageSpec, TypeSpec
-from spinney.stores.contract import Store, Touched
+from spinney.stores.contract import ChangedJobs, Store
 
 SECOND_US = 1_000_000
 BUDGET_US = 100_000.0
@@ -111,8 +111,8 @@ class Site:
         name: str,
         slots: int = 4,
         types: tuple[str, ...] = (),
-        serves: Serves = ALL,
-        root: Root | None = None,
+        serves: QueueSelection = ALL,
+        root: FolderRoot | None = None,
         **more: Any,
     ) -> Node:
         info = NodeInfo(
@@ -168,20 +168,20 @@ class Site:
         jobs: int = 1,
         run_us: float | None = None,
         budget_us: float = BUDGET_US,
-    ) -> Want:
+    ) -> ClaimRequest:
         """``slots``: how many of the free ones ask (None: all)."""
         asking = node.free() if slots is None else node.free()[:slots]
-        return Want(
+        return ClaimRequest(
             node_id=node.id,
-            slots=[SlotWant(s, jobs, budget_us, True) for s in asking],
+            slots=[SlotRequest(s, jobs, budget_us, True) for s in asking],
             lanes=self.lanes(lanes, run_us),
         )
 
     def lanes(
         self, only: Collection[tuple[str, str]] | None = None, run_us: float | None = None
-    ) -> dict[tuple[str, str], LaneWant]:
+    ) -> dict[tuple[str, str], LaneRequest]:
         return {
-            (spec.name, s.name): LaneWant(
+            (spec.name, s.name): LaneRequest(
                 run_us=run_us, locks=tuple((lock.template, lock.until) for lock in s.locks)
             )
             for spec in self.store.types().values()
@@ -191,7 +191,7 @@ class Site:
 
     def claim(self, node: Node | None = None, slots: int | None = None, **how: Any) -> list[Lease]:
         node = node or self.here
-        return self.exchange([], self.want(node, slots, **how)).leases
+        return self.flush_and_claim([], self.want(node, slots, **how)).leases
 
     def claim_one(self, node: Node | None = None, **how: Any) -> Lease:
         (lease,) = self.claim(node, 1, **how)
@@ -210,9 +210,9 @@ class Site:
     def start(self, *leases: Lease) -> None:
         self.store.started([lease.fence for lease in leases], now_us=self.now)
 
-    def exchange(self, records: Sequence[Record], want: Want | None = None) -> Exchange:
+    def flush_and_claim(self, records: Sequence[Record], want: ClaimRequest | None = None) -> FlushResult:
         """Talk to the store and keep the nodes' books."""
-        answer = self.store.exchange(records, want, now_us=self.now)
+        answer = self.store.flush_and_claim(records, want, now_us=self.now)
         for record in records:
             if record not in answer.refused and record.fence in self._owner:
                 node = self._owner[record.fence]
@@ -240,16 +240,16 @@ class Site:
         times = {"started_us": self.now, "ended_us": self.now}
         return Record(job_id=lease.job_id, fence=lease.fence, outcome=outcome, **times | fields)
 
-    def record(self, lease: Lease, outcome: Outcome, **fields: Any) -> Exchange:
-        return self.exchange([self.entry(lease, outcome, **fields)])
+    def record(self, lease: Lease, outcome: Outcome, **fields: Any) -> FlushResult:
+        return self.flush_and_claim([self.entry(lease, outcome, **fields)])
 
-    def pass_(self, *leases: Lease, **fields: Any) -> Exchange:
-        return self.exchange([self.entry(lease, **fields) for lease in leases])
+    def pass_(self, *leases: Lease, **fields: Any) -> FlushResult:
+        return self.flush_and_claim([self.entry(lease, **fields) for lease in leases])
 
-    def fail(self, *leases: Lease, **fields: Any) -> Exchange:
+    def fail(self, *leases: Lease, **fields: Any) -> FlushResult:
         """For good: no further attempt."""
         how = {"retryable": False, "message": "it broke"} | fields
-        return self.exchange([self.entry(lease, Outcome.ERROR, **how) for lease in leases])
+        return self.flush_and_claim([self.entry(lease, Outcome.ERROR, **how) for lease in leases])
 
     def drain(self, failing: Collection[int] = (), node: Node | None = None) -> list[tuple[int, str]]:
         """Run whatever can be claimed until nothing is left; returns (job, stage) in that order."""
@@ -280,16 +280,16 @@ class Site:
                 return
         raise AssertionError("housekeeping does not end")
 
-    def cancel(self, job_id: int, tree: bool = False) -> Touched:
+    def cancel(self, job_id: int, tree: bool = False) -> ChangedJobs:
         return self.store.cancel(job_id, tree=tree, by="ann", reason="wrong batch", now_us=self.now)
 
-    def retry(self, job_id: int, stage: str | None = None) -> Touched:
+    def retry(self, job_id: int, stage: str | None = None) -> ChangedJobs:
         return self.store.retry(job_id, stage=stage, by="ann", now_us=self.now)
 
-    def rerun(self, job_id: int, stage: str | None = None) -> Touched:
+    def rerun(self, job_id: int, stage: str | None = None) -> ChangedJobs:
         return self.store.rerun(job_id, stage=stage, by="ann", now_us=self.now)
 
-    def release(self, job_id: int) -> Touched:
+    def release(self, job_id: int) -> ChangedJobs:
         return self.store.release(job_id, by="ann", now_us=self.now)
 
     def delete(self, job_id: int) -> set[int]:

@@ -10,12 +10,12 @@ from argon2 import PasswordHasher
 from contract.words import Clock
 from new_store import new_store
 from spinney.control import Control, passwords
-from spinney.model.access import ALL_RIGHTS, Rights, Role, Within
-from spinney.model.errors import BadLogin, BadName, Forbidden, NoSuch, Refused, TooSoon, UsageError
+from spinney.model.access import ALL_RIGHTS, AccessScope, Rights, Role
+from spinney.model.errors import BadLogin, BadName, Forbidden, NoSuch, Refused, TooManyAttempts, UsageError
 from spinney.stores.contract import Store
 from spinney.stores.sql import open_store
 
-ALPHA = Within(collections=("alpha",))
+ALPHA = AccessScope(collections=("alpha",))
 LIMITED = Rights(role=Role.ADMIN, within=ALPHA)
 SUBMITTER = Rights(role=Role.SUBMITTER)
 Asking = Callable[..., Control]
@@ -43,7 +43,7 @@ def clock() -> Clock:
 @pytest.fixture
 def asking(store: Store, clock: Clock) -> Asking:
     def made(by: str = "root", rights: Rights = ALL_RIGHTS) -> Control:
-        return Control(store=store, clock=lambda: clock.now_us, nudge=lambda: None, by=by, rights=rights)
+        return Control(store=store, clock=lambda: clock.now_us, wake_nodes=lambda: None, by=by, rights=rights)
 
     return made
 
@@ -98,7 +98,7 @@ def test_everybody_looks_at_himself(admin: Control, asking: Asking) -> None:
     [
         ALL_RIGHTS,
         SUBMITTER,
-        Rights(role=Role.VIEWER, within=Within(collections=("alpha", "beta"))),
+        Rights(role=Role.VIEWER, within=AccessScope(collections=("alpha", "beta"))),
         Rights(role=Role.VIEWER, within=ALPHA, external=("weigh",)),
     ],
 )
@@ -167,7 +167,7 @@ def test_one_changes_the_own_password_by_the_one_there_is(
     for _ in range(3):
         with pytest.raises(BadLogin):
             ann.accounts.change_password("correct horse 1", "x" * 12)
-    with pytest.raises(TooSoon, match="try again in 1 second"):
+    with pytest.raises(TooManyAttempts, match="try again in 1 second"):
         ann.accounts.change_password("battery staple", "x" * 12)
     with pytest.raises(NoSuch):
         asking("uid 1000", SUBMITTER).accounts.change_password("", "x" * 12)
@@ -184,7 +184,7 @@ def test_a_user_makes_tokens_for_himself_and_never_beyond_his_rights(admin: Cont
 
     assert plain.token.rights == SUBMITTER
     assert less.token.rights == Rights(role=Role.VIEWER, within=ALPHA)
-    assert admin.entering.known_by_token(plain.secret) is not None
+    assert admin.sign_in.known_by_token(plain.secret) is not None
     for beyond in (Rights(role=Role.OPERATOR), Rights(role=Role.VIEWER, external=("*",))):
         with pytest.raises(UsageError, match="ann may not do all that the token would be good for"):
             ann.make_token("more", owner="ann", rights=beyond)
@@ -233,7 +233,7 @@ def test_a_machines_token_says_what_it_may_and_until_when(admin: Control, clock:
 
     made = admin.accounts.make_token("ci", owner=None, rights=SUBMITTER, expires_us=clock.now_us + 1)
 
-    known = admin.entering.known_by_token(made.secret)
+    known = admin.sign_in.known_by_token(made.secret)
     assert known is not None
     assert (known.name, known.rights) == ("token:ci", SUBMITTER)
 

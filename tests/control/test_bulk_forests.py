@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 
 from contract.words import Clock, Site, kind, stage
-from longer import LONG
+from long_tests import LONG
 from new_store import new_store
 from spinney.control.bulk import Bulk, Report
 from spinney.model.jobs import Filter
-from spinney.model.operators import Order, Step, Verb
+from spinney.model.operators import BulkStep, Order, Verb
 from spinney.model.states import State
 from spinney.stores.sql import open_store
 
@@ -105,9 +105,9 @@ def grow(site: Site, draw: random.Random) -> None:
 
 def retry_cut_off(site: Site, draw: random.Random) -> Report:
     """Called until it comes through; returns the last report."""
-    bulk = Bulk(store=site.store, clock=lambda: site.now, nudge=lambda: None, by="ann")
+    bulk = Bulk(store=site.store, clock=lambda: site.now, wake_nodes=lambda: None, by="ann")
 
-    def cut(report: Report, step: Step) -> None:
+    def cut(report: Report, step: BulkStep) -> None:
         if step.touched and draw.random() < 0.3:
             raise CutOff
 

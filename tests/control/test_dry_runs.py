@@ -13,7 +13,7 @@ from spinney.control.bulk import Bulk
 from spinney.model.access import ALL_RIGHTS, Rights, Role
 from spinney.model.holds import Scope
 from spinney.model.jobs import Filter
-from spinney.model.operators import POSSIBLE, Order, Verb
+from spinney.model.operators import ALLOWED_STATES, Order, Verb
 from spinney.model.states import State
 from spinney.stores.sql import open_store
 
@@ -45,8 +45,8 @@ def site(tmp_path: Path) -> Iterator[Site]:
     store.close()
 
 
-def hand(site: Site, rights: Rights = ALL_RIGHTS, by: str = "ann") -> Bulk:
-    return Bulk(store=site.store, clock=lambda: site.now, nudge=lambda: None, by=by, rights=rights)
+def service(site: Site, rights: Rights = ALL_RIGHTS, by: str = "ann") -> Bulk:
+    return Bulk(store=site.store, clock=lambda: site.now, wake_nodes=lambda: None, by=by, rights=rights)
 
 
 def said(order: Order) -> str:
@@ -65,8 +65,12 @@ def test_the_count_of_a_dry_run_is_what_the_verb_then_does(
         order.verb not in (Verb.RETRY, Verb.CANCEL, Verb.HOLD, Verb.RELEASE) or order.and_after or order.queue
     ):
         pytest.skip("no verb of a submitter")
-    bulk, ids = hand(site, rights), tuple(site.ids())
-    which = {"usual": Filter(), "possible": Filter(states=tuple(POSSIBLE[order.verb])), "numbers": None}[of]
+    bulk, ids = service(site, rights), tuple(site.ids())
+    which = {
+        "usual": Filter(),
+        "possible": Filter(states=tuple(ALLOWED_STATES[order.verb])),
+        "numbers": None,
+    }[of]
     before = site.store.audit.entries(), {job: site.job(job) for job in ids}
 
     plan = bulk.plan(order, which, () if which else ids, exact=True)
@@ -90,7 +94,7 @@ SCOPES = [
 
 @pytest.mark.parametrize(("scope", "name"), SCOPES)
 def test_so_it_is_for_wide_holds_and_their_release(site: Site, scope: Scope, name: str) -> None:
-    holds = Control(store=site.store, clock=lambda: site.now, nudge=lambda: None, by="ann").holds
+    holds = Control(store=site.store, clock=lambda: site.now, wake_nodes=lambda: None, by="ann").holds
     if scope is Scope.TREE:
         waiting = site.store.jobs(Filter(states=(State.WAITING,)))
         name = str(next(job.root_id for job in waiting if job.waits_for == "children"))
@@ -112,8 +116,8 @@ def test_so_it_is_for_wide_holds_and_their_release(site: Site, scope: Scope, nam
 
 
 def test_what_a_hold_covers_beyond_that_is_held_later(site: Site) -> None:
-    holds = Control(store=site.store, clock=lambda: site.now, nudge=lambda: None, by="ann").holds
-    open_jobs = site.store.bulk.count(Filter(states=tuple(POSSIBLE[Verb.CANCEL])), most=1_000)
+    holds = Control(store=site.store, clock=lambda: site.now, wake_nodes=lambda: None, by="ann").holds
+    open_jobs = site.store.bulk.count(Filter(states=tuple(ALLOWED_STATES[Verb.CANCEL])), most=1_000)
 
     preview = holds.would_hold(Scope.EVERYTHING, reason="look")
 

@@ -1,4 +1,4 @@
-"""External stages, as a party asks for them."""
+"""External stages, as an external worker asks for them."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -11,9 +11,15 @@ from contract.words import Clock, Site, kind, locked, stage
 from new_store import new_store
 from spinney.control import Control
 from spinney.control.external import External
-from spinney.model.access import Rights, Role, Within
+from spinney.model.access import AccessScope, Rights, Role
 from spinney.model.errors import BadName, BadParameters, Forbidden, Refused, StaleFence, UsageError
-from spinney.model.external import NoSuchParty, Party, PartyGone, Settlement, Work
+from spinney.model.external import (
+    ExternalWorker,
+    ExternalWorkerGone,
+    NoSuchExternalWorker,
+    Settlement,
+    WorkItem,
+)
 from spinney.model.jobs import Filter
 from spinney.model.outcomes import Outcome
 from spinney.model.states import State
@@ -39,7 +45,7 @@ def site(tmp_path: Path) -> Iterator[Site]:
 
 
 @pytest.fixture
-def nudges() -> list[str]:
+def wakeups() -> list[str]:
     return []
 
 
@@ -47,18 +53,18 @@ Asking = Callable[..., External]
 
 
 @pytest.fixture
-def asking(site: Site, nudges: list[str]) -> Asking:
-    def hand(by: str = "ann", **rights: Any) -> External:
+def asking(site: Site, wakeups: list[str]) -> Asking:
+    def service(by: str = "ann", **rights: Any) -> External:
         usual = {"role": Role.SUBMITTER, "external": ("talk", "note", "once")}
         return Control(
             store=site.store,
             clock=lambda: site.now,
-            nudge=lambda: nudges.append("now"),
+            wake_nodes=lambda: wakeups.append("now"),
             by=by,
             rights=Rights(**{**usual, **rights}),
         ).external
 
-    return hand
+    return service
 
 
 @pytest.fixture
@@ -66,19 +72,21 @@ def ext(asking: Asking) -> External:
     return asking()
 
 
-def join(ext: External, *lanes: tuple[str, str], slots: int = 4, name: str = "ear") -> Party:
+def join(ext: External, *lanes: tuple[str, str], slots: int = 4, name: str = "ear") -> ExternalWorker:
     return ext.join(name, lanes or [EAR], slots=slots)
 
 
-def begin(ext: External, site: Site, of: str = "talk", stage: str = "listen") -> tuple[Party, Work]:
-    """A party with one attempt."""
+def begin(
+    ext: External, site: Site, of: str = "talk", stage: str = "listen"
+) -> tuple[ExternalWorker, WorkItem]:
+    """An external worker with one attempt."""
     site.submit(of)
-    party = join(ext, (of, stage))
-    (work,) = ext.claim(party.key, seen=0).work
-    return party, work
+    external_worker = join(ext, (of, stage))
+    (work,) = ext.claim(external_worker.key, seen=0).work
+    return external_worker, work
 
 
-def state(site: Site, work: Work) -> tuple[State, str | None]:
+def state(site: Site, work: WorkItem) -> tuple[State, str | None]:
     job = site.store.job(work.job_id)
     return job.state, job.stage
 
@@ -91,10 +99,10 @@ def test_what_is_claimed_comes_with_all_that_its_stage_needs(ext: External, site
     site.submit("two", {"file": "a.wav"}, data={"lang": '"de"'})
     first = site.claim_one()
     site.pass_(first, result={"bytes": 17})
-    ext = External(store=site.store, clock=lambda: site.now, nudge=lambda: None, by="ann")
-    party = join(ext, ("two", "listen"))
+    ext = External(store=site.store, clock=lambda: site.now, wake_nodes=lambda: None, by="ann")
+    external_worker = join(ext, ("two", "listen"))
 
-    claimed = ext.claim(party.key, seen=0, limit=5)
+    claimed = ext.claim(external_worker.key, seen=0, limit=5)
     (work,) = claimed.work
     assert (work.params, work.data, work.results) == (
         {"file": "a.wav"},
@@ -107,33 +115,33 @@ def test_what_is_claimed_comes_with_all_that_its_stage_needs(ext: External, site
 
 
 def test_what_is_settled_goes_on_at_a_node_which_is_woken(
-    ext: External, site: Site, nudges: list[str]
+    ext: External, site: Site, wakeups: list[str]
 ) -> None:
-    party, work = begin(ext, site)
-    ext.settle(party.key, work.job_id, work.fence, Settlement(outcome=Outcome.OK, result="hello"))
+    external_worker, work = begin(ext, site)
+    ext.settle(external_worker.key, work.job_id, work.fence, Settlement(outcome=Outcome.OK, result="hello"))
     assert state(site, work) == (State.PENDING, "keep")
     assert site.store.results(work.job_id) == {"listen": "hello"}
-    assert nudges
+    assert wakeups
 
 
 def test_a_party_is_given_no_more_than_its_slots_and_no_more_than_it_asks_for(
     ext: External, site: Site
 ) -> None:
     site.submit("talk", n=5)
-    party = join(ext, slots=3)
-    one = ext.claim(party.key, seen=0)
-    more = ext.claim(party.key, seen=one.seen, limit=9)
+    external_worker = join(ext, slots=3)
+    one = ext.claim(external_worker.key, seen=0)
+    more = ext.claim(external_worker.key, seen=one.seen, limit=9)
     assert (len(one.work), len(more.work)) == (1, 2)
-    assert ext.claim(party.key, seen=more.seen, limit=9).work == ()
+    assert ext.claim(external_worker.key, seen=more.seen, limit=9).work == ()
 
 
 def test_locks_that_its_stage_wants_are_taken_for_a_party(ext: External, site: Site) -> None:
     site.submit("note", n=2)
-    party = join(ext, ("note", "read"))
-    claimed = ext.claim(party.key, seen=0, limit=2)
+    external_worker = join(ext, ("note", "read"))
+    claimed = ext.claim(external_worker.key, seen=0, limit=2)
     (first,) = claimed.work
-    ext.settle(party.key, first.job_id, first.fence, Settlement(outcome=Outcome.OK))
-    (second,) = ext.claim(party.key, seen=claimed.seen).work
+    ext.settle(external_worker.key, first.job_id, first.fence, Settlement(outcome=Outcome.OK))
+    (second,) = ext.claim(external_worker.key, seen=claimed.seen).work
     assert second.job_id != first.job_id
 
 
@@ -155,16 +163,16 @@ def test_locks_that_its_stage_wants_are_taken_for_a_party(ext: External, site: S
     ],
 )
 def test_every_outcome_of_a_stage_is_a_partys_too(ext: External, site: Site, said: Any, then: State) -> None:
-    party, work = begin(ext, site)
-    ext.settle(party.key, work.job_id, work.fence, Settlement(**said))
+    external_worker, work = begin(ext, site)
+    ext.settle(external_worker.key, work.job_id, work.fence, Settlement(**said))
     assert site.store.job(work.job_id).state is then
 
 
 def test_an_error_is_kept_with_what_is_known_of_it(ext: External, site: Site) -> None:
-    party, work = begin(ext, site)
+    external_worker, work = begin(ext, site)
     error = {"type": "SoundError", "traceback": "line 1"}
     said = Settlement(outcome=Outcome.ERROR, message="no sound\0", error=error, retryable=False)
-    ext.settle(party.key, work.job_id, work.fence, said)
+    ext.settle(external_worker.key, work.job_id, work.fence, said)
     (attempt,) = site.store.attempts(work.job_id)
     assert attempt.error == error
     assert attempt.message == "no sound\ufffd"
@@ -177,12 +185,12 @@ def test_what_a_party_says_is_recorded_without_the_secrets_of_the_job(asking: As
     site.knows(replace(kind("safe", ear), schema=schema))
     ext = asking(external=("safe",))
     site.submit_one("safe", {"code": "open sesame"})
-    party = join(ext, ("safe", "listen"))
-    (work,) = ext.claim(party.key, seen=0).work
+    external_worker = join(ext, ("safe", "listen"))
+    (work,) = ext.claim(external_worker.key, seen=0).work
 
     error = {"type": "NoEntry", "message": "open sesame is wrong", "traceback": "say 'open sesame'"}
     said = Settlement(outcome=Outcome.ERROR, message="'open sesame' is wrong", error=error)
-    ext.settle(party.key, work.job_id, work.fence, said)
+    ext.settle(external_worker.key, work.job_id, work.fence, said)
 
     (attempt,) = site.store.attempts(work.job_id)
     assert attempt.message == f"'{MASK}' is wrong"
@@ -211,101 +219,108 @@ def test_what_cannot_be_meant_is_refused(wrong: Any) -> None:
 
 
 def test_a_result_that_is_too_large_is_refused_and_the_attempt_goes_on(ext: External, site: Site) -> None:
-    party, work = begin(ext, site)
+    external_worker, work = begin(ext, site)
     with pytest.raises(BadParameters, match="put it into a file"):
-        ext.settle(party.key, work.job_id, work.fence, Settlement(outcome=Outcome.OK, result="x" * 70_000))
-    assert ext.alive(party.key, seen=work.fence, fences=[work.fence]).yours == (work.fence,)
+        ext.settle(
+            external_worker.key, work.job_id, work.fence, Settlement(outcome=Outcome.OK, result="x" * 70_000)
+        )
+    assert ext.heartbeat(external_worker.key, seen=work.fence, fences=[work.fence]).yours == (work.fence,)
 
 
 def test_settling_twice_in_the_same_words_is_settling_once(ext: External, site: Site) -> None:
-    party, work = begin(ext, site)
+    external_worker, work = begin(ext, site)
     said = Settlement(outcome=Outcome.OK, result=1)
-    ext.settle(party.key, work.job_id, work.fence, said)
-    ext.settle(party.key, work.job_id, work.fence, said)
+    ext.settle(external_worker.key, work.job_id, work.fence, said)
+    ext.settle(external_worker.key, work.job_id, work.fence, said)
     with pytest.raises(StaleFence):
-        ext.settle(party.key, work.job_id, work.fence, Settlement(outcome=Outcome.ERROR))
+        ext.settle(external_worker.key, work.job_id, work.fence, Settlement(outcome=Outcome.ERROR))
     assert len(site.store.attempts(work.job_id)) == 1
 
 
 def test_only_what_somebody_wishes_is_cancelled(ext: External, site: Site) -> None:
-    party, work = begin(ext, site)
+    external_worker, work = begin(ext, site)
     with pytest.raises(Refused, match="nobody has asked"):
-        ext.settle(party.key, work.job_id, work.fence, Settlement(outcome=Outcome.CANCELLED))
+        ext.settle(external_worker.key, work.job_id, work.fence, Settlement(outcome=Outcome.CANCELLED))
     site.store.cancel(work.job_id, tree=False, by="op", reason=None, now_us=site.now)
-    assert ext.alive(party.key, seen=work.fence, fences=[work.fence]).cancel == (work.fence,)
-    ext.settle(party.key, work.job_id, work.fence, Settlement(outcome=Outcome.CANCELLED))
+    assert ext.heartbeat(external_worker.key, seen=work.fence, fences=[work.fence]).cancel == (work.fence,)
+    ext.settle(external_worker.key, work.job_id, work.fence, Settlement(outcome=Outcome.CANCELLED))
     assert state(site, work)[0] is State.CANCELLED
 
 
-# --- answers that got lost, parties that did ------------------------------------------------
+# --- answers that got lost, external workers that did ------------------------------------------------
 
 
 def test_what_a_party_never_heard_of_goes_back_with_its_next_claim(ext: External, site: Site) -> None:
     site.submit("talk", n=2)
-    party = join(ext, slots=2)
-    lost = ext.claim(party.key, seen=0, limit=2)  # the answer does not arrive
-    again = ext.claim(party.key, seen=0, limit=2)
+    external_worker = join(ext, slots=2)
+    lost = ext.claim(external_worker.key, seen=0, limit=2)  # the answer does not arrive
+    again = ext.claim(external_worker.key, seen=0, limit=2)
 
     assert {w.job_id for w in again.work} == {w.job_id for w in lost.work}
     assert not {w.fence for w in again.work} & {w.fence for w in lost.work}
     with pytest.raises(StaleFence):
-        ext.settle(party.key, lost.work[0].job_id, lost.work[0].fence, Settlement(outcome=Outcome.OK))
+        ext.settle(
+            external_worker.key, lost.work[0].job_id, lost.work[0].fence, Settlement(outcome=Outcome.OK)
+        )
     assert site.store.job(again.work[0].job_id).interruptions == 0
 
 
 def test_a_sign_of_life_on_its_way_beside_a_claim_takes_nothing(ext: External, site: Site) -> None:
     site.submit("talk", n=2)
-    party = join(ext)
-    first = ext.claim(party.key, seen=0)
+    external_worker = join(ext)
+    first = ext.claim(external_worker.key, seen=0)
     # Given a sign of life that was written before the second claim was answered, and arrives behind it
-    second = ext.claim(party.key, seen=first.seen)
-    standing = ext.alive(party.key, seen=first.seen, fences=[w.fence for w in first.work])
+    second = ext.claim(external_worker.key, seen=first.seen)
+    standing = ext.heartbeat(external_worker.key, seen=first.seen, fences=[w.fence for w in first.work])
     assert standing.unheard == 1
-    # Then the second attempt is the party's still
+    # Then the second attempt is the external worker's still
     both = [w.fence for w in (*first.work, *second.work)]
-    assert ext.alive(party.key, seen=second.seen, fences=both).yours == tuple(both)
+    assert ext.heartbeat(external_worker.key, seen=second.seen, fences=both).yours == tuple(both)
 
 
 def test_what_a_party_no_longer_names_goes_back_uncounted(
-    ext: External, site: Site, nudges: list[str]
+    ext: External, site: Site, wakeups: list[str]
 ) -> None:
-    party, work = begin(ext, site)
-    nudges.clear()
-    standing = ext.alive(party.key, seen=work.fence, fences=[])
+    external_worker, work = begin(ext, site)
+    wakeups.clear()
+    standing = ext.heartbeat(external_worker.key, seen=work.fence, fences=[])
     assert standing.lost == ()
     job = site.store.job(work.job_id)
     assert (job.state, job.attempts, job.interruptions) == (State.PENDING, 0, 0)
-    assert nudges
+    assert wakeups
 
 
 def test_what_must_not_run_twice_is_orphaned_when_its_party_drops_it(ext: External, site: Site) -> None:
-    party, work = begin(ext, site, "once")
-    ext.alive(party.key, seen=work.fence, fences=[])
+    external_worker, work = begin(ext, site, "once")
+    ext.heartbeat(external_worker.key, seen=work.fence, fences=[])
     assert state(site, work)[0] is State.ORPHANED
 
 
 def test_a_party_hears_what_it_has_lost(ext: External, site: Site) -> None:
-    party, work = begin(ext, site)
-    ext.settle(party.key, work.job_id, work.fence, Settlement(outcome=Outcome.OK))
-    assert ext.alive(party.key, seen=work.fence, fences=[work.fence, 999]).lost == (work.fence, 999)
+    external_worker, work = begin(ext, site)
+    ext.settle(external_worker.key, work.job_id, work.fence, Settlement(outcome=Outcome.OK))
+    assert ext.heartbeat(external_worker.key, seen=work.fence, fences=[work.fence, 999]).lost == (
+        work.fence,
+        999,
+    )
 
 
 def test_an_attempt_beyond_its_time_limit_is_lost_with_the_next_sign_of_life(
     ext: External, site: Site
 ) -> None:
-    party, work = begin(ext, site)
+    external_worker, work = begin(ext, site)
     site.clock.forward(100)
-    assert ext.alive(party.key, seen=work.fence, fences=[work.fence]).lost == (work.fence,)
+    assert ext.heartbeat(external_worker.key, seen=work.fence, fences=[work.fence]).lost == (work.fence,)
     (attempt,) = site.store.attempts(work.job_id)
     assert (attempt.outcome, attempt.message) == (Outcome.TIMEOUT, "exceeded its time limit of 100 s")
     assert state(site, work)[0] is State.SCHEDULED
 
 
 def test_a_wish_that_is_not_obeyed_is_carried_out(ext: External, site: Site) -> None:
-    party, work = begin(ext, site)
+    external_worker, work = begin(ext, site)
     site.store.cancel(work.job_id, tree=False, by="op", reason=None, now_us=site.now)
     site.clock.forward(60 + 5)
-    assert ext.alive(party.key, seen=work.fence, fences=[work.fence]).lost == (work.fence,)
+    assert ext.heartbeat(external_worker.key, seen=work.fence, fences=[work.fence]).lost == (work.fence,)
     assert state(site, work)[0] is State.CANCELLED
 
 
@@ -319,32 +334,32 @@ def test_a_party_that_crashed_and_comes_again_takes_over_from_itself(ext: Extern
 
     (again,) = ext.claim(new.key, seen=0).work
     # And who still speaks for the old one may neither claim nor settle, nor take anything from the new one
-    with pytest.raises(PartyGone):
+    with pytest.raises(ExternalWorkerGone):
         ext.claim(old.key, seen=work.fence)
-    with pytest.raises(PartyGone):
+    with pytest.raises(ExternalWorkerGone):
         ext.settle(old.key, again.job_id, again.fence, Settlement(outcome=Outcome.OK))
-    with pytest.raises(PartyGone):
-        ext.alive(old.key, seen=work.fence, fences=[])
+    with pytest.raises(ExternalWorkerGone):
+        ext.heartbeat(old.key, seen=work.fence, fences=[])
     ext.settle(new.key, again.job_id, again.fence, Settlement(outcome=Outcome.OK))
 
 
 def test_a_party_that_leaves_hands_back_what_it_has(ext: External, site: Site) -> None:
-    party, work = begin(ext, site)
-    assert list(ext.leave(party.key)) == [work.job_id]
-    assert list(ext.leave(party.key)) == []
+    external_worker, work = begin(ext, site)
+    assert list(ext.leave(external_worker.key)) == [work.job_id]
+    assert list(ext.leave(external_worker.key)) == []
     assert site.store.job(work.job_id).interruptions == 0
-    with pytest.raises(PartyGone, match="join again"):
-        ext.claim(party.key, seen=0)
+    with pytest.raises(ExternalWorkerGone, match="join again"):
+        ext.claim(external_worker.key, seen=0)
     assert site.store.nodes() == []
 
 
 def test_coming_and_going_is_audited_and_claims_are_not(ext: External, site: Site) -> None:
-    party, _ = begin(ext, site)
-    ext.leave(party.key)
+    external_worker, _ = begin(ext, site)
+    ext.leave(external_worker.key)
     found = [(e.by, e.verb, e.what) for e, _ in site.store.audit.entries()]
     assert found == [
-        ("ann", "join", '{"lanes":[["talk","listen"]],"party":"ear"}'),
-        ("ann", "leave", '{"party":"ear"}'),
+        ("ann", "join", '{"external_worker":"ear","lanes":[["talk","listen"]]}'),
+        ("ann", "leave", '{"external_worker":"ear"}'),
     ]
 
 
@@ -352,8 +367,8 @@ def test_coming_and_going_is_audited_and_claims_are_not(ext: External, site: Sit
 
 
 def test_progress_and_data_are_kept_under_the_fence(ext: External, site: Site) -> None:
-    party, work = begin(ext, site)
-    at = (party.key, work.job_id, work.fence)
+    external_worker, work = begin(ext, site)
+    at = (external_worker.key, work.job_id, work.fence)
     ext.progress(*at, 0.5, "half of it")
     ext.put_data(*at, "words", ["hello"])
     assert ext.append_data(*at, "words", "world") == 2
@@ -369,9 +384,9 @@ def test_data_of_its_root_are_the_partys_too_and_those_of_others_are_not(ext: Ex
     top = site.run(site.submit_one("batch"))
     site.spawn(top, "talk")
     site.pass_(top)
-    party = join(ext)
-    (work,) = ext.claim(party.key, seen=0).work
-    at = (party.key, work.job_id, work.fence)
+    external_worker = join(ext)
+    (work,) = ext.claim(external_worker.key, seen=0).work
+    at = (external_worker.key, work.job_id, work.fence)
     for of in ("parent", "root"):
         ext.put_data(*at, of, 1, of=of)
     assert site.store.get_data(top.job_id) == {"parent": 1, "root": 1}
@@ -381,8 +396,8 @@ def test_data_of_its_root_are_the_partys_too_and_those_of_others_are_not(ext: Ex
 
 def test_subjobs_are_there_when_the_attempt_has_passed(ext: External, site: Site) -> None:
     site.knows(kind("part", "work"))
-    party, work = begin(ext, site)
-    at = (party.key, work.job_id, work.fence)
+    external_worker, work = begin(ext, site)
+    at = (external_worker.key, work.job_id, work.fence)
     ids = ext.spawn(*at, [{"type": "part", "params": {"n": n}} for n in range(3)])
     assert site.store.children(work.job_id) == []
     ext.settle(*at, Settlement(outcome=Outcome.OK))
@@ -392,20 +407,20 @@ def test_subjobs_are_there_when_the_attempt_has_passed(ext: External, site: Site
 
 def test_a_lock_is_taken_or_the_party_waits_for_it(ext: External, site: Site) -> None:
     site.submit("talk", n=2)
-    party = join(ext)
-    one, two = ext.claim(party.key, seen=0, limit=2).work
-    assert ext.take_lock(party.key, one.job_id, one.fence, "ear") is True
-    assert ext.take_lock(party.key, two.job_id, two.fence, "ear") is False
-    ext.settle(party.key, two.job_id, two.fence, Settlement(outcome=Outcome.LOCKED, lock="ear"))
+    external_worker = join(ext)
+    one, two = ext.claim(external_worker.key, seen=0, limit=2).work
+    assert ext.take_lock(external_worker.key, one.job_id, one.fence, "ear") is True
+    assert ext.take_lock(external_worker.key, two.job_id, two.fence, "ear") is False
+    ext.settle(external_worker.key, two.job_id, two.fence, Settlement(outcome=Outcome.LOCKED, lock="ear"))
     assert site.store.job(two.job_id).waits_for == "lock:ear"
-    ext.settle(party.key, one.job_id, one.fence, Settlement(outcome=Outcome.OK))
+    ext.settle(external_worker.key, one.job_id, one.fence, Settlement(outcome=Outcome.OK))
     assert state(site, two)[0] is State.PENDING
 
 
 def test_nothing_is_written_for_an_attempt_that_is_lost_or_anothers(
     ext: External, asking: Asking, site: Site
 ) -> None:
-    party, work = begin(ext, site)
+    external_worker, work = begin(ext, site)
     other = join(asking("bob"), name="other")
     verbs: dict[str, tuple[Any, ...]] = {
         "progress": (0.5,),
@@ -415,7 +430,7 @@ def test_nothing_is_written_for_an_attempt_that_is_lost_or_anothers(
         "spawn": ([{"type": "talk", "params": {}}],),
         "settle": (Settlement(outcome=Outcome.OK),),
     }
-    speakers = (ext, party.key, work.fence + 1), (asking("bob"), other.key, work.fence)
+    speakers = (ext, external_worker.key, work.fence + 1), (asking("bob"), other.key, work.fence)
     for speaker, key, fence in speakers:
         for verb, args in verbs.items():
             with pytest.raises(StaleFence):
@@ -427,50 +442,50 @@ def test_nothing_is_written_for_an_attempt_that_is_lost_or_anothers(
 
 
 def test_a_party_is_spoken_for_by_who_let_it_join_alone(ext: External, asking: Asking, site: Site) -> None:
-    party, _ = begin(ext, site)
+    external_worker, _ = begin(ext, site)
     says: tuple[Callable[[External], object], ...] = (
-        lambda e: e.claim(party.key, seen=0),
-        lambda e: e.alive(party.key, seen=0, fences=[]),
-        lambda e: e.leave(party.key),
+        lambda e: e.claim(external_worker.key, seen=0),
+        lambda e: e.heartbeat(external_worker.key, seen=0, fences=[]),
+        lambda e: e.leave(external_worker.key),
     )
     for say in says:
-        with pytest.raises(NoSuchParty):
+        with pytest.raises(NoSuchExternalWorker):
             say(asking("bob"))
     with pytest.raises(Refused, match="is not yours"):
         join(asking("bob"))
-    assert [p.key for p in ext.all()] == [party.key]
+    assert [p.key for p in ext.all()] == [external_worker.key]
     assert asking("bob").all() == []
-    assert [p.key for p in asking("bob", role=Role.OPERATOR).all()] == [party.key]
+    assert [p.key for p in asking("bob", role=Role.OPERATOR).all()] == [external_worker.key]
 
 
 def test_job_types_that_may_not_be_claimed_are_refused(ext: External, asking: Asking, site: Site) -> None:
     with pytest.raises(Forbidden, match="may not claim external stages of job type 'talk'"):
         join(asking(external=("note",)))
-    party, work = begin(ext, site)
+    external_worker, work = begin(ext, site)
     # And also when the right was taken away since
     with pytest.raises(Forbidden):
-        asking(external=()).alive(party.key, seen=work.fence, fences=[work.fence])
+        asking(external=()).heartbeat(external_worker.key, seen=work.fence, fences=[work.fence])
 
 
 def test_who_is_limited_to_queues_is_given_jobs_of_these(asking: Asking, site: Site) -> None:
     site.submit("talk")
     (inside,) = site.submit("talk", queue="ours")
-    ext = asking(within=Within(queues=("ours",)))
-    party = join(ext)
-    assert [w.job_id for w in ext.claim(party.key, seen=0, limit=5).work] == [inside]
+    ext = asking(within=AccessScope(queues=("ours",)))
+    external_worker = join(ext)
+    assert [w.job_id for w in ext.claim(external_worker.key, seen=0, limit=5).work] == [inside]
 
 
 def test_who_was_limited_since_it_joined_is_given_no_more_than_the_new_limits_allow(
     asking: Asking, site: Site
 ) -> None:
     ours, theirs = site.submit("talk", queue="ours") + site.submit("talk", queue="theirs")
-    wide = asking(within=Within(queues=("ours", "theirs")))
-    party = join(wide, slots=1)
-    narrow = asking(within=Within(queues=("ours",)))
+    wide = asking(within=AccessScope(queues=("ours", "theirs")))
+    external_worker = join(wide, slots=1)
+    narrow = asking(within=AccessScope(queues=("ours",)))
 
-    for limited in (narrow, asking(within=Within(collections=("x",)))):
+    for limited in (narrow, asking(within=AccessScope(collections=("x",)))):
         with pytest.raises(Forbidden, match="is limited to"):
-            limited.claim(party.key, seen=0)
+            limited.claim(external_worker.key, seen=0)
     again = join(narrow)
     assert [w.job_id for w in narrow.claim(again.key, seen=0, limit=5).work] == [ours]
     assert [w.job_id for w in asking().claim(again.key, seen=0, limit=5).work] == [ours], "as it joined"
@@ -482,21 +497,25 @@ def test_a_subjob_comes_into_no_queue_of_its_type_that_its_party_may_not_name(
 ) -> None:
     site.knows(kind("far", stage("go", queue="theirs")))
     site.submit("talk", queue="ours")
-    ext = asking(within=Within(queues=("ours",)))
-    party = join(ext)
-    (work,) = ext.claim(party.key, seen=0).work
+    ext = asking(within=AccessScope(queues=("ours",)))
+    external_worker = join(ext)
+    (work,) = ext.claim(external_worker.key, seen=0).work
 
     with pytest.raises(Forbidden, match="may not make 'far' jobs, which come into queue 'theirs'"):
-        ext.spawn(party.key, work.job_id, work.fence, [{"type": "far", "params": {}}])
+        ext.spawn(external_worker.key, work.job_id, work.fence, [{"type": "far", "params": {}}])
     assert (
-        len(ext.spawn(party.key, work.job_id, work.fence, [{"type": "far", "params": {}, "queue": "ours"}]))
+        len(
+            ext.spawn(
+                external_worker.key, work.job_id, work.fence, [{"type": "far", "params": {}, "queue": "ours"}]
+            )
+        )
         == 1
     )
 
 
-@pytest.mark.parametrize("within", [Within(collections=("ours",)), Within(queues=())])
+@pytest.mark.parametrize("within", [AccessScope(collections=("ours",)), AccessScope(queues=())])
 def test_who_is_limited_to_what_a_claim_cannot_tell_apart_may_not_join(
-    asking: Asking, within: Within
+    asking: Asking, within: AccessScope
 ) -> None:
     with pytest.raises(Forbidden, match="is limited to"):
         join(asking(within=within))
@@ -504,20 +523,20 @@ def test_who_is_limited_to_what_a_claim_cannot_tell_apart_may_not_join(
 
 def test_subjobs_name_no_more_than_their_party_may(asking: Asking, site: Site) -> None:
     site.submit("talk", queue="ours")
-    ext = asking(within=Within(queues=("ours",)), shares=("a",), priorities=(50, 99))
-    party = join(ext)
-    (work,) = ext.claim(party.key, seen=0).work
+    ext = asking(within=AccessScope(queues=("ours",)), shares=("a",), priorities=(50, 99))
+    external_worker = join(ext)
+    (work,) = ext.claim(external_worker.key, seen=0).work
     for wrong in ({"queue": "theirs"}, {"share": "b"}, {"priority": 1}, {"submitter": "bob"}, {"needs": [1]}):
         with pytest.raises(Forbidden):
-            ext.spawn(party.key, work.job_id, work.fence, [{"type": "talk", "params": {}, **wrong}])
+            ext.spawn(external_worker.key, work.job_id, work.fence, [{"type": "talk", "params": {}, **wrong}])
     made = {"type": "talk", "params": {}, "queue": "ours", "share": "a", "priority": 60}
-    assert len(ext.spawn(party.key, work.job_id, work.fence, [made])) == 1
+    assert len(ext.spawn(external_worker.key, work.job_id, work.fence, [made])) == 1
 
 
 @pytest.mark.parametrize("key", ["", "x", "1", "1-", "-1", "1-1-1", "9" * 30 + "-1", "1-2\n", "1-٣"])
 def test_a_key_that_is_none_is_nobodys(ext: External, key: str) -> None:
-    with pytest.raises(NoSuchParty):
-        ext.alive(key, seen=0, fences=[])
+    with pytest.raises(NoSuchExternalWorker):
+        ext.heartbeat(key, seen=0, fences=[])
 
 
 @pytest.mark.parametrize(
@@ -539,9 +558,9 @@ def test_what_cannot_be_read_fails_and_the_party_gets_the_rest(site: Site, ext: 
     damaged, sound = site.submit("talk", {"n": 1}, {"n": 2})
     with site.store.database.write() as tx:  # type: ignore[attr-defined]
         tx.run("update jobs set params = '{' where id = ?", (damaged,))
-    party = join(ext)
+    external_worker = join(ext)
 
-    claimed = ext.claim(party.key, seen=0, limit=2)
+    claimed = ext.claim(external_worker.key, seen=0, limit=2)
 
     assert [work.job_id for work in claimed.work] == [sound]
     assert site.state(damaged) is State.FAILED

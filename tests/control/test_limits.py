@@ -13,7 +13,7 @@ from new_store import new_store
 from spinney.control import Control
 from spinney.control.bulk import Plan
 from spinney.job.options import Options
-from spinney.model.access import ALL_RIGHTS, Rights, Role, Within
+from spinney.model.access import ALL_RIGHTS, AccessScope, Rights, Role
 from spinney.model.errors import DuplicateKey, Forbidden, NoSuchJob, Refused, SpinneyError, UsageError
 from spinney.model.holds import Scope
 from spinney.model.jobs import Filter, Job
@@ -24,7 +24,7 @@ from spinney.model.types import QueueSpec
 from spinney.stores.sql import open_store
 
 TRAVELLING = kind("travelling", stage("first", queue="urgent"), stage("second", queue="slow"))
-ALPHA = Within(collections=("alpha",))
+ALPHA = AccessScope(collections=("alpha",))
 
 
 @pytest.fixture
@@ -37,9 +37,9 @@ def site(tmp_path: Path) -> Iterator[Site]:
     store.close()
 
 
-def ask(site: Site, role: Role = Role.OPERATOR, within: Within = ALPHA, **limits: Any) -> Control:
+def ask(site: Site, role: Role = Role.OPERATOR, within: AccessScope = ALPHA, **limits: Any) -> Control:
     rights = Rights(role=role, within=within, **limits)
-    return Control(store=site.store, clock=lambda: site.now, nudge=lambda: None, by="ann", rights=rights)
+    return Control(store=site.store, clock=lambda: site.now, wake_nodes=lambda: None, by="ann", rights=rights)
 
 
 def made(site: Site, control: Control, *rows: dict[str, Any], **options: Any) -> Job:
@@ -51,11 +51,11 @@ def made(site: Site, control: Control, *rows: dict[str, Any], **options: Any) ->
 
 def test_what_comes_through_a_server_bears_who_submitted_it(site: Site) -> None:
     assert made(site, ask(site, Role.SUBMITTER)).submitter == "ann"
-    assert made(site, ask(site, Role.ADMIN, Within())).submitter == "ann"
+    assert made(site, ask(site, Role.ADMIN, AccessScope())).submitter == "ann"
     assert made(site, ask(site), submitter="ben").submitter == "ben"
 
-    at_hand = Control(store=site.store, clock=lambda: site.now, nudge=lambda: None, by="ann")
-    assert made(site, at_hand).submitter is None
+    is_local = Control(store=site.store, clock=lambda: site.now, wake_nodes=lambda: None, by="ann")
+    assert made(site, is_local).submitter is None
 
 
 def test_submitters_speak_for_themselves_alone(site: Site) -> None:
@@ -66,12 +66,12 @@ def test_submitters_speak_for_themselves_alone(site: Site) -> None:
 
 def test_the_only_collection_that_can_be_meant_is_filled_in(site: Site) -> None:
     assert made(site, ask(site)).collection == "alpha"
-    two = ask(site, within=Within(collections=("alpha", "beta")))
+    two = ask(site, within=AccessScope(collections=("alpha", "beta")))
     assert made(site, two, collection="beta").collection == "beta"
     with pytest.raises(Forbidden, match="may not submit without a collection; name alpha or beta"):
         made(site, two)
     with pytest.raises(Forbidden, match="limited to collection none"):
-        made(site, ask(site, within=Within(collections=())))
+        made(site, ask(site, within=AccessScope(collections=())))
 
 
 @pytest.mark.parametrize("lines", [['{"type": "one"}', '{"type": "one", "collection": "beta"}']])
@@ -94,7 +94,7 @@ def test_shares_and_priorities_are_those_that_may_be_named(site: Site) -> None:
 
 
 def test_every_queue_that_a_job_passes_through_must_be_allowed(site: Site) -> None:
-    control = ask(site, Role.SUBMITTER, Within(queues=("urgent",)))
+    control = ask(site, Role.SUBMITTER, AccessScope(queues=("urgent",)))
 
     assert made(site, control, queue="urgent").queue == "urgent"
     assert control.submit("travelling", [{}], Options(queue="urgent")).ids
@@ -156,7 +156,7 @@ def test_of_a_job_out_of_sight_is_told_what_is_told_of_none(
 ) -> None:
     control = ask(site)
     there = site.submit_one(collection="beta")
-    held = ask(site, within=Within()).holds.lay(Scope.COLLECTION, "beta", reason="x").id
+    held = ask(site, within=AccessScope()).holds.lay(Scope.COLLECTION, "beta", reason="x").id
     told = []
 
     for number in (NOT_THERE, there):
@@ -184,7 +184,7 @@ def test_bulk_verbs_say_the_same_of_numbers_out_of_sight(site: Site) -> None:
 
 def test_no_names_out_of_sight_are_offered(site: Site) -> None:
     site.submit_one(collection="beta", queue="slow", submitter="ben")
-    by_queue = ask(site, within=Within(queues=("urgent",)))
+    by_queue = ask(site, within=AccessScope(queues=("urgent",)))
     cancel = Order(verb=Verb.CANCEL)
 
     for control, which, offered in (
@@ -311,7 +311,7 @@ def test_a_plan_counts_what_is_in_sight(site: Site) -> None:
     site.drain()
     rerun = Order(verb=Verb.RERUN)
 
-    for control, jobs in ((ask(site), 2), (ask(site, within=Within()), 5)):
+    for control, jobs in ((ask(site), 2), (ask(site, within=AccessScope()), 5)):
         plan = control.bulk.plan(rerun, Filter(type="one"))
         assert plan.jobs == jobs
         assert [found.jobs for found in control.bulk.stages(plan)] == [jobs]
@@ -321,7 +321,9 @@ def test_no_plan_is_run_wider_than_who_runs_it_may(site: Site) -> None:
     alpha, beta = site.submit_one(collection="alpha"), site.submit_one(collection="beta")
     forged = Plan(order=Order(verb=Verb.CANCEL), which=Filter(states=(State.PENDING,)), last=beta)
     wider = Plan(
-        order=Order(verb=Verb.CANCEL), which=Filter(within=Within(collections=("alpha", "beta"))), last=beta
+        order=Order(verb=Verb.CANCEL),
+        which=Filter(within=AccessScope(collections=("alpha", "beta"))),
+        last=beta,
     )
 
     ask(site, Role.SUBMITTER).bulk.run(forged)
@@ -349,7 +351,7 @@ def test_submitters_plan_for_their_own_jobs_and_name_no_others(site: Site) -> No
 
 def test_a_submitter_releases_no_hold_of_others_on_a_job(site: Site) -> None:
     job = site.submit_one(collection="alpha", submitter="ann")
-    ben = Control(store=site.store, clock=lambda: site.now, nudge=lambda: None, by="ben")
+    ben = Control(store=site.store, clock=lambda: site.now, wake_nodes=lambda: None, by="ben")
     ben.holds.lay(Scope.JOB, str(job), reason="not now")
     control = ask(site, Role.SUBMITTER)
 
@@ -365,11 +367,11 @@ def test_a_submitter_releases_no_hold_of_others_on_a_job(site: Site) -> None:
 
 
 def test_a_queue_is_changed_and_held_by_who_is_limited_to_it(site: Site) -> None:
-    control = ask(site, within=Within(queues=("urgent",)))
+    control = ask(site, within=AccessScope(queues=("urgent",)))
 
     assert control.queues.change("urgent", QueueChange(set={"limit": 2})).in_force.limit == 2
     assert control.holds.lay(Scope.QUEUE, "urgent", reason="x").name == "urgent"
-    for both in (control, ask(site, within=Within(queues=("urgent", "slow"), collections=("alpha",)))):
+    for both in (control, ask(site, within=AccessScope(queues=("urgent", "slow"), collections=("alpha",)))):
         with pytest.raises(Forbidden, match="may not set queue 'slow'"):
             both.queues.change("slow", QueueChange(set={"limit": 2}))
         with pytest.raises(Forbidden, match="may not hold the queue 'slow'"):
@@ -377,7 +379,7 @@ def test_a_queue_is_changed_and_held_by_who_is_limited_to_it(site: Site) -> None
 
 
 def test_locks_are_those_that_may_be_named(site: Site) -> None:
-    control = ask(site, within=Within(), locks=("receiver:*",))
+    control = ask(site, within=AccessScope(), locks=("receiver:*",))
 
     assert control.locks.set_capacity("receiver:*", 2) == 2
     for name in ("download:1", "*", "rec*"):
@@ -387,7 +389,7 @@ def test_locks_are_those_that_may_be_named(site: Site) -> None:
 
 def test_who_has_no_locks_of_his_own_frees_what_is_in_sight_and_hears_of_no_others(site: Site) -> None:
     site.knows(kind("locked", stage("work", locks=locked("r:{n}"))))
-    ask(site, within=Within()).locks.set_capacity("r:both", 2)
+    ask(site, within=AccessScope()).locks.set_capacity("r:both", 2)
     for n, collection in (("mine", "alpha"), ("theirs", "beta"), ("both", "alpha"), ("both", "beta")):
         site.run(site.submit_one("locked", {"n": n}, collection=collection))
     control = ask(site)
@@ -404,7 +406,7 @@ def test_who_has_no_locks_of_his_own_frees_what_is_in_sight_and_hears_of_no_othe
 
 def test_priorities_and_queues_of_verbs_are_those_that_may_be_given(site: Site) -> None:
     job = site.submit_one(collection="alpha", queue="urgent")
-    control = ask(site, within=Within(queues=("urgent",)), priorities=(50, 99))
+    control = ask(site, within=AccessScope(queues=("urgent",)), priorities=(50, 99))
 
     with pytest.raises(Forbidden, match="may give priorities 50 to 99, not 0"):
         control.bulk.plan(Order(verb=Verb.PRIORITY, priority=0), None, (job,))
@@ -421,7 +423,7 @@ def test_a_schedule_is_filled_in_and_limited_as_its_jobs_are(site: Site) -> None
     assert site.job(control.schedules.run("mine")).collection == "alpha"
     with pytest.raises(Forbidden, match="into collection 'beta'"):
         control.schedules.put(Schedule(name="more", type="one", every_s=60, options={"collection": "beta"}))
-    ask(site, within=Within()).schedules.put(Schedule(name="theirs", type="one", every_s=60))
+    ask(site, within=AccessScope()).schedules.put(Schedule(name="theirs", type="one", every_s=60))
     with pytest.raises(Refused, match="there is no schedule 'theirs'; "):
         control.schedules.pause("theirs")
     with pytest.raises(Forbidden, match="the name 'theirs' of a schedule is taken"):
@@ -444,7 +446,9 @@ class Counting:
 
 def test_whoever_has_the_store_at_hand_costs_it_nothing_more(site: Site) -> None:
     asked: list[str] = []
-    control = Control(store=Counting(site.store, asked), clock=lambda: site.now, nudge=lambda: None, by="ann")
+    control = Control(
+        store=Counting(site.store, asked), clock=lambda: site.now, wake_nodes=lambda: None, by="ann"
+    )
     assert control.rights is ALL_RIGHTS
     one, other = site.submit(n=2)
     for expected, verb in (
@@ -453,7 +457,7 @@ def test_whoever_has_the_store_at_hand_costs_it_nothing_more(site: Site) -> None
         (["retry"], lambda: control.retry(one)),
         (["holds"], lambda: control.holds.lay(Scope.JOB, str(other), reason="x")),
         (["holds"], lambda: control.holds.lift(1)),
-        (["queueing"], lambda: control.queues.change("urgent", QueueChange(set={"limit": 2}))),
+        (["queue_admin"], lambda: control.queues.change("urgent", QueueChange(set={"limit": 2}))),
     ):
         asked.clear()
         verb()

@@ -15,20 +15,20 @@ import pytest
 from contract.words import LOCKED, ONE, PARENT, THREE, Clock, Site
 from new_store import new_store
 from spinney.control import Control
-from spinney.control.hand import Hand
+from spinney.control.service import Service
 from spinney.job.options import Options
-from spinney.model.access import Rights, Role, Within
+from spinney.model.access import AccessScope, Rights, Role
 from spinney.model.errors import Forbidden, NoSuchJob, Refused, SpinneyError, UsageError
 from spinney.model.holds import Scope
 from spinney.model.homes import Home
 from spinney.model.jobs import Filter
-from spinney.model.operators import Author, Order, QueueChange, Verb
+from spinney.model.operators import Actor, Order, QueueChange, Verb
 from spinney.model.schedules import Schedule
 from spinney.model.types import QueueSpec
 from spinney.stores.contract import Store
 from spinney.stores.sql import open_store
 
-ELSEWHERE = ("look", "accounts", "entering", "webhooks", "external")
+ELSEWHERE = ("queries", "accounts", "sign_in", "webhooks", "external")
 """Parts whose rules are their own, and tried in their own tests."""
 
 PLACES = ("alpha", "beta")
@@ -234,12 +234,12 @@ CASES: dict[str, Case] = {
             ("homes.let_go", lambda c, t: c.homes.let_go(HOME), Refused),
             ("doctor.examine", lambda c, t: c.doctor.examine(), None),
             ("doctor.repair", lambda c, t: list(c.doctor.repair()), None),
-            ("doctor.bury", lambda c, t: c.doctor.bury("nobody"), Refused),
+            ("doctor.recover_dead_node", lambda c, t: c.doctor.recover_dead_node("nobody"), Refused),
         )
     },
     "doctor.checks": Case(call=lambda c, t: c.doctor.checks(), least=Role.VIEWER, outside=None),
-    "queues.strangers": Case(
-        call=lambda c, t: c.queues.strangers(("here",)), least=Role.VIEWER, outside=None
+    "queues.unknown_nodes": Case(
+        call=lambda c, t: c.queues.unknown_nodes(("here",)), least=Role.VIEWER, outside=None
     ),
     "homes.let_go_of_job": Case(
         call=lambda c, t: c.homes.let_go_of_job(t.jobs["ben failed"]), least=Role.OPERATOR, stops=Refused
@@ -291,14 +291,14 @@ def test_every_verb_has_a_line() -> None:
     verbs = set(_verbs(Control))
     for name, part in inspect.getmembers(Control, lambda member: isinstance(member, property)):
         cls = inspect.signature(part.fget).return_annotation
-        if inspect.isclass(cls) and issubclass(cls, Hand) and name not in ELSEWHERE:
+        if inspect.isclass(cls) and issubclass(cls, Service) and name not in ELSEWHERE:
             verbs |= {f"{name}.{verb}" for verb in _verbs(cls)}
 
     assert {name.split()[0] for name in CASES} == verbs
 
 
 def _verbs(cls: type) -> Iterator[str]:
-    of_hand = set(dir(Hand))
+    of_hand = set(dir(Service))
     for name, _ in inspect.getmembers(cls, inspect.isfunction):
         if not name.startswith("_") and name not in of_hand:
             yield name
@@ -373,9 +373,9 @@ def _standing(store: Store) -> tuple[str, int, int]:
 
 def ask(store: Store, role: Role, *collections: str, **limits: Any) -> Control:
     """Ann with this role, limited to these collections if there are any."""
-    within = Within(collections=collections or None)
+    within = AccessScope(collections=collections or None)
     rights = Rights(role=role, within=within, **limits)
-    return Control(store=store, clock=lambda: Clock().now_us, nudge=lambda: None, by=ANN, rights=rights)
+    return Control(store=store, clock=lambda: Clock().now_us, wake_nodes=lambda: None, by=ANN, rights=rights)
 
 
 @pytest.fixture(scope="module")
@@ -414,7 +414,7 @@ def _ran(site: Site, place: str) -> dict[str, int]:
 
 def _stand(site: Site, place: str, jobs: dict[str, int]) -> There:
     holds: dict[str, int] = {}
-    ben = Author(by="ben", call="x")
+    ben = Actor(by="ben", call="x")
     for who in (ANN, "ben"):
         whose: dict[str, Any] = {"collection": place, "submitter": who}
         for state in ("pending", "held", "held by ben"):
@@ -424,7 +424,7 @@ def _stand(site: Site, place: str, jobs: dict[str, int]) -> There:
         ("ben job", "ann held by ben", "ben"),
         ("", "ben held", "ben"),
     ):
-        laid = site.store.holds.lay(Scope.JOB, str(jobs[job]), "x", Author(by=by, call="x"), now_us=site.now)
+        laid = site.store.holds.lay(Scope.JOB, str(jobs[job]), "x", Actor(by=by, call="x"), now_us=site.now)
         holds[name] = laid.id
     holds["ben collection"] = site.store.holds.lay(Scope.COLLECTION, place, "x", ben, now_us=site.now).id
     site.store.schedules.put(

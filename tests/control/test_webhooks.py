@@ -12,15 +12,15 @@ from contract.words import ONE, Clock, Site
 from new_store import new_store
 from spinney.control import Control
 from spinney.control.webhooks import Webhooks
-from spinney.model.access import Rights, Role, Within
+from spinney.model.access import AccessScope, Rights, Role
 from spinney.model.errors import Forbidden, NoSuch, SpinneyError, UnknownType, UsageError
 from spinney.model.types import QueueSpec
 from spinney.stores.sql import open_store
 
 URL = "https://example.org/hook"
-ALPHA = Within(collections=("alpha",))
-BOTH = Within(collections=("alpha", "beta"))
-SLOW = Within(queues=("slow",))
+ALPHA = AccessScope(collections=("alpha",))
+BOTH = AccessScope(collections=("alpha", "beta"))
+SLOW = AccessScope(queues=("slow",))
 
 
 @pytest.fixture
@@ -30,12 +30,12 @@ def site(tmp_path: Path) -> Iterator[Site]:
         yield Site(store, Clock())
 
 
-def ask(site: Site, role: Role = Role.OPERATOR, within: Within = Within()) -> Webhooks:
+def ask(site: Site, role: Role = Role.OPERATOR, within: AccessScope = AccessScope()) -> Webhooks:
     rights = Rights(role=role, within=within)
     return Control(
         store=site.store,
         clock=lambda: site.now,
-        nudge=lambda: None,
+        wake_nodes=lambda: None,
         by="ann",
         rights=rights,
         by_configuration=True,
@@ -84,9 +84,10 @@ def test_what_a_role_may(site: Site, verb: str) -> None:
 
 @pytest.mark.parametrize("verb", [verb for verb in VERBS if verb not in UNNAMED])
 @pytest.mark.parametrize(
-    "within", [ALPHA, SLOW, Within(collections=()), Within(collections=("alpha",), queues=("slow",))]
+    "within",
+    [ALPHA, SLOW, AccessScope(collections=()), AccessScope(collections=("alpha",), queues=("slow",))],
 )
-def test_one_that_tells_of_more_is_not_there(site: Site, verb: str, within: Within) -> None:
+def test_one_that_tells_of_more_is_not_there(site: Site, verb: str, within: AccessScope) -> None:
     ask(site, within=BOTH).add("w", URL)
     delivery = ask(site).test("w").delivery
     before = list(site.store.webhooks.all(now_us=site.now)), list(site.store.webhooks.deliveries("w"))
@@ -99,7 +100,7 @@ def test_one_that_tells_of_more_is_not_there(site: Site, verb: str, within: With
         list(site.store.webhooks.all(now_us=site.now)),
         list(site.store.webhooks.deliveries("w")),
     ) == before
-    site.store.webhooks.remove("w", ask(site).author(), now_us=site.now)
+    site.store.webhooks.remove("w", ask(site).actor(), now_us=site.now)
     with pytest.raises(NoSuch) as gone:
         VERBS[verb](ask(site, within=within), delivery)
     assert str(hidden.value) == str(gone.value), "nobody learns that it is there"

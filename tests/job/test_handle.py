@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from spinney import Spinney
 from spinney.job import Assignment, Cancelled, Child, Job, LockTaken
 from spinney.job.options import Options, from_json, to_json
-from spinney.model import places
+from spinney.model import paths
 from spinney.model.errors import BadName, BadParameters, Refused, UnknownType, UsageError
 from spinney.model.outcomes import Outcome
 from spinney.model.states import State
-from spinney.testing import Bench
+from spinney.testing import StageHarness
 
 app = Spinney()
 
@@ -78,7 +78,7 @@ def test_folders_are_made_when_first_asked_for(tmp_path: Path) -> None:
 
 
 def test_where_folders_are_local_no_folder_is_made_for_a_job_that_is_elsewhere(tmp_path: Path) -> None:
-    (tmp_path / places.HOME_MARK).touch()
+    (tmp_path / paths.HOME_MARK).touch()
     job = handle(Recorder(), root=tmp_path)
     assert job.parent is not None
     with pytest.raises(Refused, match=r"the folder of job 7 is not on this host.*job\.data"):
@@ -91,14 +91,14 @@ def test_where_folders_are_local_no_folder_is_made_for_a_job_that_is_elsewhere(t
 
 
 def test_the_path_of_a_folder_is_spread() -> None:
-    assert places.job_folder(1270) == "00/00/12/000000001270"
-    assert places.job_folder(1_234_567_890) == "1234/56/78/001234567890"
+    assert paths.job_folder(1270) == "00/00/12/000000001270"
+    assert paths.job_folder(1_234_567_890) == "1234/56/78/001234567890"
 
 
 @given(st.integers(1, 10**12 - 1), st.integers(1, 10**12 - 1))
 def test_no_two_jobs_share_a_folder_and_none_lies_in_another(one: int, other: int) -> None:
     if one != other:
-        a, b = Path(places.job_folder(one)), Path(places.job_folder(other))
+        a, b = Path(paths.job_folder(one)), Path(paths.job_folder(other))
         assert a != b
         assert not a.is_relative_to(b)
 
@@ -402,11 +402,11 @@ def test_progress_is_a_fraction() -> None:
 
 
 def test_a_cancelled_stage_ends_where_it_looks() -> None:
-    assert handle(Bench(cancelled=True)).cancelled
+    assert handle(StageHarness(cancelled=True)).cancelled
     with pytest.raises(Cancelled) as caught:
-        handle(Bench(cancelled=True)).check_cancelled()
+        handle(StageHarness(cancelled=True)).check_cancelled()
     assert caught.value.outcome is Outcome.CANCELLED
-    handle(Bench()).check_cancelled()
+    handle(StageHarness()).check_cancelled()
 
 
 def test_the_log_writes_to_what_stderr_is_at_that_moment(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from spinney.model.access import ALL_RIGHTS, Rights, Role, Within
+from spinney.model.access import ALL_RIGHTS, AccessScope, Rights, Role
 from spinney.model.accounts import (
     Token,
     digest,
@@ -25,7 +25,7 @@ PRIORITIES = st.tuples(st.integers(0, 99), st.integers(0, 99)).map(lambda pair: 
 RIGHTS = st.builds(
     Rights,
     role=st.sampled_from(Role),
-    within=st.builds(Within, collections=st.none() | NAMES, queues=st.none() | NAMES),
+    within=st.builds(AccessScope, collections=st.none() | NAMES, queues=st.none() | NAMES),
     shares=st.none() | PATTERNS,
     priorities=st.none() | PRIORITIES,
     locks=st.none() | PATTERNS,

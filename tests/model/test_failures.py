@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from longer import LONG
+from long_tests import LONG
 from spinney.model.failures import DIGITS, PLAIN_MAX, cause, fingerprint, plain
 from spinney.model.jobs import Record
 from spinney.model.outcomes import Outcome

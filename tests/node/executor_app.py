@@ -322,11 +322,11 @@ program.program(
 
 # --- many at once ----------------------------------------------------------------------------------
 
-many = app.pipeline("many")
+concurrent = app.pipeline("many")
 together = threading.Barrier(8)
 
 
-@many.stage(isolation="thread")
+@concurrent.stage(isolation="thread")
 def meets(n: int = 0) -> int:
     """Ends only when eight run at once; prints in two halves around it."""
     print(f"before {n}")
@@ -336,7 +336,7 @@ def meets(n: int = 0) -> int:
     return n
 
 
-@many.stage(isolation="async")
+@concurrent.stage(isolation="async")
 async def meets_async(n: int = 0) -> int:
     print(f"before {n}")
     await asyncio.sleep(0.01)
@@ -344,7 +344,7 @@ async def meets_async(n: int = 0) -> int:
     return n
 
 
-@many.stage(isolation="thread")
+@concurrent.stage(isolation="thread")
 def thread_waits(job: Job) -> str:
     print("begun")
     while not job.cancelled:
@@ -352,7 +352,7 @@ def thread_waits(job: Job) -> str:
     return "heard"
 
 
-@many.stage(isolation="async")
+@concurrent.stage(isolation="async")
 async def task_waits() -> None:
     print("begun")
     try:
@@ -361,60 +361,60 @@ async def task_waits() -> None:
         print("cleaned up")
 
 
-@many.stage(isolation="async")
+@concurrent.stage(isolation="async")
 async def cancels_itself() -> None:
     raise asyncio.CancelledError
 
 
-@many.stage(isolation="thread")
+@concurrent.stage(isolation="thread")
 def past_python() -> None:
     os.write(1, b"past python\n")
 
 
-@many.stage(isolation="async")
+@concurrent.stage(isolation="async")
 async def asks(job: Job) -> dict[str, Any]:
     job.data["a"] = 1
     return dict(job.data)
 
 
-@many.stage(isolation="thread")
+@concurrent.stage(isolation="thread")
 def thread_leaves(file: str = "") -> None:
     Path(file).write_text(str(subprocess.Popen(["sleep", "600"]).pid))
 
 
-@many.stage(isolation="thread")
+@concurrent.stage(isolation="thread")
 def thread_raises(kind: str = "") -> Any:
     return raises(kind)
 
 
-@many.stage(isolation="async")
+@concurrent.stage(isolation="async")
 async def async_raises(kind: str = "") -> Any:
     return raises(kind)
 
 
-@many.stage(isolation="async")
+@concurrent.stage(isolation="async")
 async def async_writes(job: Job) -> None:
     (job.folder / "file").write_text("kept")
 
 
-@many.stage(isolation="thread")
+@concurrent.stage(isolation="thread")
 def thread_passes() -> None:
     pass
 
 
-@many.stage(isolation="thread")
+@concurrent.stage(isolation="thread")
 def thread_modules() -> list[str]:
     return list(sys.modules)
 
 
-@many.stage(isolation="async")
+@concurrent.stage(isolation="async")
 async def blocks(file: str = "") -> None:
     """Hold the event loop up until a file is there, if one is named."""
     if file:
         wait_for(file)
 
 
-@many.stage(isolation="async")
+@concurrent.stage(isolation="async")
 async def wishes_itself_gone_and_writes(job: Job) -> None:
     task = asyncio.current_task()
     assert task is not None
@@ -422,7 +422,7 @@ async def wishes_itself_gone_and_writes(job: Job) -> None:
     (job.folder / "file").write_text("kept")
 
 
-@many.stage(isolation="async")
+@concurrent.stage(isolation="async")
 async def forks(how: str = "") -> int:
     pid = os.fork()
     if pid:
@@ -522,12 +522,12 @@ def lowers_for_good() -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (200, 200))
 
 
-@many.stage(isolation="thread")
+@concurrent.stage(isolation="thread")
 def thread_lowers_for_good() -> None:
     lowers_for_good()
 
 
-@many.stage(isolation="thread")
+@concurrent.stage(isolation="thread")
 def thread_changes(what: str = "") -> None:
     change(what)
 
@@ -557,7 +557,7 @@ def shows_state() -> dict[str, Any]:
     return state()
 
 
-@many.stage(isolation="thread")
+@concurrent.stage(isolation="thread")
 def thread_shows_state() -> dict[str, Any]:
     return state()
 

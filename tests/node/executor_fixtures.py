@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from spinney.model.places import job_folder
+from spinney.model.paths import job_folder
 from spinney.node.executors import proctree
+from spinney.node.executors.backlog import Backlog
 from spinney.node.executors.child import Child, Exit, Hello
-from spinney.node.executors.page import CELL_CANCEL
-from spinney.node.executors.standing import Standing
+from spinney.node.executors.shared_page import CELL_CANCEL
 from spinney.node.output import Pump
 
 HERE = Path(__file__).parent
@@ -55,7 +55,9 @@ class Host:
 
     # --- what a test does -----------------------------------------------------------------
 
-    def start(self, *, many: bool = False, app: str = APP, path: Sequence[Path] = (), **more: Any) -> Child:
+    def start(
+        self, *, concurrent: bool = False, app: str = APP, path: Sequence[Path] = (), **more: Any
+    ) -> Child:
         name = f"w{next(self._numbers)}"
         child = Child(
             name=name,
@@ -65,7 +67,7 @@ class Host:
             log_file=self.place / f"{name}.log",
             folder_root=self.root,
             known=self.known,
-            many=many,
+            concurrent=concurrent,
             env={"PYTHONPATH": os.pathsep.join((*map(str, (HERE, *path)), os.environ.get("PYTHONPATH", "")))},
             **more,
         )
@@ -82,11 +84,11 @@ class Host:
         )
         return child
 
-    def keep(self, *, many: bool = False) -> Child:
+    def keep(self, *, concurrent: bool = False) -> Child:
         """A worker that outlives the test unless this ends it; started only when there is none."""
-        if many not in self.kept:
-            self.kept[many] = self.start(many=many)
-        return self.kept[many]
+        if concurrent not in self.kept:
+            self.kept[concurrent] = self.start(concurrent=concurrent)
+        return self.kept[concurrent]
 
     async def forget(self) -> None:
         """Forget a test and end what it started, less the workers to keep. Those go on only when they do what they are
@@ -98,11 +100,11 @@ class Host:
             await asyncio.wrap_future(self.pump.remove(child.name))
             child.page.close()
             self.children.remove(child)
-        self.kept = {many: child for many, child in self.kept.items() if child.alive}
+        self.kept = {concurrent: child for concurrent, child in self.kept.items() if child.alive}
         for child in self.kept.values():
             # Tests use the same fences again, which nodes never do.
             child.page.cells[CELL_CANCEL] = 0
-            child._standing = Standing()
+            child._backlog = Backlog()
         for left in (self.stages, self.rows, self.returned, self.asked, self.hellos, self.exits, self.marked):
             left.clear()  # type: ignore[attr-defined]
         self.answers = {}
@@ -111,14 +113,14 @@ class Host:
 
     async def _at_rest(self, child: Child) -> bool:
         """End what runs in it; whether it then does what it is given, with all its output in its place."""
-        if child.many:
+        if child.concurrent:
             for line in child.running():
                 child.request_cancel(line.fence)
         elif child.running():
             return False
-        type_, stage = ("many", "meets_async") if child.many else ("sample", "say")
+        type_, stage = ("many", "meets_async") if child.concurrent else ("sample", "say")
         last = _LAST + next(self._numbers)
-        self.give(child, stage, (last, '{"n": 1}' if child.many else '{"text": "last"}'), type_=type_)
+        self.give(child, stage, (last, '{"n": 1}' if child.concurrent else '{"text": "last"}'), type_=type_)
         ends = lambda: last in self.marked and child.outstanding == 0  # noqa: E731
         with contextlib.suppress(TimeoutError):
             await self.until(lambda: ends() or last in self.returned or not child.alive)
@@ -185,7 +187,7 @@ class Host:
         for row in rows:
             assert row[0] not in self.rows, "told twice"
             self.rows[row[0]] = row
-            if child.many and len(row) > 3 and row[3].get("output"):
+            if child.concurrent and len(row) > 3 and row[3].get("output"):
                 self.pump.end(child.name, row[0])
         self.changed.set()
 

@@ -20,9 +20,9 @@ from spinney.model.jobs import Attempt, Filter, Job, NodeInfo, Submission
 from spinney.model.states import SETTLED, State
 from spinney.node import folders
 from spinney.node.settings import NodeSettings
-from spinney.nudge import nudge_all
 from spinney.stores.contract import Store
 from spinney.stores.sql import open_store
+from spinney.wakeup_socket import wake_local_nodes
 
 T = TypeVar("T")
 HERE = Path(__file__).parent
@@ -58,8 +58,8 @@ def lines(file: Path) -> list[str]:
 class Node:
     """A node's guard as a child process, and what is below it."""
 
-    def __init__(self, process: subprocess.Popen[str], house: "House", name: str) -> None:
-        self.process, self.house, self.name = process, house, name
+    def __init__(self, process: subprocess.Popen[str], cluster: "Cluster", name: str) -> None:
+        self.process, self.cluster, self.name = process, cluster, name
 
     @property
     def pid(self) -> int:
@@ -72,7 +72,7 @@ class Node:
         return self
 
     def info(self) -> NodeInfo | None:
-        return next((n for n in self.house.store.nodes() if n.pid == self.pid), None)
+        return next((n for n in self.cluster.store.nodes() if n.pid == self.pid), None)
 
     def supervisor(self) -> int:
         return until(lambda: next(iter(_children(self.pid)), 0), "a supervisor")
@@ -114,7 +114,7 @@ class Node:
         return log
 
 
-class House:
+class Cluster:
     """A store, a folder root, and the nodes that a test starts on them."""
 
     def __init__(self, place: Path, url: str | None = None, *, local_folders: bool = False) -> None:
@@ -188,7 +188,7 @@ class House:
     def submit(self, type_: str, *params: Mapping[str, Any], **options: Any) -> list[int]:
         order = Submission(type=type_, params=[json.dumps(p) for p in params or ({},)], **options)
         ids = list(self.store.submit([order], now_us=now_us()).ids)
-        nudge_all(self.run_dir)
+        wake_local_nodes(self.run_dir)
         return ids
 
     def run(self, type_: str, *params: Mapping[str, Any], **options: Any) -> list[Job]:
@@ -266,9 +266,9 @@ def _children(pid: int) -> list[int]:
 
 
 @pytest.fixture
-def house(tmp_path: Path) -> Iterator[House]:
+def cluster(tmp_path: Path) -> Iterator[Cluster]:
     """A store with its folder root; every process started on it is gone afterwards."""
-    made = House(tmp_path)
+    made = Cluster(tmp_path)
     try:
         yield made
     finally:
@@ -276,9 +276,9 @@ def house(tmp_path: Path) -> Iterator[House]:
 
 
 @pytest.fixture(scope="module")
-def kept(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
+def kept(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """A house for the tests of a module that do no more with a node than to give it work."""
-    made = House(tmp_path_factory.mktemp("kept"))
+    made = Cluster(tmp_path_factory.mktemp("kept"))
     try:
         yield made
         if made.nodes:
@@ -288,7 +288,7 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
 
 
 @pytest.fixture
-def working(request: pytest.FixtureRequest, kept: House, tmp_path: Path) -> Iterator[House]:
+def working(request: pytest.FixtureRequest, kept: Cluster, tmp_path: Path) -> Iterator[Cluster]:
     """``kept`` with its node at work, which the module's ``SETTINGS`` tell about; files are the test's own. A test
     that leaves work behind, or has killed the node, costs the next one time, never its truth."""
     if not kept.nodes or kept.nodes[-1].process.poll() is not None:

@@ -11,7 +11,7 @@ import pytest_asyncio
 from executor_fixtures import alive, host, open_fds, shared_host, signal_thread
 
 from spinney.node.executors import proctree
-from spinney.node.executors.page import read_running
+from spinney.node.executors.shared_page import read_running
 
 __all__ = ["host", "shared_host"]
 

@@ -7,16 +7,16 @@ import pytest
 from spinney.model.jobs import Lease, Record
 from spinney.model.outcomes import Outcome
 from spinney.model.types import Isolation, LockSpec, StageSpec, TypeSpec
-from spinney.node.crew import Worker
-from spinney.node.desk import Desk
+from spinney.node.crash_suspects import CrashSuspects
+from spinney.node.dispatcher import Dispatcher
 from spinney.node.executors.child import Exit
-from spinney.node.executors.page import Running
+from spinney.node.executors.shared_page import Running
 from spinney.node.lanes import MIN_RUN_US, Lane, Lanes
 from spinney.node.orders import resize, trim
-from spinney.node.slots import Ahead, Slot, backlogged
-from spinney.node.suspects import Suspects
+from spinney.node.slots import Lookahead, Slot, backlogged
+from spinney.node.worker_pool import Worker
 
-AHEAD = Ahead(run_us=100_000.0, jobs=600, list_size=200)
+AHEAD = Lookahead(run_us=100_000.0, jobs=600, list_size=200)
 
 
 def spec(name: str = "t", *, on_lost: str = "requeue", **stage: Any) -> TypeSpec:
@@ -28,7 +28,7 @@ def lane(**stage: Any) -> Lane:
     return Lane(made, made.stages[0])
 
 
-def measured(a_lane: Lane, run_us: float, n: int = 1) -> Lane:
+def add_run_times(a_lane: Lane, run_us: float, n: int = 1) -> Lane:
     a_lane.attempts, a_lane.total_us = n, int(run_us * n)
     a_lane.learn()
     return a_lane
@@ -39,8 +39,8 @@ def measured(a_lane: Lane, run_us: float, n: int = 1) -> Lane:
 
 def test_a_lane_is_looked_ahead_once_its_run_time_is_known() -> None:
     plain = lane()
-    assert plain.want.run_us is None
-    assert measured(plain, 5_000).want.run_us == 5_000
+    assert plain.claim_request.run_us is None
+    assert add_run_times(plain, 5_000).claim_request.run_us == 5_000
 
 
 @pytest.mark.parametrize(
@@ -53,23 +53,23 @@ def test_a_lane_is_looked_ahead_once_its_run_time_is_known() -> None:
     ],
 )
 def test_other_lanes_are_never_looked_ahead(stage: dict[str, Any]) -> None:
-    assert measured(lane(**stage), 5_000).want.run_us is None
+    assert add_run_times(lane(**stage), 5_000).claim_request.run_us is None
 
 
 def test_what_may_not_run_twice_is_never_looked_ahead() -> None:
     made = spec(on_lost="orphan")
-    assert measured(Lane(made, made.stages[0]), 5_000).want.run_us is None
+    assert add_run_times(Lane(made, made.stages[0]), 5_000).claim_request.run_us is None
 
 
 def test_run_times_follow_what_is_measured_and_small_changes_are_not_told() -> None:
-    plain = measured(lane(), 1_000)
-    told = measured(plain, 1_010).want
-    assert measured(plain, 1_020).want is told
-    assert measured(plain, 100_000, n=100).want.run_us == pytest.approx(100_000, rel=0.1)
+    plain = add_run_times(lane(), 1_000)
+    told = add_run_times(plain, 1_010).claim_request
+    assert add_run_times(plain, 1_020).claim_request is told
+    assert add_run_times(plain, 100_000, n=100).claim_request.run_us == pytest.approx(100_000, rel=0.1)
 
 
 def test_no_run_time_is_below_what_handing_out_costs() -> None:
-    assert measured(lane(), 0).run_us == MIN_RUN_US
+    assert add_run_times(lane(), 0).run_us == MIN_RUN_US
 
 
 # --- slots -------------------------------------------------------------------------------------
@@ -83,47 +83,52 @@ def filled(held: int, expected_us: float, *, a_lane: Lane | None = None) -> Slot
 
 
 def test_a_free_slot_asks_for_all_that_it_may_be_given() -> None:
-    want = AHEAD.want(Slot(3), 0.0)
-    assert want is not None
-    assert (want.slot, want.jobs, want.budget_us, want.free) == (3, 600, 100_000, True)
+    claim_request = AHEAD.claim_request(Slot(3), 0.0)
+    assert claim_request is not None
+    assert (claim_request.slot, claim_request.jobs, claim_request.budget_us, claim_request.free) == (
+        3,
+        600,
+        100_000,
+        True,
+    )
 
 
 def test_a_slot_asks_again_when_half_its_time_is_used_up() -> None:
-    assert AHEAD.want(filled(15, 75_000), 10.0) is None
-    want = AHEAD.want(filled(8, 40_000), 10.0)
-    assert want is not None
-    assert (want.jobs, want.budget_us, want.free) == (592, 60_000, False)
+    assert AHEAD.claim_request(filled(15, 75_000), 10.0) is None
+    claim_request = AHEAD.claim_request(filled(8, 40_000), 10.0)
+    assert claim_request is not None
+    assert (claim_request.jobs, claim_request.budget_us, claim_request.free) == (592, 60_000, False)
 
 
 def test_a_slot_of_tiny_jobs_asks_again_when_a_list_is_used_up() -> None:
-    assert AHEAD.want(filled(401, 4_010), 10.0) is None
-    want = AHEAD.want(filled(400, 4_000), 10.0)
-    assert want is not None
-    assert want.jobs == 200
+    assert AHEAD.claim_request(filled(401, 4_010), 10.0) is None
+    claim_request = AHEAD.claim_request(filled(400, 4_000), 10.0)
+    assert claim_request is not None
+    assert claim_request.jobs == 200
 
 
 def test_nothing_is_put_behind_what_takes_long() -> None:
-    assert AHEAD.want(filled(1, 5_000), 10.05) is not None
-    assert AHEAD.want(filled(1, 5_000), 10.2) is None
+    assert AHEAD.claim_request(filled(1, 5_000), 10.05) is not None
+    assert AHEAD.claim_request(filled(1, 5_000), 10.2) is None
 
 
 def test_what_is_put_behind_it_makes_what_runs_no_younger() -> None:
     slot = filled(1, 5_000)
     slot.put(lane(), 10.09)
-    assert AHEAD.want(slot, 10.11) is None
+    assert AHEAD.claim_request(slot, 10.11) is None
 
 
 def test_what_has_not_been_measured_counts_as_all_that_a_slot_may_be_given() -> None:
     unknown = lane()
-    assert AHEAD.want(filled(1, AHEAD.expected_us(unknown)), 10.0) is None
-    assert AHEAD.expected_us(measured(unknown, 300)) == 300
+    assert AHEAD.claim_request(filled(1, AHEAD.expected_us(unknown)), 10.0) is None
+    assert AHEAD.expected_us(add_run_times(unknown, 300)) == 300
 
 
 def test_nothing_is_put_behind_what_is_not_looked_ahead() -> None:
     slot = filled(1, 0.0, a_lane=lane(isolation=Isolation.ASYNC))
-    assert AHEAD.want(slot, 10.0) is None
+    assert AHEAD.claim_request(slot, 10.0) is None
     slot.emptied()
-    assert AHEAD.want(slot, 10.0) is not None
+    assert AHEAD.claim_request(slot, 10.0) is not None
 
 
 def test_only_a_backlog_worth_it_is_recalled_and_not_again_at_once() -> None:
@@ -142,7 +147,7 @@ def test_only_a_backlog_worth_it_is_recalled_and_not_again_at_once() -> None:
 
 
 class FakeChild:
-    many = False
+    concurrent = False
     ready = True
 
     def __init__(self) -> None:
@@ -157,7 +162,7 @@ class FakeChild:
     def recall(self) -> None:
         self.recalls += 1
 
-    def stands_behind(self) -> int:
+    def blocking_fence(self) -> int:
         return self.behind
 
     def take_back(self, fences: Any) -> None:
@@ -171,22 +176,22 @@ class FakeCrew:
 
     def __init__(self, slots: list[Slot]) -> None:
         self.written: list[Record] = []
-        self.suspects = Suspects()
-        self.many = Worker("many", None)
-        self.many.child = FakeChild()  # type: ignore[assignment]
+        self.crash_suspects = CrashSuspects()
+        self.concurrent = Worker("many", None)
+        self.concurrent.child = FakeChild()  # type: ignore[assignment]
         for slot in slots:
             slot.worker = Worker(f"w{slot.number}", slot)
             slot.worker.child = FakeChild()  # type: ignore[assignment]
-        self.workers = [*(s.worker for s in slots), self.many]
+        self.workers = [*(s.worker for s in slots), self.concurrent]
 
     def offers(self) -> int:
         return 0
 
     def serves(self, a_lane: Lane) -> bool:
-        return self.may_start or a_lane.warm or a_lane.many
+        return self.may_start or a_lane.warm or a_lane.concurrent
 
     def worker_for(self, slot: Slot, a_lane: Lane, job_id: int) -> Worker | None:
-        return self.many if a_lane.many else slot.worker
+        return self.concurrent if a_lane.concurrent else slot.worker
 
     def after_output(self, worker: Worker, record: Record) -> None:
         self.written.append(record)
@@ -195,21 +200,21 @@ class FakeCrew:
 class Scene:
     def __init__(self, *types: TypeSpec, slots: int = 2) -> None:
         self.slots = [Slot(n) for n in range(slots)]
-        self.crew = FakeCrew(self.slots)
+        self.pool = FakeCrew(self.slots)
         self.recorded: list[Record] = []
         self.asked = 0
         self.marked: list[int] = []
-        self.desk = Desk(
+        self.dispatcher = Dispatcher(
             slots=self.slots,
-            crew=self.crew,  # type: ignore[arg-type]
-            ahead=AHEAD,
+            pool=self.pool,  # type: ignore[arg-type]
+            lookahead=AHEAD,
             mark_started=self._mark,
             on_wake=lambda at_us: None,
             on_hold=lambda last_hold: None,
             monotonic=lambda: 10.0,
         )
-        self.desk.sink = self
-        self.desk.enter(1, Lanes(types))
+        self.dispatcher.sink = self
+        self.dispatcher.join_cluster(1, Lanes(types))
 
     async def _mark(self, fences: Any) -> bool:
         assert not self.sent(0), "user code may not start before"
@@ -243,19 +248,19 @@ async def test_what_large_parameters_cost_on_their_way_counts_as_run_time() -> N
     scene = Scene(spec("t"))
     megabyte = lease(1)._replace(params="x" * 2**20)
 
-    await scene.desk.take([megabyte])
-    scene.desk.done(scene.worker(0), [[101, 1000, 1010]])
+    await scene.dispatcher.take([megabyte])
+    scene.dispatcher.done(scene.worker(0), [[101, 1000, 1010]])
 
-    want = scene.desk.want()
-    assert want is not None
-    run_us = want.lanes[("t", "s")].run_us
+    claim_request = scene.dispatcher.claim_request()
+    assert claim_request is not None
+    run_us = claim_request.lanes[("t", "s")].run_us
     assert run_us is not None
     assert 2 <= AHEAD.run_us / run_us <= 20
 
 
 async def test_leases_reach_the_workers_of_their_slots_in_order() -> None:
     scene = Scene(spec("t"), spec("u"))
-    await scene.desk.take([lease(1, 0), lease(2, 1), lease(3, 0, "u"), lease(4, 0)])
+    await scene.dispatcher.take([lease(1, 0), lease(2, 1), lease(3, 0, "u"), lease(4, 0)])
     rows = {n: (n, n + 100, 1, "{}", None, n) for n in range(1, 5)}
     assert scene.sent(0) == [[("t", "s", [rows[1]]), ("u", "s", [rows[3]]), ("t", "s", [rows[4]])]]
     assert scene.sent(1) == [[("t", "s", [rows[2]])]]
@@ -264,50 +269,50 @@ async def test_leases_reach_the_workers_of_their_slots_in_order() -> None:
 
 async def test_plain_success_becomes_a_record_and_frees_the_slot() -> None:
     scene = Scene(spec())
-    await scene.desk.take([lease(1)])
-    scene.desk.done(scene.worker(0), [[101, 1000, 3000]])
+    await scene.dispatcher.take([lease(1)])
+    scene.dispatcher.done(scene.worker(0), [[101, 1000, 3000]])
     (record,) = scene.recorded
     assert record == Record(1, 101, Outcome.OK, 1000, 3000, keep=True)
-    want = scene.desk.want()
-    assert want is not None
-    assert want.lanes[("t", "s")].run_us == 2000
-    assert [s.free for s in want.slots] == [True, True]
+    claim_request = scene.dispatcher.claim_request()
+    assert claim_request is not None
+    assert claim_request.lanes[("t", "s")].run_us == 2000
+    assert [s.free for s in claim_request.slots] == [True, True]
 
 
 async def test_a_row_with_more_to_say_is_recorded_with_it() -> None:
     scene = Scene(spec())
-    await scene.desk.take([lease(1), lease(2)])
+    await scene.dispatcher.take([lease(1), lease(2)])
     said = {"outcome": "error", "message": "no", "error": "{}", "retryable": False, "code": 3}
     loud = {"outcome": "ok", "result": "5", "output": True}
-    scene.desk.done(scene.worker(0), [[101, 1, 2, said], [102, 3, 4, loud]])
+    scene.dispatcher.done(scene.worker(0), [[101, 1, 2, said], [102, 3, 4, loud]])
     assert scene.recorded == [
         Record(1, 101, Outcome.ERROR, 1, 2, message="no", error="{}", retryable=False, code=3, keep=True)
     ]
     # What has printed is recorded when its output is in its files.
-    assert scene.crew.written == [Record(2, 102, Outcome.OK, 3, 4, result="5", keep=True)]
-    assert set(scene.worker(0).unwritten) == {102}
+    assert scene.pool.written == [Record(2, 102, Outcome.OK, 3, 4, result="5", keep=True)]
+    assert set(scene.worker(0).output_pending) == {102}
 
 
 async def test_one_that_did_not_get_some_of_a_lock_is_recorded_with_how_much_it_wanted() -> None:
     scene = Scene(spec())
-    await scene.desk.take([lease(1), lease(2)])
+    await scene.dispatcher.take([lease(1), lease(2)])
 
     said = {"outcome": "locked", "lock": "disk", "message": "waits"}
-    scene.desk.done(scene.worker(0), [[101, 1, 2, said | {"wanted": [60, None]}], [102, 3, 4, said]])
+    scene.dispatcher.done(scene.worker(0), [[101, 1, 2, said | {"wanted": [60, None]}], [102, 3, 4, said]])
 
     assert [(r.lock, r.wanted) for r in scene.recorded] == [("disk", (60, None)), ("disk", None)]
 
 
 async def test_a_dead_worker_hits_what_ran_and_hands_back_the_rest() -> None:
     scene = Scene(spec())
-    await scene.desk.take([lease(1), lease(2), lease(3)])
+    await scene.dispatcher.take([lease(1), lease(2), lease(3)])
     how = Exit(
         code=None,
         signal="SIGSEGV",
         forced=False,
         running=(Running(fence=101, started_us=7, started_boot_ns=0),),
     )
-    scene.desk.exited(scene.worker(0), how, {})
+    scene.dispatcher.exited(scene.worker(0), how, {})
     assert [(r.job_id, r.outcome, r.started_us) for r in scene.recorded] == [
         (1, Outcome.DIED, 7),
         (2, Outcome.RETURNED, 0),
@@ -319,14 +324,14 @@ async def test_a_dead_worker_hits_what_ran_and_hands_back_the_rest() -> None:
 
 async def test_what_may_not_stand_behind_something_goes_back() -> None:
     scene = Scene(spec("t"), spec("a", isolation=Isolation.ASYNC))
-    await scene.desk.take([lease(1, 0, "a"), lease(2, 0, "t"), lease(3, 1, "t"), lease(4, 1, "a")])
+    await scene.dispatcher.take([lease(1, 0, "a"), lease(2, 0, "t"), lease(3, 1, "t"), lease(4, 1, "a")])
     assert sorted(r.job_id for r in scene.recorded if r.outcome is Outcome.RETURNED) == [2, 4]
     assert [s.held for s in scene.slots] == [1, 1]
 
 
 async def test_running_is_marked_first_where_a_second_run_is_forbidden() -> None:
     scene = Scene(spec("t", on_lost="orphan"))
-    await scene.desk.take([lease(1)])
+    await scene.dispatcher.take([lease(1)])
     assert scene.marked == [101]
     assert scene.sent(0)
 
@@ -339,57 +344,57 @@ async def test_what_may_not_run_twice_is_lost_when_its_worker_may_have_ended_it_
     on_lost: str, unreported: int, outcome: Outcome
 ) -> None:
     scene = Scene(spec("t", on_lost=on_lost))
-    await scene.desk.take([lease(1)])
+    await scene.dispatcher.take([lease(1)])
     how = Exit(code=None, signal="SIGKILL", running=(), forced=False, unreported=unreported)
-    scene.desk.exited(scene.worker(0), how, {})
+    scene.dispatcher.exited(scene.worker(0), how, {})
     assert [(r.outcome, r.started_us > 0) for r in scene.recorded] == [(outcome, outcome is Outcome.LOST)]
 
 
 async def test_newcomers_call_backlogs_back_only_when_no_slot_is_free() -> None:
     scene = Scene(spec())
-    await scene.desk.take([lease(n) for n in range(10)])
+    await scene.dispatcher.take([lease(n) for n in range(10)])
     scene.slots[0].expected_us = 50_000
-    scene.desk.newcomers()
+    scene.dispatcher.new_work_arrived()
     child: Any = scene.worker(0).child
     assert child.recalls == 0
-    await scene.desk.take([lease(50, 1)])
-    scene.desk.newcomers()
+    await scene.dispatcher.take([lease(50, 1)])
+    scene.dispatcher.new_work_arrived()
     assert child.recalls == 1
-    scene.desk.back(scene.worker(0), list(range(101, 110)))
+    scene.dispatcher.back(scene.worker(0), list(range(101, 110)))
     assert {r.outcome for r in scene.recorded} == {Outcome.RETURNED}
     assert scene.slots[0].held == 1
 
 
 async def test_nothing_is_wanted_behind_the_first_of_a_type() -> None:
     scene = Scene(spec("t"), spec("u"))
-    measured(scene.desk.lanes.lane(("u", "s")), 1_000)
-    await scene.desk.take([lease(1, 0, "t"), lease(2, 1, "u")])
-    want = scene.desk.want()
-    assert want is not None
-    assert [(s.slot, s.free) for s in want.slots] == [(1, False)]
+    add_run_times(scene.dispatcher.lanes.lane(("u", "s")), 1_000)
+    await scene.dispatcher.take([lease(1, 0, "t"), lease(2, 1, "u")])
+    claim_request = scene.dispatcher.claim_request()
+    assert claim_request is not None
+    assert [(s.slot, s.free) for s in claim_request.slots] == [(1, False)]
 
 
 async def test_what_stands_behind_a_long_attempt_is_recalled_however_short_it_is() -> None:
     scene = Scene(spec())
-    measured(scene.desk.lanes.lane(("t", "s")), 10)
-    await scene.desk.take([lease(1), lease(2)])
+    add_run_times(scene.dispatcher.lanes.lane(("t", "s")), 10)
+    await scene.dispatcher.take([lease(1), lease(2)])
     child: Any = scene.worker(0).child
-    scene.desk.recall()
+    scene.dispatcher.recall()
     assert child.recalls == 0
-    scene.desk.recall([scene.slots[0]])
+    scene.dispatcher.recall([scene.slots[0]])
     assert child.recalls == 1
 
 
 async def test_what_is_behind_the_attempt_that_runs_is_taken_back_and_what_is_before_it_is_not() -> None:
     """Given attempts of which one has ended and is not told yet, one runs and two have not begun."""
     scene = Scene(spec())
-    await scene.desk.take([lease(n) for n in range(1, 5)])
+    await scene.dispatcher.take([lease(n) for n in range(1, 5)])
     child: Any = scene.worker(0).child
-    scene.desk.take_back(scene.worker(0))
+    scene.dispatcher.take_back(scene.worker(0))
     assert scene.recorded == []
 
     child.behind = 102
-    scene.desk.take_back(scene.worker(0))
+    scene.dispatcher.take_back(scene.worker(0))
 
     assert child.taken == [103, 104]
     assert scene.recorded == [Record(n, n + 100, Outcome.RETURNED, 0, 0) for n in (3, 4)]
@@ -398,30 +403,33 @@ async def test_what_is_behind_the_attempt_that_runs_is_taken_back_and_what_is_be
 
 async def test_nothing_is_taken_from_behind_an_attempt_that_is_told_already() -> None:
     scene = Scene(spec())
-    await scene.desk.take([lease(1), lease(2), lease(3)])
+    await scene.dispatcher.take([lease(1), lease(2), lease(3)])
     child: Any = scene.worker(0).child
-    scene.desk.done(scene.worker(0), [[101, 1000, 3000]])
+    scene.dispatcher.done(scene.worker(0), [[101, 1000, 3000]])
     child.behind = 101
-    scene.desk.take_back(scene.worker(0))
+    scene.dispatcher.take_back(scene.worker(0))
     assert child.taken == []
     assert scene.slots[0].held == 2
 
 
 async def test_a_draining_desk_wants_nothing_and_hands_back_what_it_gets() -> None:
     scene = Scene(spec())
-    scene.desk.draining = True
-    assert scene.desk.want() is None
-    await scene.desk.take([lease(1)])
+    scene.dispatcher.draining = True
+    assert scene.dispatcher.claim_request() is None
+    await scene.dispatcher.take([lease(1)])
     assert [r.outcome for r in scene.recorded] == [Outcome.RETURNED]
 
 
 async def test_a_slot_without_a_warm_worker_serves_threads_all_the_same() -> None:
     scene = Scene(spec("t"), spec("a", isolation=Isolation.THREAD))
     scene.slots[1].worker = None
-    want = scene.desk.want()
-    assert want is not None
-    assert [(s.slot, s.warm) for s in want.slots] == [(0, True), (1, False)]
-    assert {key: lane.warm for key, lane in want.lanes.items()} == {("t", "s"): True, ("a", "s"): False}
+    claim_request = scene.dispatcher.claim_request()
+    assert claim_request is not None
+    assert [(s.slot, s.warm) for s in claim_request.slots] == [(0, True), (1, False)]
+    assert {key: lane.warm for key, lane in claim_request.lanes.items()} == {
+        ("t", "s"): True,
+        ("a", "s"): False,
+    }
 
 
 # --- slots that come and go --------------------------------------------------------------------
@@ -429,23 +437,23 @@ async def test_a_slot_without_a_warm_worker_serves_threads_all_the_same() -> Non
 
 async def test_a_slot_too_many_is_given_nothing_and_is_gone_when_it_is_empty() -> None:
     scene = Scene(spec("t"), slots=3)
-    await scene.desk.take([lease(1, 0), lease(2, 2)])
+    await scene.dispatcher.take([lease(1, 0), lease(2, 2)])
 
     resize(scene.slots, 1)
     trim(scene.slots)
 
-    want = scene.desk.want()
-    assert want is not None
-    assert {s.slot for s in want.slots} <= {0}, "those that leave ask for nothing"
-    await scene.desk.take([lease(3, 1)])
+    claim_request = scene.dispatcher.claim_request()
+    assert claim_request is not None
+    assert {s.slot for s in claim_request.slots} <= {0}, "those that leave ask for nothing"
+    await scene.dispatcher.take([lease(3, 1)])
     assert scene.recorded == [Record(3, 103, Outcome.RETURNED, 0, 0)], "what was on its way goes back"
-    scene.desk.done(scene.worker(2), [[102, 1000, 3000]])
+    scene.dispatcher.done(scene.worker(2), [[102, 1000, 3000]])
     assert scene.recorded[-1].keep is False, "and none goes on with a next stage"
     for slot in scene.slots[1:]:
         slot.worker = None  # it has ended
     trim(scene.slots)
     assert [slot.number for slot in scene.slots] == [0]
-    await scene.desk.take([lease(4, 2)])
+    await scene.dispatcher.take([lease(4, 2)])
     assert scene.recorded[-1] == Record(4, 104, Outcome.RETURNED, 0, 0)
 
 
@@ -454,20 +462,20 @@ async def test_slots_that_were_leaving_stay_when_they_are_wanted_again() -> None
     resize(scene.slots, 1)
     resize(scene.slots, 4)
     trim(scene.slots)
-    want = scene.desk.want()
-    assert want is not None
+    claim_request = scene.dispatcher.claim_request()
+    assert claim_request is not None
     assert [slot.number for slot in scene.slots] == [0, 1, 2, 3]
-    assert {s.slot for s in want.slots} >= {0, 1, 2}
+    assert {s.slot for s in claim_request.slots} >= {0, 1, 2}
 
 
 async def test_a_drained_node_wants_nothing_and_hands_back_what_comes() -> None:
     scene = Scene(spec("t"))
-    scene.desk.resting = True
-    assert scene.desk.want() is None
-    await scene.desk.take([lease(1)])
+    scene.dispatcher.drained_by_operator = True
+    assert scene.dispatcher.claim_request() is None
+    await scene.dispatcher.take([lease(1)])
     assert scene.recorded == [Record(1, 101, Outcome.RETURNED, 0, 0)]
-    scene.desk.resting = False
-    assert scene.desk.want() is not None
+    scene.dispatcher.drained_by_operator = False
+    assert scene.dispatcher.claim_request() is not None
 
 
 def test_while_no_worker_can_start_nothing_is_claimed_that_needs_one() -> None:
@@ -475,11 +483,11 @@ def test_while_no_worker_can_start_nothing_is_claimed_that_needs_one() -> None:
     scene = Scene(spec(), spec("cold", isolation=Isolation.COLD), spec("many", isolation=Isolation.THREAD))
 
     def wanted() -> list[str]:
-        want = scene.desk.want()
-        assert want is not None
-        return sorted(type_ for type_, _ in want.lanes)
+        claim_request = scene.dispatcher.claim_request()
+        assert claim_request is not None
+        return sorted(type_ for type_, _ in claim_request.lanes)
 
-    scene.crew.may_start = False
+    scene.pool.may_start = False
     assert wanted() == ["many", "t"], "the one for threads is there"
-    scene.crew.may_start = True
+    scene.pool.may_start = True
     assert wanted() == ["cold", "many", "t"]

@@ -11,11 +11,11 @@ from typing import TypeVar
 
 import psycopg
 import pytest
-from node_fixtures import House, Node, lines, until
+from node_fixtures import Cluster, Node, lines, until
 
-from longer import long_alone
+from long_tests import long_alone
 from private_server import Network, PrivateServer, server_with_store_schema
-from spinney.model.errors import StoreAway
+from spinney.model.errors import StoreUnavailable
 from spinney.model.states import SETTLED, State
 
 T = TypeVar("T")
@@ -35,7 +35,7 @@ def server() -> Iterator[PrivateServer]:
 @pytest.fixture
 def place(
     server: PrivateServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Callable[[int], House]]:
+) -> Iterator[Callable[[int], Cluster]]:
     """Makes a house whose store is behind a port of the test's choice. Its nodes have a role that owns nothing."""
     if not server.running:
         server.start()
@@ -46,18 +46,18 @@ def place(
     with contextlib.ExitStack() as stack:
         schema = stack.enter_context(server_with_store_schema(server))
 
-        def made(port: int) -> House:
-            house = House(tmp_path, server.url(schema=schema))
-            stack.callback(house.close)
-            house.store.grant(["worker"])
-            house.url = server.url(user="worker", schema=schema, port=port)
-            return house
+        def made(port: int) -> Cluster:
+            cluster = Cluster(tmp_path, server.url(schema=schema))
+            stack.callback(cluster.close)
+            cluster.store.grant(["worker"])
+            cluster.url = server.url(user="worker", schema=schema, port=port)
+            return cluster
 
         yield made
 
 
 @pytest.fixture
-def house(place: Callable[[int], House], server: PrivateServer) -> House:
+def cluster(place: Callable[[int], Cluster], server: PrivateServer) -> Cluster:
     return place(server.port)
 
 
@@ -68,34 +68,34 @@ def network(server: PrivateServer) -> Iterator[Network]:
     made.close()
 
 
-def begun(house: House, type_: str = "wait_for") -> tuple[int, Path]:
+def begun(cluster: Cluster, type_: str = "wait_for") -> tuple[int, Path]:
     """A job that runs until a file is there."""
-    go, notes = house.file("go"), house.file("notes")
-    (job_id,) = house.submit(type_, {"file": str(go), "note_in": str(notes)})
+    go, notes = cluster.file("go"), cluster.file("notes")
+    (job_id,) = cluster.submit(type_, {"file": str(go), "note_in": str(notes)})
     until(lambda: lines(notes), "it runs")
     return job_id, go
 
 
-def outcomes(house: House, job_id: int) -> list[str]:
-    return [str(attempt.outcome) for attempt in house.attempts(job_id)]
+def outcomes(cluster: Cluster, job_id: int) -> list[str]:
+    return [str(attempt.outcome) for attempt in cluster.attempts(job_id)]
 
 
-def settled(house: House, ids: list[int], deadline_s: float = 40.0) -> None:
+def settled(cluster: Cluster, ids: list[int], deadline_s: float = 40.0) -> None:
     """All completed, by one attempt each that passed; whatever else there was was interrupted, not failed."""
     give_up = time.monotonic() + deadline_s
     while True:
         try:
-            jobs = house.settled(ids, deadline_s=5.0)
+            jobs = cluster.settled(ids, deadline_s=5.0)
             break
-        except (StoreAway, AssertionError):
+        except (StoreUnavailable, AssertionError):
             if time.monotonic() > give_up:
                 raise
     assert {job.state for job in jobs} == {State.COMPLETED}
     for job_id in ids:
-        found = outcomes(house, job_id)
+        found = outcomes(cluster, job_id)
         assert found.count("ok") == 1, found
         assert set(found) <= {"ok", "lost"}, found
-    assert sum(node.leases for node in house.store.nodes()) == 0, "every lease is accounted for"
+    assert sum(node.leases for node in cluster.store.nodes()) == 0, "every lease is accounted for"
 
 
 def stopped(node: Node) -> str:
@@ -105,26 +105,26 @@ def stopped(node: Node) -> str:
 
 @pytest.mark.parametrize("how", [pytest.param("fast", marks=long_alone), "immediate"])
 def test_a_restart_of_the_server_interrupts_nothing_and_loses_nothing(
-    house: House, server: PrivateServer, how: str
+    cluster: Cluster, server: PrivateServer, how: str
 ) -> None:
     # Given a job that runs and will ask for things, and many small ones; with the usual lease, for a busy machine may
     # take its time between the last beat and the end of what stops the server
-    node = house.node(lease_period_s=15.0)
-    long, go = begun(house, "asks_when_told")
-    ids = house.submit("nap", *[{"seconds": 0.005}] * 100)
-    until(lambda: house.counts().get("completed", 0) > 10, "they go on")
+    node = cluster.node(lease_period_s=15.0)
+    long, go = begun(cluster, "asks_when_told")
+    ids = cluster.submit("nap", *[{"seconds": 0.005}] * 100)
+    until(lambda: cluster.counts().get("completed", 0) > 10, "they go on")
     # When the server is away for a second, while what runs ends
     server.stop(how)
     go.touch()
-    until(lambda: len(lines(house.file("notes"))) > 1, "it asks")
+    until(lambda: len(lines(cluster.file("notes"))) > 1, "it asks")
     time.sleep(0.5)
     server.start()
     # Then nothing ran twice, and the log says once what was and how long
-    settled(house, [long, *ids])
-    assert outcomes(house, long) == ["ok"]
-    assert house.store.get_data(long) == {"seen": 1, "list": ["a"]}
-    assert {tuple(outcomes(house, job_id)) for job_id in ids} == {("ok",)}
-    until(lambda: "was cut off" in (house.store.nodes()[0].trouble or ""), "others are told")
+    settled(cluster, [long, *ids])
+    assert outcomes(cluster, long) == ["ok"]
+    assert cluster.store.get_data(long) == {"seen": 1, "list": ["a"]}
+    assert {tuple(outcomes(cluster, job_id)) for job_id in ids} == {("ok",)}
+    until(lambda: "was cut off" in (cluster.store.nodes()[0].trouble or ""), "others are told")
     log = stopped(node)
     assert log.count("degraded: ") == 1
     assert log.count("no longer degraded, after ") == 1
@@ -132,11 +132,13 @@ def test_a_restart_of_the_server_interrupts_nothing_and_loses_nothing(
 
 
 @long_alone
-def test_backends_that_are_ended_again_and_again_cost_time_alone(house: House, server: PrivateServer) -> None:
-    nodes = [house.node(name=name, lease_period_s=LEASE_S) for name in ("oak", "elm")]
-    log = house.file("log")
-    ids = house.submit("stages", *[{"log": str(log), "seconds": 0.0}] * 150)
-    ids += house.submit("talks", *[{}] * 20)
+def test_backends_that_are_ended_again_and_again_cost_time_alone(
+    cluster: Cluster, server: PrivateServer
+) -> None:
+    nodes = [cluster.node(name=name, lease_period_s=LEASE_S) for name in ("oak", "elm")]
+    log = cluster.file("log")
+    ids = cluster.submit("stages", *[{"log": str(log), "seconds": 0.0}] * 150)
+    ids += cluster.submit("talks", *[{}] * 20)
     ended = 0
     with server.connect() as connection:
         for _ in range(12):
@@ -147,10 +149,10 @@ def test_backends_that_are_ended_again_and_again_cost_time_alone(house: House, s
             ).rowcount
     assert ended > 20
 
-    until(lambda: _over(house) == len(ids), "all have settled")
-    assert house.counts() == {"completed": len(ids)}
+    until(lambda: _over(cluster) == len(ids), "all have settled")
+    assert cluster.counts() == {"completed": len(ids)}
     for job_id in ids:
-        per_stage = [(a.stage, a.outcome) for a in house.attempts(job_id)]
+        per_stage = [(a.stage, a.outcome) for a in cluster.attempts(job_id)]
         passed = [stage for stage, outcome in per_stage if outcome == "ok"]
         assert len(passed) == len(set(passed)), per_stage
         assert {outcome for _, outcome in per_stage} <= {"ok", "lost"}, per_stage
@@ -159,83 +161,83 @@ def test_backends_that_are_ended_again_and_again_cost_time_alone(house: House, s
 
 
 def test_what_was_committed_without_an_answer_is_done_once_and_no_lease_is_forgotten(
-    place: Callable[[int], House], network: Network
+    place: Callable[[int], Cluster], network: Network
 ) -> None:
     # Given a node on the far side of a network that loses one answer to a commit in four
-    house = place(network.port)
-    said = house.file("node.log")
-    node = house.node(lease_period_s=LEASE_S, log=said)
-    ids = house.submit("stages", *[{"log": str(house.file("log")), "seconds": 0.0}] * 40)
-    ids += house.submit("noop", *[{"n": n} for n in range(40)])
-    asking = house.submit("talks", *[{}] * 5)
+    cluster = place(network.port)
+    said = cluster.file("node.log")
+    node = cluster.node(lease_period_s=LEASE_S, log=said)
+    ids = cluster.submit("stages", *[{"log": str(cluster.file("log")), "seconds": 0.0}] * 40)
+    ids += cluster.submit("noop", *[{"n": n} for n in range(40)])
+    asking = cluster.submit("talks", *[{}] * 5)
     network.lose_answers(4)
     # Many of those that are lost are the heartbeat's: until one of the records is among them, there is more to record
     while LOST not in said.read_text():
-        ids.extend(house.submit("noop", *[{"n": n} for n in range(10)]))
+        ids.extend(cluster.submit("noop", *[{"n": n} for n in range(10)]))
         until(
-            lambda: LOST in said.read_text() or _over(house) == len(ids) + len(asking),
+            lambda: LOST in said.read_text() or _over(cluster) == len(ids) + len(asking),
             "one is lost, or all over",
         )
     network.lose_answers(0)
 
     # When all is done, then each stage passed once, no lease is left over, and nobody was called late
-    until(lambda: _over(house) == len(ids) + len(asking), "all have settled")
-    assert house.counts() == {"completed": len(ids) + len(asking)}
+    until(lambda: _over(cluster) == len(ids) + len(asking), "all have settled")
+    assert cluster.counts() == {"completed": len(ids) + len(asking)}
     # Of what is asked for, that which would be there twice interrupts its attempt instead
-    assert {str(a.outcome) for job_id in asking for a in house.attempts(job_id)} <= {"ok", "lost"}
+    assert {str(a.outcome) for job_id in asking for a in cluster.attempts(job_id)} <= {"ok", "lost"}
     for job_id in ids:
-        stages = [a.stage for a in house.attempts(job_id) if a.outcome == "ok"]
+        stages = [a.stage for a in cluster.attempts(job_id) if a.outcome == "ok"]
         assert len(stages) == len(set(stages)), stages
-        assert {a.outcome for a in house.attempts(job_id)} == {"ok"}
-    until(lambda: sum(n.leases for n in house.store.nodes()) == 0, "every lease is accounted for")
+        assert {a.outcome for a in cluster.attempts(job_id)} == {"ok"}
+    until(lambda: sum(n.leases for n in cluster.store.nodes()) == 0, "every lease is accounted for")
     stopped(node)
     assert "refused late record" not in said.read_text()
 
 
 @long_alone
 def test_a_network_that_swallows_everything_for_a_while_interrupts_nothing(
-    place: Callable[[int], House], network: Network
+    place: Callable[[int], Cluster], network: Network
 ) -> None:
-    house = place(network.port)
-    node = house.node(lease_period_s=LEASE_S)
-    long, go = begun(house)
-    ids = house.submit("nap", *[{"seconds": 0.005}] * 50)
+    cluster = place(network.port)
+    node = cluster.node(lease_period_s=LEASE_S)
+    long, go = begun(cluster)
+    ids = cluster.submit("nap", *[{"seconds": 0.005}] * 50)
 
     network.cut()
     go.touch()
     time.sleep(3.0)  # longer than any call of the node may take
     network.mend()
 
-    settled(house, [long, *ids])
-    assert outcomes(house, long) == ["ok"]
+    settled(cluster, [long, *ids])
+    assert outcomes(cluster, long) == ["ok"]
     assert "no longer degraded" in stopped(node)
 
 
 @long_alone
-def test_beyond_the_lease_everything_is_ended_and_runs_again(house: House, server: PrivateServer) -> None:
+def test_beyond_the_lease_everything_is_ended_and_runs_again(cluster: Cluster, server: PrivateServer) -> None:
     """Nobody who is cut off can know that nobody else has taken his work: so the guard ends it in time."""
-    node = house.node(lease_period_s=2.0)
-    long, go = begun(house)
+    node = cluster.node(lease_period_s=2.0)
+    long, go = begun(cluster)
     server.stop()
     assert node.wait() == 1
-    until(lambda: not house.living(), "nothing of it is left")
+    until(lambda: not cluster.living(), "nothing of it is left")
     go.touch()
     server.start()
-    until(lambda: _quietly(house.store.nodes), "the store answers")
-    again = house.node(lease_period_s=2.0)
-    settled(house, [long])
-    assert outcomes(house, long) == ["lost", "ok"]
+    until(lambda: _quietly(cluster.store.nodes), "the store answers")
+    again = cluster.node(lease_period_s=2.0)
+    settled(cluster, [long])
+    assert outcomes(cluster, long) == ["lost", "ok"]
     stopped(again)
 
 
 @long_alone
-def test_a_node_waits_until_there_is_a_connection_to_be_had(house: House, server: PrivateServer) -> None:
-    house.store.close()
+def test_a_node_waits_until_there_is_a_connection_to_be_had(cluster: Cluster, server: PrivateServer) -> None:
+    cluster.store.close()
     server.stop()
     server.start(max_connections="20", superuser_reserved_connections="3")
     try:
-        node = house.node(lease_period_s=LEASE_S)
-        long, go = begun(house)
+        node = cluster.node(lease_period_s=LEASE_S)
+        long, go = begun(cluster)
         # When its connections end, and others have taken all there are
         others: list[psycopg.Connection[tuple[object, ...]]] = []
         with server.connect() as connection:
@@ -250,19 +252,19 @@ def test_a_node_waits_until_there_is_a_connection_to_be_had(house: House, server
             taker.join()
             go.touch()
             # ... and a second node comes
-            late = house.start(name="elm", lease_period_s=LEASE_S)
+            late = cluster.start(name="elm", lease_period_s=LEASE_S)
             time.sleep(1.0)
             assert late.process.poll() is None
         for other in others:
             other.close()
         # Then both go on as soon as there is room
         late.joined()
-        settled(house, [long])
-        assert outcomes(house, long) == ["ok"]
+        settled(cluster, [long])
+        assert outcomes(cluster, long) == ["ok"]
         assert "no connection to spare" in stopped(node)
         stopped(late)
     finally:
-        house.store.close()
+        cluster.store.close()
         server.stop()
         server.start()
 
@@ -280,20 +282,20 @@ def test_a_full_disk_of_the_server_costs_time_alone(tmp_path: Path, monkeypatch:
     server = PrivateServer(disk, wal_segment_mb=1)
     try:
         server.start(min_wal_size="2MB", max_wal_size="4MB", wal_recycle="off")
-        house = House(tmp_path, server.url(schema="away"))
+        cluster = Cluster(tmp_path, server.url(schema="away"))
         try:
-            _fill_and_empty(house, server, disk)
+            _fill_and_empty(cluster, server, disk)
         finally:
-            house.close()
+            cluster.close()
     finally:
         server.stop("immediate")
         subprocess.run(["umount", "-l", disk], check=True)
 
 
-def _fill_and_empty(house: House, server: PrivateServer, disk: Path) -> None:
-    node = house.node(lease_period_s=30.0)
-    long, go = begun(house)
-    ids = house.submit("nap", *[{"seconds": 0.005}] * 300)
+def _fill_and_empty(cluster: Cluster, server: PrivateServer, disk: Path) -> None:
+    node = cluster.node(lease_period_s=30.0)
+    long, go = begun(cluster)
+    ids = cluster.submit("nap", *[{"seconds": 0.005}] * 300)
     filler = disk / "filler"
     with contextlib.suppress(OSError), filler.open("wb", buffering=0) as out:
         while True:
@@ -305,8 +307,8 @@ def _fill_and_empty(house: House, server: PrivateServer, disk: Path) -> None:
     filler.unlink()
     if not server.running:  # PostgreSQL ends itself when its log cannot be written
         server.start(min_wal_size="2MB", max_wal_size="4MB", wal_recycle="off")
-    settled(house, [long, *ids])
-    assert outcomes(house, long) == ["ok"]
+    settled(cluster, [long, *ids])
+    assert outcomes(cluster, long) == ["ok"]
     assert "degraded" in stopped(node)
 
 
@@ -334,8 +336,8 @@ def _take_all(
             time.sleep(0.002)
 
 
-def _over(house: House) -> int:
-    counts = _quietly(house.counts) or {}
+def _over(cluster: Cluster) -> int:
+    counts = _quietly(cluster.counts) or {}
     return sum(counts.get(state, 0) for state in SETTLED)
 
 

@@ -10,10 +10,10 @@ import pytest
 
 from spinney.model.jobs import NodeInfo, Submission
 from spinney.model.types import StageSpec, TypeSpec
-from spinney.node import folders, housekeeping
+from spinney.node import folders, maintenance
 from spinney.node.deleted_folders import DeletedFolders
-from spinney.node.housekeeping import Housekeeping
-from spinney.node.recovery import Here
+from spinney.node.maintenance import Maintenance
+from spinney.node.recovery import LocalHost
 from spinney.node.store_thread import StoreThread
 from spinney.stores.contract import Store
 from spinney.stores.sql import open_store
@@ -58,7 +58,7 @@ def place(tmp_path: Path) -> Iterator[Place]:
 async def test_housekeeping_comes_to_those_behind_folders_that_cannot_be_removed(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(housekeeping, "EVERY_S", 0.0)
+    monkeypatch.setattr(maintenance, "EVERY_S", 0.0)
     through = asyncio.Event()
 
     def look() -> None:
@@ -84,11 +84,11 @@ async def test_housekeeping_comes_to_those_behind_folders_that_cannot_be_removed
             types=(),
         )
         node_id = place.store.join(info, now_us=4)
-        keeping = Housekeeping(
+        keeping = Maintenance(
             writer,
             reader,
             node_id=node_id,
-            here=Here(host="h", boot_id="b", run_dir=place.root),
+            here=LocalHost(host="h", boot_id="b", run_dir=place.root),
             folder_root=place.root,
             now_us=lambda: 4,
             on_claimable=lambda: None,

@@ -6,94 +6,100 @@ import time
 from contextlib import suppress
 
 import pytest
-from node_fixtures import House, house, now_us, until
+from node_fixtures import Cluster, cluster, now_us, until
 
-from longer import long_alone
+from long_tests import long_alone
 from spinney.control import Control
 from spinney.model.errors import Refused
-from spinney.model.operators import Author
+from spinney.model.operators import Actor
 from spinney.model.states import State
-from spinney.node import burying
+from spinney.node import dead_nodes
 from spinney.node.folder_check import FolderCheck
 from spinney.stores.sql import open_store
 
-__all__ = ["house"]
+__all__ = ["cluster"]
 
-ANN = Author(by="ann", call="c")
+ANN = Actor(by="ann", call="c")
 SLOW_RULES = {"database-damaged", "index-damaged", "disk-full", "folder-disk-full", "audit-broken"}
 
 
 @long_alone
-def test_while_nodes_work_nothing_is_found(house: House) -> None:
-    nodes = [house.node(name=name, retention_s=0.1) for name in ("oak", "elm")]
-    house.store.retention.set("noop", "completed", 0.0, ANN, now_us=now_us())
-    files = FolderCheck(house.folders, house.store)
-    rules = {c.rule for c in [*house.store.doctor.checks(), *files.checks()]} - SLOW_RULES
-    log = str(house.file("log"))
+def test_while_nodes_work_nothing_is_found(cluster: Cluster) -> None:
+    nodes = [cluster.node(name=name, retention_s=0.1) for name in ("oak", "elm")]
+    cluster.store.retention.set("noop", "completed", 0.0, ANN, now_us=now_us())
+    files = FolderCheck(cluster.folders, cluster.store)
+    rules = {c.rule for c in [*cluster.store.doctor.checks(), *files.checks()]} - SLOW_RULES
+    log = str(cluster.file("log"))
     jobs = [
-        *house.submit("noop", *({"n": n} for n in range(1_500))),
-        *house.submit("family", *({"children": 20} for _ in range(20))),
-        *house.submit("locked", *({"place": "here", "note_in": log} for _ in range(8))),
-        *house.submit("stages", *({"log": log} for _ in range(30))),
-        *house.submit("defers_once", *({} for _ in range(10))),
-        *house.submit("shout", *({} for _ in range(10))),
+        *cluster.submit("noop", *({"n": n} for n in range(1_500))),
+        *cluster.submit("family", *({"children": 20} for _ in range(20))),
+        *cluster.submit("locked", *({"place": "here", "note_in": log} for _ in range(8))),
+        *cluster.submit("stages", *({"log": log} for _ in range(30))),
+        *cluster.submit("defers_once", *({} for _ in range(10))),
+        *cluster.submit("shout", *({} for _ in range(10))),
     ]
     looked = 0
     give_up = time.monotonic() + 60
     while time.monotonic() < give_up:
-        found = [*house.store.doctor.examine(rules, now_us=now_us()), *files.examine(rules, now_us=now_us())]
+        found = [
+            *cluster.store.doctor.examine(rules, now_us=now_us()),
+            *files.examine(rules, now_us=now_us()),
+        ]
         assert found == []
         looked += 1
-        counts = house.counts()
+        counts = cluster.counts()
         if not set(counts) - {State.COMPLETED} and len(jobs) > sum(counts.values()):
             break
     else:
-        pytest.fail(f"the work does not end: {house.counts()}")
+        pytest.fail(f"the work does not end: {cluster.counts()}")
     assert looked > 3
     for node in nodes:
         node.stop()
-    assert [v for v in house.store.doctor.examine(now_us=now_us()) if v.rule != "disk-full"] == []
+    assert [v for v in cluster.store.doctor.examine(now_us=now_us()) if v.rule != "disk-full"] == []
 
 
-def test_a_node_that_lives_is_not_buried_though_it_does_not_beat(house: House) -> None:
-    node = house.node(lease_period_s=600.0)
+def test_a_node_that_lives_is_not_buried_though_it_does_not_beat(cluster: Cluster) -> None:
+    node = cluster.node(lease_period_s=600.0)
     os.kill(node.supervisor(), signal.SIGSTOP)
-    here = burying.here(house.run_dir)
-    (info,) = house.store.nodes()
+    here = dead_nodes.local_host(cluster.run_dir)
+    (info,) = cluster.store.nodes()
 
     with pytest.raises(Refused, match=f"node oak is alive on this host .its guard's pid is {node.pid}."):
-        burying.require_gone(here, info)
+        dead_nodes.require_not_running(here, info)
 
 
-def test_the_work_of_a_node_that_was_killed_is_taken_back_without_another(house: House) -> None:
+def test_the_work_of_a_node_that_was_killed_is_taken_back_without_another(cluster: Cluster) -> None:
     """Given a node that was killed with all it started, and no other; when somebody says that it is dead, then
     what had begun counts as lost, what had not goes back uncounted, and nothing of it runs any more."""
-    log = str(house.file("log"))
-    house.node(slots=1)
-    node = house.nodes[0]
-    (job,) = house.submit("stages", {"log": log, "seconds": 3600.0})
-    until(lambda: house.store.job(job).state == State.RUNNING, "it runs")
+    log = str(cluster.file("log"))
+    cluster.node(slots=1)
+    node = cluster.nodes[0]
+    (job,) = cluster.submit("stages", {"log": log, "seconds": 3600.0})
+    until(lambda: cluster.store.job(job).state == State.RUNNING, "it runs")
     # All at once: a supervisor that saw its worker die would record it
     for how in (signal.SIGSTOP, signal.SIGKILL):
-        for pid in house.living():
+        for pid in cluster.living():
             with suppress(ProcessLookupError):
                 os.kill(pid, how)
-    until(lambda: node.process.poll() is not None and not house.living(), "all of it is gone")
-    here = burying.here(house.run_dir)
-    (info,) = house.store.nodes()
+    until(lambda: node.process.poll() is not None and not cluster.living(), "all of it is gone")
+    here = dead_nodes.local_host(cluster.run_dir)
+    (info,) = cluster.store.nodes()
     until(lambda: here.proven_gone(info), "the kernel has taken its lock back, too")
-    burying.require_gone(here, info)
+    dead_nodes.require_not_running(here, info)
     an_hour_later = now_us() + 3_600_000_000
-    control = Control(store=house.store, clock=lambda: an_hour_later, nudge=lambda: None, by="ann")
+    control = Control(store=cluster.store, clock=lambda: an_hour_later, wake_nodes=lambda: None, by="ann")
 
-    concerned = control.doctor.bury(
-        "oak", lambda dead: burying.bury(lambda: open_store(house.url), here, dead, lambda: an_hour_later)
+    concerned = control.doctor.recover_dead_node(
+        "oak",
+        lambda dead: dead_nodes.recover_dead_node(
+            lambda: open_store(cluster.url), here, dead, lambda: an_hour_later
+        ),
     )
 
     assert concerned == [job]
-    assert house.store.job(job).state == State.PENDING
-    assert [a.outcome for a in house.attempts(job)] == ["lost"]
-    assert house.store.nodes() == []
-    assert list(house.run_dir.glob("node-*")) == [], "nothing is left in the run-time directory"
-    entries = [entry for entry, _ in house.store.audit.entries()]
+    assert cluster.store.job(job).state == State.PENDING
+    assert [a.outcome for a in cluster.attempts(job)] == ["lost"]
+    assert cluster.store.nodes() == []
+    assert list(cluster.run_dir.glob("node-*")) == [], "nothing is left in the run-time directory"
+    entries = [entry for entry, _ in cluster.store.audit.entries()]
     assert [(e.by, e.verb, e.count) for e in entries] == [("ann", "declare dead", 1)]

@@ -12,17 +12,17 @@ import pytest
 
 from new_store import new_store
 from spinney.model.errors import StoreUnusable
-from spinney.model.homes import Root
+from spinney.model.homes import FolderRoot
 from spinney.model.jobs import NodeInfo, Submission
-from spinney.model.operators import Author, Violation
-from spinney.model.places import job_folder
+from spinney.model.operators import Actor, Violation
+from spinney.model.paths import job_folder
 from spinney.model.types import StageSpec, TypeSpec
 from spinney.node import folder_check, folders
 from spinney.node.folder_check import ORPHANS, FolderCheck
 from spinney.stores.contract import Store
 from spinney.stores.sql import open_store
 
-ANN = Author(by="ann", call="c")
+ANN = Actor(by="ann", call="c")
 DAY_US = 86_400_000_000
 NOW_US = 2_000_000_000_000_000
 """Long after every file of these tests was made."""
@@ -188,13 +188,13 @@ def _(place: Place) -> tuple[str, Callable[[], bool]]:
         seen_us=1,
         version="1",
         types=(),
-        root=Root(mark="another", path="/elsewhere"),
+        root=FolderRoot(mark="another", path="/elsewhere"),
     )
     node_id = place.store.join(node, now_us=4)
     place.store.update_node(node_id, state="left", now_us=5)
     with database.write() as tx:
         tx.run("update jobs set node_id = ? where id = 1", (node_id,))
-    folders.mark(place.root, make=True)
+    folders.fingerprint(place.root, make=True)
     (place.folder(1) / "result").write_text("precious")
 
     def aside() -> bool:

@@ -133,9 +133,11 @@ def test_nothing_is_left_open(root):
 
 
 def test_a_disk_without_room_and_a_root_that_is_gone_are_told(tmp_path: pathlib.Path) -> None:
-    assert folders.lacking(tmp_path) is None
+    assert folders.write_problem(tmp_path) is None
     gone = tmp_path / "gone"
-    assert str(folders.lacking(gone)).startswith(f"the folder root {gone} cannot be reached: No such file")
+    assert str(folders.write_problem(gone)).startswith(
+        f"the folder root {gone} cannot be reached: No such file"
+    )
     disk = tmp_path / "disk"
     disk.mkdir()
     mounted = subprocess.run(
@@ -144,9 +146,9 @@ def test_a_disk_without_room_and_a_root_that_is_gone_are_told(tmp_path: pathlib.
     if mounted.returncode:
         pytest.skip(f"no small disk can be mounted here: {mounted.stderr.strip()}")
     try:
-        assert folders.lacking(disk) is None
+        assert folders.write_problem(disk) is None
         (disk / "filler").write_bytes(b"\0" * 3_500_000)
-        assert folders.lacking(disk) == (
+        assert folders.write_problem(disk) == (
             f"the disk of the folder root {disk} is full; make room there, 'spinney keep' says how"
         )
     finally:

@@ -3,100 +3,100 @@
 import os
 import signal
 
-from node_fixtures import House, house, lines, now_us, until
+from node_fixtures import Cluster, cluster, lines, now_us, until
 
 from spinney.model.states import State
 from spinney.node.deadline import Deadline
 
-__all__ = ["house"]
+__all__ = ["cluster"]
 
 
-def _stubborn_work(house: House) -> list[int]:
+def _stubborn_work(cluster: Cluster) -> list[int]:
     """Jobs that run, with programs below them that ignore TERM and have left session and parent."""
-    log, stubborn = house.file("log"), house.file("stubborn")
-    ids = house.submit(
+    log, stubborn = cluster.file("log"), cluster.file("stubborn")
+    ids = cluster.submit(
         "stages", *({"log": str(log), "seconds": 3600.0, "stubborn": str(stubborn)} for _ in range(2))
     )
     until(lambda: len(lines(stubborn)) == 2, "programs that have detached themselves")
     return ids
 
 
-def test_a_killed_supervisor_takes_everything_with_it(house: House) -> None:
+def test_a_killed_supervisor_takes_everything_with_it(cluster: Cluster) -> None:
     # Given a node that runs programs which nobody's death and no TERM impresses
-    node = house.node()
-    _stubborn_work(house)
-    assert len(house.living()) > 4
+    node = cluster.node()
+    _stubborn_work(cluster)
+    assert len(cluster.living()) > 4
     # When its supervisor is killed
     os.kill(node.supervisor(), signal.SIGKILL)
     # Then the guard ends everything and itself
     assert node.wait() == 1
-    assert not house.living()
+    assert not cluster.living()
     # And it says how it is started again
     assert node.process.stderr is not None
     assert (
-        f"Start it again: spinney node node_app:app --name oak --store {house.url} "
+        f"Start it again: spinney node node_app:app --name oak --store {cluster.url} "
         in node.process.stderr.read()
     )
 
 
-def test_a_supervisor_that_stands_still_is_ended_within_its_lease(house: House) -> None:
-    node = house.node(lease_period_s=1.5)
-    _stubborn_work(house)
+def test_a_supervisor_that_stands_still_is_ended_within_its_lease(cluster: Cluster) -> None:
+    node = cluster.node(lease_period_s=1.5)
+    _stubborn_work(cluster)
     os.kill(node.supervisor(), signal.SIGSTOP)
     assert node.wait() == 1
-    assert not house.living()
+    assert not cluster.living()
 
 
-def test_a_node_that_was_declared_dead_stops_at_once(house: House) -> None:
-    node = house.node(lease_period_s=60.0)
-    _stubborn_work(house)
+def test_a_node_that_was_declared_dead_stops_at_once(cluster: Cluster) -> None:
+    node = cluster.node(lease_period_s=60.0)
+    _stubborn_work(cluster)
     info = node.info()
     assert info is not None
-    house.store.recover(info.id, None, now_us=now_us())
+    cluster.store.recover(info.id, None, now_us=now_us())
     _, log = node.process.communicate(timeout=30)
     assert node.process.returncode == 1
     assert "declared this one dead" in log
     assert log.splitlines()[-1].startswith("spinney: node oak has ended by itself, for the reason above; ")
-    assert not house.living()
+    assert not cluster.living()
 
 
 def test_what_died_with_its_node_goes_on_in_the_next_and_what_may_not_run_twice_is_orphaned(
-    house: House,
+    cluster: Cluster,
 ) -> None:
     """However the supervisor's last moments interleave with the deaths of its workers: none is forgotten or blamed."""
     # Given a node with a lease that would last for long, and work of every kind
-    node = house.node(slots=8, lease_period_s=600)
-    _stubborn_work(house)
-    go, notes, once = house.file("go"), house.file("notes"), house.file("once")
-    jobs = house.submit("wait_for", *[{"file": str(go), "note_in": str(notes)}] * 5)
-    (job_id,) = house.submit("once", {"file": str(go), "note_in": str(once)})
+    node = cluster.node(slots=8, lease_period_s=600)
+    _stubborn_work(cluster)
+    go, notes, once = cluster.file("go"), cluster.file("notes"), cluster.file("once")
+    jobs = cluster.submit("wait_for", *[{"file": str(go), "note_in": str(notes)}] * 5)
+    (job_id,) = cluster.submit("once", {"file": str(go), "note_in": str(once)})
     until(lambda: (len(lines(notes)), len(lines(once))) == (5, 1), "all run")
     # When its guard is killed, everything ends, programs that have detached themselves, too
     node.kill()
-    until(lambda: not house.living(), "everything has ended")
+    until(lambda: not cluster.living(), "everything has ended")
     # Then another of its name succeeds it at once
     go.touch()
-    house.node(slots=8, lease_period_s=600)
-    assert {job.state for job in house.settled(jobs)} == {State.COMPLETED}
-    assert [[a.outcome for a in house.attempts(job)] for job in jobs] == [["lost", "ok"]] * 5
-    assert house.settled([job_id])[0].state is State.ORPHANED
+    cluster.node(slots=8, lease_period_s=600)
+    assert {job.state for job in cluster.settled(jobs)} == {State.COMPLETED}
+    assert [[a.outcome for a in cluster.attempts(job)] for job in jobs] == [["lost", "ok"]] * 5
+    assert cluster.settled([job_id])[0].state is State.ORPHANED
     assert len(lines(once)) == 1
 
 
-def test_an_application_that_cannot_be_loaded_is_one_sentence(house: House) -> None:
-    node = house.start(app="no_such_module:app")
+def test_an_application_that_cannot_be_loaded_is_one_sentence(cluster: Cluster) -> None:
+    node = cluster.start(app="no_such_module:app")
     _, log = node.process.communicate(timeout=30)
     assert node.process.returncode == 2
     assert "there is no module 'no_such_module'" in log
     assert "further worker" not in log
     assert "Traceback" not in log
-    assert not house.living()
-    assert not list(house.run_dir.glob("node-*.lock"))
+    assert not cluster.living()
+    assert not list(cluster.run_dir.glob("node-*.lock"))
 
 
-def test_a_store_that_is_not_there_is_one_sentence(house: House) -> None:
-    house.url = f"sqlite:///{house.place / 'nowhere.db'}"
-    node = house.start()
+def test_a_store_that_is_not_there_is_one_sentence(cluster: Cluster) -> None:
+    cluster.url = f"sqlite:///{cluster.place / 'nowhere.db'}"
+    node = cluster.start()
     _, log = node.process.communicate(timeout=30)
     assert node.process.returncode == 1
     assert "spinney init" in log

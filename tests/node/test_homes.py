@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from node_fixtures import House, Node, lines, now_us, until
+from node_fixtures import Cluster, Node, lines, now_us, until
 
-from longer import long_alone
+from long_tests import long_alone
 from servers import postgres_schema
 from spinney.cli import main
 from spinney.control import Control
@@ -20,38 +20,40 @@ HOSTS = ("thor", "odin")
 
 
 @pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=long_alone)])
-def house(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[House]:
+def cluster(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Cluster]:
     """A store with local folders."""
     if request.param == "sqlite":
-        made = House(tmp_path, local_folders=True)
+        made = Cluster(tmp_path, local_folders=True)
         yield made
         made.close()
         return
     with postgres_schema() as url:
         (tmp_path / "runtime").mkdir(mode=0o700)
         monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "runtime"))
-        made = House(tmp_path, url, local_folders=True)
+        made = Cluster(tmp_path, url, local_folders=True)
         yield made
         made.close()
 
 
-def root(house: House, host: str) -> Path:
-    return house.place / f"disk-of-{host}"
+def root(cluster: Cluster, host: str) -> Path:
+    return cluster.place / f"disk-of-{host}"
 
 
-def node(house: House, host: str, slots: int = 1) -> Node:
+def node(cluster: Cluster, host: str, slots: int = 1) -> Node:
     """A node on that host, with the root there."""
-    return house.node(
-        name=f"on-{host}", host=host, folders=str(root(house, host)), **SHORT | {"slots": slots}
+    return cluster.node(
+        name=f"on-{host}", host=host, folders=str(root(cluster, host)), **SHORT | {"slots": slots}
     )
 
 
-def spinney(house: House, host: str, *words: str) -> tuple[int, str, str]:
+def spinney(cluster: Cluster, host: str, *words: str) -> tuple[int, str, str]:
     """The command line, as somebody on that host has it: exit code, what it printed, what it said."""
-    place = house.place / f"home-of-{host}"
+    place = cluster.place / f"home-of-{host}"
     place.mkdir(exist_ok=True)
     (place / "spinney.toml").write_text(
-        f'[spinney]\nstore = "{house.url}"\nfolders = "{root(house, host)}"\n'
+        f'[spinney]\nstore = "{cluster.url}"\nfolders = "{root(cluster, host)}"\n'
     )
     out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True) for _ in range(2))
     with contextlib.chdir(place), contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
@@ -59,28 +61,28 @@ def spinney(house: House, host: str, *words: str) -> tuple[int, str, str]:
     return code, *(stream.buffer.getvalue().decode() for stream in (out, err))  # type: ignore[attr-defined]
 
 
-def begun(house: House, host: str, count: int = 1) -> list[int]:
+def begun(cluster: Cluster, host: str, count: int = 1) -> list[int]:
     """Jobs that have passed their first stage there, and are in their second until the file ``go`` is there."""
-    given = {"go": str(house.file("go")), "notes": str(house.file("notes"))}
+    given = {"go": str(cluster.file("go")), "notes": str(cluster.file("notes"))}
     jobs: list[int] = []
     for n in range(count):  # one by one, so that none is given ahead behind another that will not end
-        jobs += house.submit("keeps", given)
-        until(lambda n=n: lines(house.file("notes")) == [host] * (n + 1), f"second stages run on {host}")  # type: ignore[misc]
+        jobs += cluster.submit("keeps", given)
+        until(lambda n=n: lines(cluster.file("notes")) == [host] * (n + 1), f"second stages run on {host}")  # type: ignore[misc]
     return jobs
 
 
-def test_a_job_goes_on_only_where_its_folder_is_and_waits_for_its_host(house: House) -> None:
-    thor = node(house, "thor", slots=2)
-    job, other = begun(house, "thor", count=2)
-    node(house, "odin")
+def test_a_job_goes_on_only_where_its_folder_is_and_waits_for_its_host(cluster: Cluster) -> None:
+    thor = node(cluster, "thor", slots=2)
+    job, other = begun(cluster, "thor", count=2)
+    node(cluster, "odin")
     # What is new goes anywhere; thor has no slot free
-    (fresh,) = house.run("whereabouts")
+    (fresh,) = cluster.run("whereabouts")
     assert (fresh.state, fresh.node) == (State.COMPLETED, "on-odin")
-    assert folders.path(root(house, "odin"), fresh.id).is_dir()
-    assert not folders.path(root(house, "thor"), fresh.id).exists()
+    assert folders.path(root(cluster, "odin"), fresh.id).is_dir()
+    assert not folders.path(root(cluster, "thor"), fresh.id).exists()
     # What runs there can be read from elsewhere, while it runs
-    first, second = (attempt.fence for attempt in house.attempts(job))
-    assert spinney(house, "odin", "logs", str(job)) == (
+    first, second = (attempt.fence for attempt in cluster.attempts(job))
+    assert spinney(cluster, "odin", "logs", str(job)) == (
         0,
         f"== prepare, attempt {first}, stdout ==\nprepared on thor\n"
         f"== use, attempt {second}, stdout ==\nwaiting on thor\n",
@@ -91,58 +93,58 @@ def test_a_job_goes_on_only_where_its_folder_is_and_waits_for_its_host(house: Ho
     thor.kill()
 
     def why() -> str:
-        return house.store.explaining.explain(job, now_us=now_us()).cause
+        return cluster.store.explainer.explain(job, now_us=now_us()).cause
 
     until(lambda: why() == "home", "its host is known to be gone")
-    house.file("go").touch()
-    assert [found.node for found in house.run("whereabouts", {}, {}, {})] == ["on-odin"] * 3
-    place = f"host thor ({root(house, 'thor')})"
-    _, told, _ = spinney(house, "odin", "explain", str(job))
+    cluster.file("go").touch()
+    assert [found.node for found in cluster.run("whereabouts", {}, {}, {})] == ["on-odin"] * 3
+    place = f"host thor ({root(cluster, 'thor')})"
+    _, told, _ = spinney(cluster, "odin", "explain", str(job))
     assert f"its folder is on {place}, where no node runs; start one there, or let go" in told
-    code, told, said = spinney(house, "odin", "files", str(job))
+    code, told, said = spinney(cluster, "odin", "files", str(job))
     assert (code, told) == (1, "")
     assert f"is on {place}, where no node runs that could be asked; start one there" in said
 
     # One that is let go of goes on elsewhere where it stopped, with an empty folder; the other still waits
-    code, told, said = spinney(house, "odin", "rehome", str(other), "--yes", "--reason", "it cannot wait")
+    code, told, said = spinney(cluster, "odin", "rehome", str(other), "--yes", "--reason", "it cannot wait")
     assert (code, said) == (0, "")
     assert f"job {other} is not bound to {place} any more" in told
-    (done,) = house.settled([other])
-    history = house.attempts(other)
+    (done,) = cluster.settled([other])
+    history = cluster.attempts(other)
     assert (done.state, history[-1].result) == (State.COMPLETED, "nothing on odin")
     assert [(a.stage, a.node) for a in history if a.outcome == "ok"] == [
         ("prepare", "on-thor"),
         ("use", "on-odin"),
     ]
-    assert folders.path(root(house, "thor"), other).is_dir(), "nothing is deleted"
-    assert (house.store.job(job).state, why()) == (State.PENDING, "home")
+    assert folders.path(root(cluster, "thor"), other).is_dir(), "nothing is deleted"
+    assert (cluster.store.job(job).state, why()) == (State.PENDING, "home")
 
     # When it is back, the job goes on with its files, which are read through it
-    node(house, "thor")
-    (done,) = house.settled([job])
+    node(cluster, "thor")
+    (done,) = cluster.settled([job])
     assert (done.state, done.node) == (State.COMPLETED, "on-thor")
-    assert house.attempts(job)[-1].result == "made on thor"
-    assert "made/here" in spinney(house, "odin", "files", str(job))[1]
+    assert cluster.attempts(job)[-1].result == "made on thor"
+    assert "made/here" in spinney(cluster, "odin", "files", str(job))[1]
     for host in HOSTS:
-        assert spinney(house, host, "files", str(job), "made/here") == (0, "thor", "")
-    code, told, said = spinney(house, "odin", "files", str(job), "../../../../.spinney-token")
+        assert spinney(cluster, host, "files", str(job), "made/here") == (0, "thor", "")
+    code, told, said = spinney(cluster, "odin", "files", str(job), "../../../../.spinney-token")
     assert (code, told) == (1, "")
     assert "is no path within a job's folder" in said
 
 
-def test_each_host_removes_its_own_deleted_folders_whoever_keeps_house(house: House) -> None:
-    node(house, "odin")
-    until(lambda: house.store.fleet.all(now_us=now_us())[0].keeps_house, "odin keeps house")
-    (blocked,) = begun(house, "odin")  # so that it has no slot free
-    node(house, "thor")
-    (job,) = house.run("whereabouts")
-    folder = folders.path(root(house, "thor"), job.id)
+def test_each_host_removes_its_own_deleted_folders_whoever_keeps_house(cluster: Cluster) -> None:
+    node(cluster, "odin")
+    until(lambda: cluster.store.fleet.all(now_us=now_us())[0].is_leader, "odin leads")
+    (blocked,) = begun(cluster, "odin")  # so that it has no slot free
+    node(cluster, "thor")
+    (job,) = cluster.run("whereabouts")
+    folder = folders.path(root(cluster, "thor"), job.id)
     assert (job.node, folder.is_dir()) == ("on-thor", True)
-    control = Control(store=house.store, clock=now_us, nudge=lambda: None, by="ann")
-    control.delete(job.id, lambda job_id: folders.remove(root(house, "odin"), job_id))
-    until(lambda: not folder.exists() and not house.store.deleted_folders(10), "its folder is removed")
-    house.file("go").touch()
-    house.settled([blocked])
+    control = Control(store=cluster.store, clock=now_us, wake_nodes=lambda: None, by="ann")
+    control.delete(job.id, lambda job_id: folders.remove(root(cluster, "odin"), job_id))
+    until(lambda: not folder.exists() and not cluster.store.deleted_folders(10), "its folder is removed")
+    cluster.file("go").touch()
+    cluster.settled([blocked])
 
 
 # --- which roots ------------------------------------------------------------------------------
@@ -155,7 +157,7 @@ def _refused(started: Node) -> str:
 
 
 def test_a_node_whose_root_is_not_the_shared_one_is_refused(tmp_path: Path) -> None:
-    made = House(tmp_path)
+    made = Cluster(tmp_path)
     try:
         # Given a root without a token, one with that of another store, and one that is not there
         (tmp_path / "bare").mkdir()
@@ -185,32 +187,34 @@ def test_a_node_whose_root_is_not_the_shared_one_is_refused(tmp_path: Path) -> N
         made.close()
 
 
-def test_where_folders_are_local_a_node_makes_its_root_and_refuses_a_foreign_one(house: House) -> None:
-    folders.write_token(house.place / "foreign", "foreign")
-    said = _refused(house.start(host="thor", folders=str(house.place / "foreign"), **SHORT))
+def test_where_folders_are_local_a_node_makes_its_root_and_refuses_a_foreign_one(cluster: Cluster) -> None:
+    folders.write_token(cluster.place / "foreign", "foreign")
+    said = _refused(cluster.start(host="thor", folders=str(cluster.place / "foreign"), **SHORT))
     assert "is the folder root of another store" in said
-    node(house, "thor")
-    assert (root(house, "thor") / folders.TOKEN).read_text().strip() == house.store.facts()["folder_token"]
-    (home,) = house.store.homes.all()
+    node(cluster, "thor")
+    assert (root(cluster, "thor") / folders.TOKEN).read_text().strip() == cluster.store.facts()[
+        "folder_token"
+    ]
+    (home,) = cluster.store.homes.all()
     assert (home.host, home.path, home.mark) == (
         "thor",
-        str(root(house, "thor")),
-        folders.mark(root(house, "thor"), make=False),
+        str(root(cluster, "thor")),
+        folders.fingerprint(root(cluster, "thor"), make=False),
     )
 
 
 @long_alone
-def test_a_copy_of_a_root_that_is_in_use_is_refused(house: House) -> None:
+def test_a_copy_of_a_root_that_is_in_use_is_refused(cluster: Cluster) -> None:
     """One disk was made from another."""
-    stays = node(house, "thor")
-    root(house, "odin").mkdir()
-    for name in (folders.TOKEN, folders.MARK):
-        (root(house, "odin") / name).write_bytes((root(house, "thor") / name).read_bytes())
+    stays = node(cluster, "thor")
+    root(cluster, "odin").mkdir()
+    for name in (folders.TOKEN, folders.FINGERPRINT_FILE):
+        (root(cluster, "odin") / name).write_bytes((root(cluster, "thor") / name).read_bytes())
     # Given that they are two machines: these two have one kernel
-    database = house.store.database  # type: ignore[attr-defined]
+    database = cluster.store.database  # type: ignore[attr-defined]
     with database.write() as tx:
         tx.run("update nodes set boot_id = 'another kernel'")
-    said = _refused(house.start(name="on-odin", host="odin", folders=str(root(house, "odin")), **SHORT))
+    said = _refused(cluster.start(name="on-odin", host="odin", folders=str(root(cluster, "odin")), **SHORT))
     assert "it is a copy; name another folder, or, when that host is gone" in said
     assert "--dead on-thor" in said
     assert stays.process.poll() is None

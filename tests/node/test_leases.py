@@ -6,18 +6,18 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from node_fixtures import House, house, lines, until
+from node_fixtures import Cluster, cluster, lines, until
 
 from new_store import new_store
 from spinney.model.errors import UsageError
 from spinney.model.fleet import LEASE_MAX_S
 from spinney.model.jobs import NodeInfo
 from spinney.model.states import State
-from spinney.node.recovery import Watch
+from spinney.node.recovery import LivenessWatch
 from spinney.node.settings import NodeSettings
 from spinney.stores.sql import open_store
 
-__all__ = ["house"]
+__all__ = ["cluster"]
 
 NODE = NodeInfo(
     id=1,
@@ -38,7 +38,7 @@ LONG = replace(NODE, id=2, name="elm", lease_s=60.0)
 
 
 def test_a_node_is_dead_when_its_counter_stood_for_its_lease() -> None:
-    watch = Watch()
+    watch = LivenessWatch()
     assert watch.look([NODE, LONG], 100.0, 100.0) == []
     assert watch.look([NODE, LONG], 115.0, 115.0) == []
     assert not watch.alive(NODE)
@@ -48,7 +48,7 @@ def test_a_node_is_dead_when_its_counter_stood_for_its_lease() -> None:
 
 
 def test_a_counter_that_moves_starts_the_period_anew() -> None:
-    watch = Watch()
+    watch = LivenessWatch()
     watch.look([NODE], 100.0, 100.0)
     moved = replace(NODE, beat=8)
     assert watch.look([moved], 114.0, 114.0) == []
@@ -58,14 +58,14 @@ def test_a_counter_that_moves_starts_the_period_anew() -> None:
 
 
 def test_a_node_of_an_older_version_is_judged_by_the_longest_lease() -> None:
-    watch, older = Watch(), replace(NODE, lease_s=None)
+    watch, older = LivenessWatch(), replace(NODE, lease_s=None)
     watch.look([older], 100.0, 100.0)
     assert watch.look([older], 100.0 + LEASE_MAX_S, 100.0 + LEASE_MAX_S) == []
     assert watch.look([older], 100.1 + LEASE_MAX_S, 100.1 + LEASE_MAX_S) == [older]
 
 
 def test_an_observer_that_stood_still_between_question_and_answer_buries_nobody() -> None:
-    watch = Watch()
+    watch = LivenessWatch()
     watch.look([NODE], 100.0, 100.0)
     # The answer of 101 is looked at only at 200: whether the node has beaten since, it does not say.
     assert watch.look([NODE], 101.0, 200.0) == []
@@ -80,7 +80,7 @@ def test_two_incarnations_of_a_name_are_each_judged_by_the_lease_they_joined_wit
     store = open_store(new_store(tmp_path / "spinney.db"))
     for lease_s in (60.0, 15.0):
         store.join(replace(NODE, lease_s=lease_s), now_us=1)
-    watch = Watch()
+    watch = LivenessWatch()
     watch.look(store.nodes(), 0.0, 0.0)
     assert [node.lease_s for node in watch.look(store.nodes(), 15.1, 15.1)] == [15.0]
     assert [node.lease_s for node in watch.look(store.nodes(), 60.1, 60.1)] == [60.0, 15.0]
@@ -94,20 +94,20 @@ def test_no_lease_is_longer_than_others_wait_for_a_node_that_does_not_say_its_ow
         NodeSettings(**usual, lease_period_s=LEASE_MAX_S + 1)
 
 
-def test_a_node_with_a_short_lease_leaves_one_with_a_long_lease_its_work(house: House) -> None:
+def test_a_node_with_a_short_lease_leaves_one_with_a_long_lease_its_work(cluster: Cluster) -> None:
     """Promise 3, between nodes with different ``--lease``."""
     # Given a node of another host with a long lease, whose supervisor stands still while an attempt runs
-    elm = house.node(name="elm", host="far", slots=1, lease_period_s=5.0, beat_s=0.1)
-    go, notes = house.file("go"), house.file("notes")
-    ids = house.submit("wait_for", {"file": str(go), "note_in": str(notes)})
+    elm = cluster.node(name="elm", host="far", slots=1, lease_period_s=5.0, beat_s=0.1)
+    go, notes = cluster.file("go"), cluster.file("notes")
+    ids = cluster.submit("wait_for", {"file": str(go), "note_in": str(notes)})
     until(lambda: len(lines(notes)) == 1, "it runs")
-    oak = house.node(name="oak", slots=1, lease_period_s=2.0, beat_s=0.1)
+    oak = cluster.node(name="oak", slots=1, lease_period_s=2.0, beat_s=0.1)
     os.kill(elm.supervisor(), signal.SIGSTOP)
     # When a node with a short lease runs the job again
     until(lambda: len(lines(notes)) == 2, "it runs again")
     # Then the guard of the first had ended it, as its own lease says
     assert elm.process.poll() is not None
     go.touch()
-    (job,) = house.settled(ids)
+    (job,) = cluster.settled(ids)
     assert (job.state, job.node) == (State.COMPLETED, "oak")
     oak.stop()

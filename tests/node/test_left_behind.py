@@ -46,7 +46,7 @@ async def test_the_process_is_put_back_for_the_next_attempt_of_the_same_list(hos
 
 
 async def test_a_shared_process_is_put_back_when_nothing_runs_in_it(host):
-    worker = host.keep(many=True)
+    worker = host.keep(concurrent=True)
     before = await host.run(worker, "thread_shows_state", fence=100, type_="many")
     for fence, what in enumerate(("umask", "environment", "limits", "directory"), 1):
         await host.run(worker, "thread_changes", json.dumps({"what": what}), fence=fence, type_="many")
@@ -54,7 +54,7 @@ async def test_a_shared_process_is_put_back_when_nothing_runs_in_it(host):
 
 
 async def test_a_shared_process_that_cannot_be_put_back_ends_when_nothing_runs_in_it(host):
-    worker = host.keep(many=True)
+    worker = host.keep(concurrent=True)
     host.give(worker, "thread_waits", (1, "{}"), type_="many")
     assert await host.run(worker, "thread_lowers_for_good", fence=2, type_="many") is None
     assert await host.run(worker, "thread_passes", fence=3, type_="many") is None

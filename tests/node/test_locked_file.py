@@ -9,28 +9,28 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from node_fixtures import House, house, lines, now_us, until
+from node_fixtures import Cluster, cluster, lines, now_us, until
 
 from spinney.model.errors import StoreLocked
 from spinney.model.jobs import NodeInfo
 from spinney.model.states import State
 from spinney.node import instance
-from spinney.node.recovery import Here, instance_of, take_back
+from spinney.node.recovery import LocalHost, instance_of, take_back
 from spinney.node.store_thread import StoreThread
 from spinney.stores.sql import open_store
 
-__all__ = ["house"]
+__all__ = ["cluster"]
 
 
-def test_nodes_outlast_a_foreign_lock_with_what_they_run(house: House, tmp_path: Path) -> None:
+def test_nodes_outlast_a_foreign_lock_with_what_they_run(cluster: Cluster, tmp_path: Path) -> None:
     # Given two nodes of one file, each with a job at work
     logs = {name: tmp_path / f"{name}.log" for name in ("oak", "elm")}
     nodes = [
-        house.start(name=name, slots=1, log=log, lease_period_s=4.0).joined() for name, log in logs.items()
+        cluster.start(name=name, slots=1, log=log, lease_period_s=4.0).joined() for name, log in logs.items()
     ]
-    go = house.file("go")
-    jobs = house.submit("wait_for", *[{"file": str(go), "note_in": str(house.file("notes"))}] * 2)
-    until(lambda: all(house.store.job(job).state == State.RUNNING for job in jobs), "both run")
+    go = cluster.file("go")
+    jobs = cluster.submit("wait_for", *[{"file": str(go), "note_in": str(cluster.file("notes"))}] * 2)
+    until(lambda: all(cluster.store.job(job).state == State.RUNNING for job in jobs), "both run")
 
     # When somebody locks it for longer than a lease: each says four times in a lease that it cannot beat
     foreign = sqlite3.connect(tmp_path / "spinney.db", isolation_level=None)
@@ -45,10 +45,10 @@ def test_nodes_outlast_a_foreign_lock_with_what_they_run(house: House, tmp_path:
     foreign.close()
 
     # Then both are there, nothing was interrupted, and work goes on
-    assert [job.state for job in house.settled(jobs)] == [State.COMPLETED] * 2
-    assert [[attempt.outcome for attempt in house.attempts(job)] for job in jobs] == [["ok"]] * 2
+    assert [job.state for job in cluster.settled(jobs)] == [State.COMPLETED] * 2
+    assert [[attempt.outcome for attempt in cluster.attempts(job)] for job in jobs] == [["ok"]] * 2
     assert [node.process.poll() for node in nodes] == [None, None]
-    assert house.run("noop")[0].state == State.COMPLETED
+    assert cluster.run("noop")[0].state == State.COMPLETED
     for node in nodes:
         node.term()
         assert node.wait() == 0
@@ -56,10 +56,10 @@ def test_nodes_outlast_a_foreign_lock_with_what_they_run(house: House, tmp_path:
 
 
 async def test_nothing_of_a_silent_node_is_killed_before_the_store_says_that_it_is_dead(
-    house: House, tmp_path: Path
+    cluster: Cluster, tmp_path: Path
 ) -> None:
     # Given a node that was silent for a lease, a process of it, and a foreign program that has the file locked
-    here = Here(host=socket.gethostname(), boot_id=instance.boot_id(), run_dir=house.run_dir)
+    here = LocalHost(host=socket.gethostname(), boot_id=instance.boot_id(), run_dir=cluster.run_dir)
     node = NodeInfo(
         id=0,
         name="oak",
@@ -74,24 +74,24 @@ async def test_nothing_of_a_silent_node_is_killed_before_the_store_says_that_it_
         version="0",
         types=(),
     )
-    node = replace(node, id=house.store.join(node, now_us=1))
-    environment = os.environ | {instance.MARK: str(instance_of(node))}
+    node = replace(node, id=cluster.store.join(node, now_us=1))
+    environment = os.environ | {instance.INSTANCE_VARIABLE: str(instance_of(node))}
     foreign = sqlite3.connect(tmp_path / "spinney.db", isolation_level=None)
     foreign.execute("begin exclusive")
     process = subprocess.Popen([sys.executable, "-c", "input()"], env=environment, stdin=subprocess.PIPE)  # noqa: ASYNC220
     with process:
-        async with StoreThread("keeper", lambda: open_store(house.url, 0.1)) as db:
+        async with StoreThread("keeper", lambda: open_store(cluster.url, 0.1)) as db:
             # When another takes its work back, then it is told to wait
             with pytest.raises(StoreLocked):
                 await take_back(db, here, node, now_us)
             # And when the node has beaten meanwhile, it is left alone
             foreign.close()
-            assert house.store.beat(node.id, now_us=2)
+            assert cluster.store.beat(node.id, now_us=2)
             assert await take_back(db, here, node, now_us) == []
             assert process.poll() is None
-            assert house.store.beat(node.id, now_us=3)
+            assert cluster.store.beat(node.id, now_us=3)
             # And when it has not, it is killed
-            (silent,) = house.store.nodes()
+            (silent,) = cluster.store.nodes()
             await take_back(db, here, silent, now_us)
             assert process.wait(30) < 0
-            assert not house.store.beat(node.id, now_us=4)
+            assert not cluster.store.beat(node.id, now_us=4)

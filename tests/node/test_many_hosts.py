@@ -13,15 +13,15 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from node_fixtures import House, lines, now_us, until
+from node_fixtures import Cluster, lines, now_us, until
 
-from longer import long_alone
+from long_tests import long_alone
 from servers import postgres_schema
 from spinney.model.jobs import NodeInfo
 from spinney.model.states import State
 from spinney.node import instance as instances
 from spinney.node.instance import Instance, boot_id
-from spinney.node.recovery import Here
+from spinney.node.recovery import LocalHost
 from spinney.stores.sql import open_store
 
 SHORT = {"lease_period_s": 1.5, "beat_s": 0.1}
@@ -43,23 +43,23 @@ STRANGER = NodeInfo(
 
 
 @pytest.fixture
-def house(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[House]:
+def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster]:
     with postgres_schema() as url:
         # Only now: the private server has its own lock in the user's run-time directory.
         (tmp_path / "runtime").mkdir(mode=0o700)
         monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "runtime"))
-        made = House(tmp_path, url)
+        made = Cluster(tmp_path, url)
         yield made
         made.close()
 
 
 @contextmanager
-def beating(house: House, node_id: int) -> Iterator[threading.Event]:
+def beating(cluster: Cluster, node_id: int) -> Iterator[threading.Event]:
     """A heart for a node that is no process here; until it is told to be silent."""
     silent = threading.Event()
 
     def beat() -> None:
-        store = open_store(house.url)
+        store = open_store(cluster.url)
         while not silent.wait(0.05):
             store.beat(node_id, now_us=now_us())
         store.close()
@@ -77,24 +77,24 @@ def beating(house: House, node_id: int) -> Iterator[threading.Event]:
 
 
 @pytest.mark.parametrize("first", ["supervisor", pytest.param("guard", marks=long_alone)])
-def test_a_node_that_was_frozen_past_its_lease_finds_it_gone(house: House, first: str) -> None:
+def test_a_node_that_was_frozen_past_its_lease_finds_it_gone(cluster: Cluster, first: str) -> None:
     """Whichever of its processes the kernel lets go on first."""
     # Given a node of another host with two attempts at work
-    elm = house.node(name="elm", host="far", slots=2, **SHORT)
-    go, notes = house.file("go"), house.file("notes")
-    ids = house.submit("wait_for", *({"file": str(go), "note_in": str(notes)} for _ in range(2)))
+    elm = cluster.node(name="elm", host="far", slots=2, **SHORT)
+    go, notes = cluster.file("go"), cluster.file("notes")
+    ids = cluster.submit("wait_for", *({"file": str(go), "note_in": str(notes)} for _ in range(2)))
     until(lambda: len(lines(notes)) == 2, "both run")
     until(
-        lambda: {job.state for job in map(house.store.job, ids)} == {State.RUNNING},
+        lambda: {job.state for job in map(cluster.store.job, ids)} == {State.RUNNING},
         "both are shown as running",
     )
-    oak = house.node(
+    oak = cluster.node(
         name="oak", slots=2, lease_period_s=15.0, beat_s=0.1
     )  # the lease of elm decides, not its own
     # When it stands still for longer than its lease
     guard, supervisor, *workers = elm.pause()
     until(lambda: len(lines(notes)) == 4, "the other runs them")
-    assert [n.name for n in house.store.nodes()] == ["oak"]
+    assert [n.name for n in cluster.store.nodes()] == ["oak"]
     # And goes on just when its attempts could end
     go.touch()
     order = [*workers, supervisor, guard] if first == "supervisor" else [guard, supervisor, *workers]
@@ -113,29 +113,29 @@ def test_a_node_that_was_frozen_past_its_lease_finds_it_gone(house: House, first
         for job_id in ids:
             assert f"job={job_id} fence=" in log, log
     # And nothing of it counts
-    jobs = house.settled(ids)
+    jobs = cluster.settled(ids)
     assert {(job.state, job.node) for job in jobs} == {(State.COMPLETED, "oak")}
     for job_id in ids:
-        history = house.attempts(job_id)
+        history = cluster.attempts(job_id)
         assert [(a.outcome, a.node) for a in history] == [("lost", "elm"), ("ok", "oak")]
         assert history[0].fence < history[1].fence
     oak.stop()
 
 
 @long_alone
-def test_a_node_that_was_frozen_for_less_than_its_lease_goes_on(house: House) -> None:
-    elm = house.node(name="elm", host="far", slots=1, lease_period_s=10.0, beat_s=0.1)
-    go, notes = house.file("go"), house.file("notes")
-    ids = house.submit("wait_for", {"file": str(go), "note_in": str(notes)})
+def test_a_node_that_was_frozen_for_less_than_its_lease_goes_on(cluster: Cluster) -> None:
+    elm = cluster.node(name="elm", host="far", slots=1, lease_period_s=10.0, beat_s=0.1)
+    go, notes = cluster.file("go"), cluster.file("notes")
+    ids = cluster.submit("wait_for", {"file": str(go), "note_in": str(notes)})
     until(lambda: lines(notes), "it runs")
     stopped = elm.pause()
-    (frozen,) = house.store.nodes()
-    house.node(name="oak", slots=1, **SHORT | {"lease_period_s": 10.0})
+    (frozen,) = cluster.store.nodes()
+    cluster.node(name="oak", slots=1, **SHORT | {"lease_period_s": 10.0})
     go.touch()
     for pid in stopped:
         os.kill(pid, signal.SIGCONT)
-    assert [(job.state, job.node) for job in house.settled(ids)] == [(State.COMPLETED, "elm")]
-    until(lambda: next(n.beat for n in house.store.nodes() if n.name == "elm") > frozen.beat, "it beats")
+    assert [(job.state, job.node) for job in cluster.settled(ids)] == [(State.COMPLETED, "elm")]
+    until(lambda: next(n.beat for n in cluster.store.nodes() if n.name == "elm") > frozen.beat, "it beats")
     elm.stop()
 
 
@@ -153,25 +153,25 @@ def _runs(pid: int) -> bool:
     "how", [pytest.param({}, marks=long_alone), {"replace": True}], ids=["plain", "replace"]
 )
 def test_a_name_that_beats_on_another_host_is_refused_and_taken_over_when_it_is_silent(
-    house: House, how: dict[str, bool]
+    cluster: Cluster, how: dict[str, bool]
 ) -> None:
-    node_id = house.store.join(STRANGER, now_us=now_us())
-    with beating(house, node_id) as silent:
-        refused = house.start(name="elm", **SHORT, **how)
+    node_id = cluster.store.join(STRANGER, now_us=now_us())
+    with beating(cluster, node_id) as silent:
+        refused = cluster.start(name="elm", **SHORT, **how)
         _, log = refused.process.communicate(timeout=30)
         assert refused.process.returncode == 1
         assert "alive on far" in log
         assert ("out of reach of --replace" in log) is bool(how)
         assert "Traceback" not in log
         silent.set()
-    elm = house.node(name="elm", **SHORT, **how)
-    assert [n.pid for n in house.store.nodes()] == [elm.pid]
-    assert house.run("noop")[0].node == "elm"
+    elm = cluster.node(name="elm", **SHORT, **how)
+    assert [n.pid for n in cluster.store.nodes()] == [elm.pid]
+    assert cluster.run("noop")[0].node == "elm"
 
 
 def test_a_process_that_has_not_the_lock_open_is_not_told_to_drain(tmp_path: Path) -> None:
     """In another container the guard's number is somebody else's."""
-    here = Here(host=socket.gethostname(), boot_id=boot_id(), run_dir=tmp_path)
+    here = LocalHost(host=socket.gethostname(), boot_id=boot_id(), run_dir=tmp_path)
     bystander = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
     try:
         local = replace(STRANGER, host=here.host, boot_id=here.boot_id)
@@ -189,20 +189,20 @@ def test_a_process_that_has_not_the_lock_open_is_not_told_to_drain(tmp_path: Pat
 
 
 @long_alone
-def test_replace_leaves_no_gap(house: House) -> None:
+def test_replace_leaves_no_gap(cluster: Cluster) -> None:
     # Given a node with work for some seconds
-    old = house.node(name="elm", slots=2)
-    house.run("nap", {})
-    ids = house.submit("nap", *({"seconds": 0.02} for _ in range(250)))
+    old = cluster.node(name="elm", slots=2)
+    cluster.run("nap", {})
+    ids = cluster.submit("nap", *({"seconds": 0.02} for _ in range(250)))
     # When another takes over meanwhile
-    new = house.start(name="elm", slots=2, replace=True)
-    jobs = house.settled(ids)
+    new = cluster.start(name="elm", slots=2, replace=True)
+    jobs = cluster.settled(ids)
     new.joined()
     assert old.wait() == 0
     # Then both had a part in it, and between two starts there was never more than a moment
-    starts = sorted((house.attempts(job.id)[0].started_us, job.id) for job in jobs)
+    starts = sorted((cluster.attempts(job.id)[0].started_us, job.id) for job in jobs)
     assert {job.state for job in jobs} == {State.COMPLETED}
-    assert {len(house.attempts(i)) for i in ids} == {1}
+    assert {len(cluster.attempts(i)) for i in ids} == {1}
     gap_s = max(b - a for (a, _), (b, _) in pairwise(starts)) / 1e6
     assert gap_s < 0.5, gap_s
     new.stop()

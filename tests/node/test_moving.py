@@ -5,36 +5,36 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from node_fixtures import House, now_us
+from node_fixtures import Cluster, now_us
 
-from longer import long_alone
+from long_tests import long_alone
 from servers import postgres_schema
-from spinney.control.moving import copy_store
+from spinney.control.store_copy import copy_store
 from spinney.model.errors import Refused
 from spinney.model.states import State
 
 
 @pytest.fixture
-def old(tmp_path: Path) -> Iterator[House]:
+def old(tmp_path: Path) -> Iterator[Cluster]:
     (tmp_path / "old").mkdir()
-    with closing(House(tmp_path / "old")) as house:
-        yield house
+    with closing(Cluster(tmp_path / "old")) as cluster:
+        yield cluster
 
 
 @pytest.fixture
-def new(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, old: House) -> Iterator[House]:
+def new(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, old: Cluster) -> Iterator[Cluster]:
     """A place on a server, with the folders of the old one."""
     for name in ("new", "runtime"):
         (tmp_path / name).mkdir(mode=0o700)
     with postgres_schema() as url:
         monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "runtime"))
-        with closing(House(tmp_path / "new", url)) as house:
-            house.folders = old.folders
-            yield house
+        with closing(Cluster(tmp_path / "new", url)) as cluster:
+            cluster.folders = old.folders
+            yield cluster
 
 
 @long_alone
-def test_what_was_to_be_done_is_done_in_the_new_place(old: House, new: House) -> None:
+def test_what_was_to_be_done_is_done_in_the_new_place(old: Cluster, new: Cluster) -> None:
     flag = old.file("flag")
     node = old.node(app="moving_app:app")
     (root,) = old.submit("tree", {"flag": str(flag)})

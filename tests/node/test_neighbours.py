@@ -5,32 +5,34 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from node_fixtures import House, house, kept, lines, now_us, until, working
+from node_fixtures import Cluster, cluster, kept, lines, now_us, until, working
 from test_claims import Scene, lease, spec
 
 from spinney.model.outcomes import Outcome
 from spinney.model.states import State
 from spinney.model.types import Isolation
-from spinney.node.crew import CLEAN_UP_S, LOOK_S, Crew, Worker
+from spinney.node.crash_suspects import CrashSuspects
 from spinney.node.executors.child import Exit
-from spinney.node.executors.page import Running
-from spinney.node.suspects import Suspects
+from spinney.node.executors.shared_page import Running
+from spinney.node.worker_pool import CLEAN_UP_S, LOOK_S, Worker, WorkerPool
 
-__all__ = ["house", "kept", "working"]
+__all__ = ["cluster", "kept", "working"]
 
 SETTINGS = {"slots": 5}
 """Of the node that ``working`` has."""
 NEIGHBOURS = ("thread_waits", "task_waits", "program_waits")
 
 
-def uncounted(house: House, job_id: int) -> bool:
+def uncounted(cluster: Cluster, job_id: int) -> bool:
     """Whether its first attempt that counted has passed; one that went back may be in the history."""
-    *back, last = house.attempts(job_id)
+    *back, last = cluster.attempts(job_id)
     return {a.outcome for a in back} <= {Outcome.RETURNED} and (last.outcome, last.attempt) == (Outcome.OK, 1)
 
 
 @pytest.mark.parametrize("kind", ["deaf_thread", "overdue_thread"])
-def test_neighbours_of_an_attempt_that_is_ended_by_force_go_back_uncounted(working: House, kind: str) -> None:
+def test_neighbours_of_an_attempt_that_is_ended_by_force_go_back_uncounted(
+    working: Cluster, kind: str
+) -> None:
     # Given an attempt that does not hear, and neighbours of every kind in its worker
     go, notes = working.file("go"), working.file("notes")
     stay = [working.submit(type_, {"file": str(go), "note_in": str(notes)})[0] for type_ in NEIGHBOURS]
@@ -58,7 +60,7 @@ def test_neighbours_of_an_attempt_that_is_ended_by_force_go_back_uncounted(worki
     assert working.settled([once])[0].state is State.ORPHANED
 
 
-def test_a_segfault_costs_its_neighbours_nothing_and_the_guilty_job_is_found_alone(working: House) -> None:
+def test_a_segfault_costs_its_neighbours_nothing_and_the_guilty_job_is_found_alone(working: Cluster) -> None:
     # Given an attempt that takes its worker with it, and neighbours
     go, now, notes = working.file("go"), working.file("now"), working.file("notes")
     stay = [working.submit(type_, {"file": str(go), "note_in": str(notes)})[0] for type_ in NEIGHBOURS]
@@ -86,7 +88,7 @@ def test_a_segfault_costs_its_neighbours_nothing_and_the_guilty_job_is_found_alo
 class FakeShared:
     """A shared worker in which two attempts run, 101 and 102."""
 
-    many = True
+    concurrent = True
 
     def __init__(self) -> None:
         self.fences = [101, 102]
@@ -108,7 +110,7 @@ async def test_a_shared_worker_is_killed_when_its_neighbours_have_finished_or_th
     tmp_path: Path, grace_s: float
 ) -> None:
     nothing: Any = None
-    crew = Crew(
+    pool = WorkerPool(
         rules=nothing,
         make_child=nothing,
         pump=lambda marked: nothing,
@@ -125,7 +127,7 @@ async def test_a_shared_worker_is_killed_when_its_neighbours_have_finished_or_th
     worker.child = child  # type: ignore[assignment]
     worker.endings[101] = (Outcome.CANCELLED, "cancelled while it ran")
     # When the one is ended that does not hear
-    crew.end_attempt(worker, grace_s)
+    pool.end_attempt(worker, grace_s)
     # Then the worker takes nothing more, and the other one may finish
     assert (child.ended, worker.retiring, worker.forced) == (True, True, False)
     if grace_s:
@@ -143,7 +145,7 @@ async def shared(*on_lost: str) -> Scene:
     """Two attempts, 101 and 102, in the shared worker."""
     types = [spec(f"t{n}", isolation=Isolation.THREAD, on_lost=lost) for n, lost in enumerate(on_lost)]
     scene = Scene(*types)
-    await scene.desk.take([lease(n + 1, n, f"t{n}") for n in range(len(types))])
+    await scene.dispatcher.take([lease(n + 1, n, f"t{n}") for n in range(len(types))])
     return scene
 
 
@@ -158,46 +160,46 @@ async def test_what_a_worker_that_is_being_killed_says_of_the_others_is_an_inter
     said: str, on_lost: str, outcome: Outcome
 ) -> None:
     scene = await shared(on_lost, "requeue")
-    worker: Any = scene.crew.many
+    worker: Any = scene.pool.concurrent
     worker.forced, worker.endings = True, {102: (Outcome.CANCELLED, "cancelled while it ran")}
-    scene.desk.done(worker, [[101, 1, 2, {"outcome": said}], [102, 1, 2, {"outcome": said}]])
+    scene.dispatcher.done(worker, [[101, 1, 2, {"outcome": said}], [102, 1, 2, {"outcome": said}]])
     assert [r.outcome for r in scene.recorded] == [outcome, Outcome.CANCELLED]
 
 
 async def test_what_passed_in_a_worker_that_is_being_killed_is_believed() -> None:
     scene = await shared("requeue")
-    scene.crew.many.forced = True
-    scene.desk.done(scene.crew.many, [[101, 1, 2, {"outcome": "ok", "result": "1"}]])
+    scene.pool.concurrent.forced = True
+    scene.dispatcher.done(scene.pool.concurrent, [[101, 1, 2, {"outcome": "ok", "result": "1"}]])
     assert [(r.outcome, r.result) for r in scene.recorded] == [(Outcome.OK, "1")]
 
 
 async def test_nobody_is_cancelled_on_the_word_of_a_worker() -> None:
     scene = await shared("requeue")
-    scene.desk.done(scene.crew.many, [[101, 1, 2, {"outcome": "cancelled"}]])
+    scene.dispatcher.done(scene.pool.concurrent, [[101, 1, 2, {"outcome": "cancelled"}]])
     assert [r.outcome for r in scene.recorded] == [Outcome.RETURNED]
 
 
 async def test_a_death_that_several_shared_makes_suspects_and_one_alone_is_blamed_for_its_own() -> None:
     scene = await shared("requeue", "orphan")
-    scene.desk.exited(scene.crew.many, died(101, 102), {})
+    scene.dispatcher.exited(scene.pool.concurrent, died(101, 102), {})
     assert [r.outcome for r in scene.recorded] == [Outcome.RETURNED, Outcome.LOST]
-    assert 1 in scene.crew.suspects
+    assert 1 in scene.pool.crash_suspects
 
-    alone = await shared("requeue")
-    alone.desk.exited(alone.crew.many, died(101), {})
-    assert [r.outcome for r in alone.recorded] == [Outcome.DIED]
-    assert 1 not in alone.crew.suspects
+    isolated = await shared("requeue")
+    isolated.dispatcher.exited(isolated.pool.concurrent, died(101), {})
+    assert [r.outcome for r in isolated.recorded] == [Outcome.DIED]
+    assert 1 not in isolated.pool.crash_suspects
 
 
 async def test_a_suspect_is_cleared_by_its_own_end_in_a_worker_of_its_own() -> None:
     scene = await shared("requeue", "requeue")
-    scene.crew.suspects.add([1, 2])
-    scene.crew.many.alone = True
-    scene.desk.done(scene.crew.many, [[101, 1, 2, {"outcome": "error"}]])
-    assert [n for n in (1, 2) if n in scene.crew.suspects] == [2]
+    scene.pool.crash_suspects.add([1, 2])
+    scene.pool.concurrent.isolated = True
+    scene.dispatcher.done(scene.pool.concurrent, [[101, 1, 2, {"outcome": "error"}]])
+    assert [n for n in (1, 2) if n in scene.pool.crash_suspects] == [2]
 
 
 def test_only_the_latest_suspects_are_remembered() -> None:
-    suspects = Suspects()
-    suspects.add(range(10_001))
-    assert [n for n in (0, 1, 10_000) if n in suspects] == [1, 10_000]
+    crash_suspects = CrashSuspects()
+    crash_suspects.add(range(10_001))
+    assert [n for n in (0, 1, 10_000) if n in crash_suspects] == [1, 10_000]

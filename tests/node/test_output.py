@@ -13,9 +13,9 @@ from executor_fixtures import DEADLINE_S, host, shared_host
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spinney.node.executors import capture, handover, marks
+from spinney.node.executors import boundaries, capture, worker_startup
 from spinney.node.executors.capture import Capture, WorkerLog
-from spinney.node.executors.page import CELL_PUMP, Page
+from spinney.node.executors.shared_page import CELL_PUMP, SharedPage
 from spinney.node.output import Pump
 
 __all__ = ["host", "shared_host"]
@@ -112,7 +112,7 @@ class Acted:
 
     def __init__(self, place):
         self.place = place
-        self.page = Page.create(place / "page")
+        self.page = SharedPage.create(place / "page")
         self.ends = [os.pipe(), os.pipe()]
         self.marked = []
         self.remarks = {}
@@ -139,7 +139,7 @@ class Acted:
 
     def mark(self, fence, streams=(0, 1)):
         for stream in streams:
-            os.write(self.ends[stream][1], marks.mark(TOKEN, fence))
+            os.write(self.ends[stream][1], boundaries.boundary(TOKEN, fence))
 
     def await_mark(self, fence):
         with self.seen:
@@ -166,7 +166,7 @@ def acted(tmp_path):
 def test_the_mark_decides_not_the_page(acted):
     """Given bytes whose mark comes when the page already shows the next attempt, then the mark wins."""
     acted.page.begin(2, 1)
-    acted.write(b"first" + marks.mark(TOKEN, 1) + b"second")
+    acted.write(b"first" + boundaries.boundary(TOKEN, 1) + b"second")
     acted.mark(1, (1,))
     acted.await_mark(1)
     acted.mark(2)
@@ -195,7 +195,7 @@ def test_without_an_attempt_on_the_page_bytes_wait_for_their_mark(acted):
 
 
 def test_what_a_dead_worker_left_belongs_to_the_attempt_on_its_page(acted):
-    acted.write(b"one" + marks.mark(TOKEN, 1) + b"last words")
+    acted.write(b"one" + boundaries.boundary(TOKEN, 1) + b"last words")
     acted.page.begin(2, 1)
     acted.remove()
     assert acted.read(1) == b"one"
@@ -281,20 +281,20 @@ def test_a_link_in_the_outputs_place_is_not_followed(acted, tmp_path):
 
 def sight_of(pipes):
     """As a worker inherits it: a descriptor, of which the supervisor has none any more."""
-    with marks.sight(here for here, _ in pipes) as seen:
+    with boundaries.pipe_watch(here for here, _ in pipes) as seen:
         return os.dup(seen.fileno())
 
 
 @pytest.fixture
 def watched(tmp_path):
     """A page, two pipes that nobody pumps, and a marker with sight on their writing ends."""
-    page = Page.create(tmp_path / "page")
+    page = SharedPage.create(tmp_path / "page")
     pipes = [os.pipe(), os.pipe()]
     saved = [os.dup(1), os.dup(2)]
     try:
         for stream in (0, 1):
             os.dup2(pipes[stream][1], stream + 1)
-        marker = marks.Marker(page, TOKEN, sight_of(pipes))
+        marker = boundaries.BoundaryWriter(page, TOKEN, sight_of(pipes))
     finally:
         for stream in (0, 1):
             os.dup2(saved[stream], stream + 1)
@@ -340,7 +340,7 @@ def test_what_a_pump_has_taken_out_already_is_seen(watched, stream):
 def test_sight_keeps_no_pipe_open_for_reading():
     """Given a reader that is gone, then whoever writes is told, although the sight is still there."""
     here, there = os.pipe()
-    seen = marks.sight([here])
+    seen = boundaries.pipe_watch([here])
     os.close(here)
     with seen, pytest.raises(BrokenPipeError):
         os.write(there, b"x")
@@ -353,13 +353,16 @@ async def test_a_worker_is_told_of_its_sight_and_what_it_starts_inherits_none(ho
     told = []
 
     def launch(argv, *, env, pass_fds, **more):
-        given = orjson.loads(env[handover.VARIABLE])
-        assert given["sight_fd"] in pass_fds
-        os.set_inheritable(given["sight_fd"], True)
-        monkeypatch.setenv(handover.VARIABLE, env[handover.VARIABLE])
-        taken = handover.take()
+        given = orjson.loads(env[worker_startup.VARIABLE])
+        assert given["pipe_watch_fd"] in pass_fds
+        os.set_inheritable(given["pipe_watch_fd"], True)
+        monkeypatch.setenv(worker_startup.VARIABLE, env[worker_startup.VARIABLE])
+        taken = worker_startup.take()
         told.append(
-            (str(Path(f"/proc/self/fd/{taken.sight_fd}").readlink()), os.get_inheritable(taken.sight_fd))
+            (
+                str(Path(f"/proc/self/fd/{taken.pipe_watch_fd}").readlink()),
+                os.get_inheritable(taken.pipe_watch_fd),
+            )
         )
         raise OSError("no more is wanted")
 
@@ -372,18 +375,18 @@ async def test_a_worker_is_told_of_its_sight_and_what_it_starts_inherits_none(ho
 def test_a_marker_sees_every_byte_while_a_pump_reads(tmp_path, with_sight):
     """Given a pump reading as it likes, when attempts write or do not, then a mark is set behind
     every attempt that wrote, and its bytes are under its fence."""
-    page = Page.create(tmp_path / "page")
+    page = SharedPage.create(tmp_path / "page")
     pipes = [os.pipe(), os.pipe()]
     saved = [os.dup(1), os.dup(2)]
     seen = threading.Event()
     chance = random.Random(3)
     wrote = {fence: chance.randrange(0, 60) if chance.random() < 0.5 else 0 for fence in range(1, 2001)}
 
-    def on_marked(fence, remark):
+    def on_output_written(fence, remark):
         if fence == 2001:
             seen.set()
 
-    pump = Pump(on_marked)
+    pump = Pump(on_output_written)
     pump.add(
         "w",
         stdout_fd=pipes[0][0],
@@ -397,7 +400,7 @@ def test_a_marker_sees_every_byte_while_a_pump_reads(tmp_path, with_sight):
     try:
         for stream in (0, 1):
             os.dup2(pipes[stream][1], stream + 1)
-        marker = marks.Marker(page, TOKEN, sight_of(pipes) if with_sight else None)
+        marker = boundaries.BoundaryWriter(page, TOKEN, sight_of(pipes) if with_sight else None)
         for fence, size in wrote.items():
             page.begin(fence, 1)
             if size:
@@ -414,7 +417,7 @@ def test_a_marker_sees_every_byte_while_a_pump_reads(tmp_path, with_sight):
     assert seen.wait(DEADLINE_S)
     assert marked >= {fence for fence, size in wrote.items() if size}
     for fence, size in wrote.items():
-        file = tmp_path / "out" / f"s.{fence}.{marks.STREAMS[fence % 2]}"
+        file = tmp_path / "out" / f"s.{fence}.{boundaries.STREAMS[fence % 2]}"
         assert (file.read_bytes() if file.exists() else b"") == bytes([65 + fence % 26]) * size
     pump.close()
     page.close()
@@ -426,11 +429,11 @@ def test_a_marker_sees_every_byte_while_a_pump_reads(tmp_path, with_sight):
     st.integers(1, 9),
 )
 def test_marks_divide_however_they_were_cut(parts, rest, size):
-    start = marks.start_of(TOKEN)
-    stream = b"".join(text + marks.mark(TOKEN, fence) for fence, text in parts) + rest
+    start = boundaries.boundary_prefix(TOKEN)
+    stream = b"".join(text + boundaries.boundary(TOKEN, fence) for fence, text in parts) + rest
     found, unmarked = [], b""
     for at in range(0, len(stream), size):
-        more, unmarked = marks.split(unmarked + stream[at : at + size], start)
+        more, unmarked = boundaries.split(unmarked + stream[at : at + size], start)
         found += more
     assert found == parts
     assert unmarked == rest

@@ -9,7 +9,7 @@ from typing import Any
 
 import psycopg
 import pytest
-from node_fixtures import House, lines, until
+from node_fixtures import Cluster, lines, until
 
 from servers import POOL, pooled, postgres_schema
 from spinney.model.states import State
@@ -27,12 +27,12 @@ def url() -> Iterator[str]:
 
 
 @pytest.fixture
-def house(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[House]:
+def cluster(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster]:
     with pooled(url) as through:
         (tmp_path / "runtime").mkdir(mode=0o700)
         monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "runtime"))
         # By its name connections of this store are told from those of other tests: the pooler hands it on.
-        made = House(tmp_path, f"{through}&application_name={_name(url)}")
+        made = Cluster(tmp_path, f"{through}&application_name={_name(url)}")
         yield made
         made.close()
 
@@ -65,49 +65,50 @@ def left_in_sessions(url: str) -> list[tuple[str, str]]:
     return found
 
 
-def test_a_pooler_is_found_out_and_told(house: House, url: str) -> None:
-    assert house.store.facts()["wake_ups"] == "pooled: polling every 0.2 s"
-    assert house.store.listen() is None
-    house.file("spinney.toml").write_text(f'[spinney]\nstore = "{house.url}"\nfolders = "folders"\n')
+def test_a_pooler_is_found_out_and_told(cluster: Cluster, url: str) -> None:
+    assert cluster.store.facts()["wake_ups"] == "pooled: polling every 0.2 s"
+    assert cluster.store.listen() is None
+    cluster.file("spinney.toml").write_text(f'[spinney]\nstore = "{cluster.url}"\nfolders = "folders"\n')
     command = [sys.executable, "-m", "spinney", "doctor"]
-    doctor = subprocess.run(command, cwd=house.place, capture_output=True, text=True)
+    doctor = subprocess.run(command, cwd=cluster.place, capture_output=True, text=True)
     assert "\npooled: polling every 0.2 s; " in doctor.stdout
     direct = open_store(url)
     assert direct.facts()["wake_ups"] == "notifications"
     direct.close()
 
 
-def test_two_nodes_work_within_a_limit_and_leave_nothing_in_the_sessions(house: House) -> None:
-    house.store.register([], [QueueSpec(name="narrow", limit=LIMIT)])
+def test_two_nodes_work_within_a_limit_and_leave_nothing_in_the_sessions(cluster: Cluster) -> None:
+    cluster.store.register([], [QueueSpec(name="narrow", limit=LIMIT)])
     # Leases as long as nodes have them: with short ones a beat may be late on a busy machine, pooler or not.
     usual: dict[str, Any] = {"slots": 2, "lease_period_s": 15.0, "beat_s": 1.0}
     nodes = [
-        house.node(name="oak", **usual),
-        house.node(name="elm", run_dir=str(house.place / "run-elm"), **usual),
+        cluster.node(name="oak", **usual),
+        cluster.node(name="elm", run_dir=str(cluster.place / "run-elm"), **usual),
     ]
-    log, inside = house.file("log"), house.file("inside")
+    log, inside = cluster.file("log"), cluster.file("inside")
 
-    ids = house.submit("meet", {"place": str(house.place), "n": LIMIT, "log": str(log)}, queue="narrow")
-    ids += house.submit("stages", *[{"log": str(log), "seconds": 0.0}] * 10)
-    ids += house.submit("locked", *[{"place": "here", "note_in": str(inside)}] * 4)
-    ids += house.submit("crowded", *[{"place": str(house.place)}] * 12, queue="narrow")
-    jobs = house.settled(ids)
+    ids = cluster.submit("meet", {"place": str(cluster.place), "n": LIMIT, "log": str(log)}, queue="narrow")
+    ids += cluster.submit("stages", *[{"log": str(log), "seconds": 0.0}] * 10)
+    ids += cluster.submit("locked", *[{"place": "here", "note_in": str(inside)}] * 4)
+    ids += cluster.submit("crowded", *[{"place": str(cluster.place)}] * 12, queue="narrow")
+    jobs = cluster.settled(ids)
 
     assert {job.state for job in jobs} == {State.COMPLETED}
     assert lines(inside) == ["in", "out"] * 4
-    assert max(house.store.results(job.id)["crowded"] for job in jobs[-12:]) <= LIMIT
+    assert max(cluster.store.results(job.id)["crowded"] for job in jobs[-12:]) <= LIMIT
     assert all(
-        [a.outcome for a in house.attempts(job.id)] == ["ok"] * len(house.attempts(job.id)) for job in jobs
+        [a.outcome for a in cluster.attempts(job.id)] == ["ok"] * len(cluster.attempts(job.id))
+        for job in jobs
     )
     for node in nodes:
         assert "cannot" not in node.stop()
-    assert left_in_sessions(house.url) == []
+    assert left_in_sessions(cluster.url) == []
 
 
-def test_work_goes_on_when_the_backends_behind_the_pooler_are_ended(house: House, url: str) -> None:
-    node = house.node()
-    go, notes = house.file("go"), house.file("notes")
-    (job_id,) = house.submit("wait_for", {"file": str(go), "note_in": str(notes)})
+def test_work_goes_on_when_the_backends_behind_the_pooler_are_ended(cluster: Cluster, url: str) -> None:
+    node = cluster.node()
+    go, notes = cluster.file("go"), cluster.file("notes")
+    (job_id,) = cluster.submit("wait_for", {"file": str(go), "note_in": str(notes)})
     until(lambda: lines(notes), "it runs")
     with psycopg.connect(url.rpartition("schema=")[0].rstrip("?&"), autocommit=True) as connection:
         ended = connection.execute(
@@ -118,6 +119,6 @@ def test_work_goes_on_when_the_backends_behind_the_pooler_are_ended(house: House
     assert ended > 0
     go.touch()
 
-    assert house.settled([job_id])[0].state is State.COMPLETED
-    assert [a.outcome for a in house.attempts(job_id)] == ["ok"]
+    assert cluster.settled([job_id])[0].state is State.COMPLETED
+    assert [a.outcome for a in cluster.attempts(job_id)] == ["ok"]
     assert node.process.poll() is None

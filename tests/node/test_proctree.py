@@ -98,7 +98,7 @@ def test_a_pid_that_was_given_away_again_is_not_signalled():
     process = subprocess.Popen(["sleep", "600"])
     who = proctree.identify(process.pid)
     assert who is not None
-    former = who._replace(born=who.born - 1)
+    former = who._replace(started_ticks=who.started_ticks - 1)
     assert not proctree.kill(former, signal.SIGKILL)
     assert process.poll() is None
     assert proctree.kill(who, signal.SIGKILL)

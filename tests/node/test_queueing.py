@@ -5,51 +5,51 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from node_fixtures import House, house, now_us, until
+from node_fixtures import Cluster, cluster, now_us, until
 
-from longer import long_alone
+from long_tests import long_alone
 from servers import postgres_schema
-from spinney.model.operators import Author, QueueChange
-from spinney.model.serving import Serves
+from spinney.model.operators import Actor, QueueChange
+from spinney.model.queue_selection import QueueSelection
 from spinney.model.states import State
 
-__all__ = ["house"]
+__all__ = ["cluster"]
 
-ANN = Author(by="ann", call="c", reason="because")
+ANN = Actor(by="ann", call="c", reason="because")
 """Every node obeys within so long."""
 
 
 @pytest.fixture
-def apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[House]:
+def apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster]:
     """On PostgreSQL: what the test sets reaches the nodes through the store alone, as from another host."""
     with postgres_schema() as url:
         # Only now: the private server has its own lock in the user's run-time directory.
         (tmp_path / "runtime").mkdir(mode=0o700)
         monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "runtime"))
-        made = House(tmp_path, url)
+        made = Cluster(tmp_path, url)
         yield made
         made.close()
 
 
-def change(house: House, queue: str, **what: object) -> int:
+def change(cluster: Cluster, queue: str, **what: object) -> int:
     """Returns when it is in force."""
-    house.store.queueing.change(queue, QueueChange(**what), ANN, now_us=now_us())  # type: ignore[arg-type]
+    cluster.store.queue_admin.change(queue, QueueChange(**what), ANN, now_us=now_us())  # type: ignore[arg-type]
     return now_us()
 
 
-def occupied(house: House) -> int:
-    return house.store.queueing.of("q").running
+def occupied(cluster: Cluster) -> int:
+    return cluster.store.queue_admin.of("q").running
 
 
-def at_once(house: House, ids: list[int], since_us: int, until_us: int) -> int:
+def at_once(cluster: Cluster, ids: list[int], since_us: int, until_us: int) -> int:
     """The most that ran at one moment within that time."""
-    ran = [a for i in ids for a in house.attempts(i) if a.started_us]
+    ran = [a for i in ids for a in cluster.attempts(i) if a.started_us]
     ends = [(a.started_us, a.ended_us or now_us()) for a in ran]
     moments = [since_us, *(start for start, _ in ends if since_us <= start <= until_us)]
     return max(sum(start <= moment < end for start, end in ends) for moment in moments)
 
 
-def test_a_limit_that_is_set_while_two_nodes_work_is_obeyed_by_both(apart: House) -> None:
+def test_a_limit_that_is_set_while_two_nodes_work_is_obeyed_by_both(apart: Cluster) -> None:
     for name in ("oak", "elm"):
         apart.node(name=name, slots=3)
     ids = apart.submit("nap", *[{"seconds": 0.06}] * 800, queue="q")
@@ -77,7 +77,7 @@ def test_a_limit_that_is_set_while_two_nodes_work_is_obeyed_by_both(apart: House
 
 
 @long_alone
-def test_a_queue_that_is_pinned_while_two_nodes_work_is_left_by_the_other(apart: House) -> None:
+def test_a_queue_that_is_pinned_while_two_nodes_work_is_left_by_the_other(apart: Cluster) -> None:
     for name in ("oak", "elm"):
         apart.node(name=name, slots=2)
     before = apart.run("nap", *[{"seconds": 0.05}] * 20, queue="q")
@@ -89,16 +89,16 @@ def test_a_queue_that_is_pinned_while_two_nodes_work_is_left_by_the_other(apart:
     assert {job.node for job in after} == {"elm"}
 
 
-def test_a_node_serves_the_queues_that_it_was_started_for_alone(house: House) -> None:
-    node = house.node(active=("q", "r"))
+def test_a_node_serves_the_queues_that_it_was_started_for_alone(cluster: Cluster) -> None:
+    node = cluster.node(active=("q", "r"))
     info = node.info()
     assert info is not None
-    assert info.serves == Serves(active=("q", "r"))
+    assert info.serves == QueueSelection(active=("q", "r"))
 
-    (other,) = house.submit("noop")
-    (job,) = house.run("noop", queue="q")
+    (other,) = cluster.submit("noop")
+    (job,) = cluster.run("noop", queue="q")
 
     assert (job.state, job.node) == (State.COMPLETED, "oak")
-    assert house.store.job(other).state is State.PENDING
-    house.node(name="elm", ignored=("q",))
-    assert house.settled([other])[0].node == "elm"
+    assert cluster.store.job(other).state is State.PENDING
+    cluster.node(name="elm", ignored=("q",))
+    assert cluster.settled([other])[0].node == "elm"

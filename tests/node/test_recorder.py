@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from spinney.model.errors import FateUnknown, StoreUnusable
-from spinney.model.jobs import Account, Exchange, Lease, Record, SlotWant, Want
+from spinney.model.errors import CommitUncertain, StoreUnusable
+from spinney.model.jobs import ClaimRequest, FlushResult, Lease, Reconciliation, Record, SlotRequest
 from spinney.model.outcomes import Outcome
 from spinney.node.recorder import Recorder
 from spinney.node.store_thread import StoreThread, StoreThreadEnded
@@ -18,27 +18,29 @@ def record(n: int) -> Record:
 
 
 class FakeStore:
-    """Remembers exchanges; stays shut while ``trouble`` lasts."""
+    """Remembers exchanges; stays shut while ``health`` lasts."""
 
     def __init__(self) -> None:
         self.batches: list[list[int]] = []
-        self.wants: list[Want | None] = []
+        self.claim_requests: list[ClaimRequest | None] = []
         self.trouble = 0
         self.closed = False
         self.leases: list[Lease] = []
         self.asked_about: list[list[int]] = []
-        self.accounts = Account(leased=[], recorded=frozenset())
+        self.accounts = Reconciliation(leased=[], recorded=frozenset())
 
-    def exchange(self, records: Sequence[Record], want: Want | None, *, now_us: int) -> Exchange:
-        self.wants.append(want)
+    def flush_and_claim(
+        self, records: Sequence[Record], claim_request: ClaimRequest | None, *, now_us: int
+    ) -> FlushResult:
+        self.claim_requests.append(claim_request)
         if self.trouble:
             self.trouble -= 1
             raise StoreUnusable("the disk is full; make room")
         self.batches.append([r.job_id for r in records])
         leases, self.leases = self.leases, []
-        return Exchange(leases=leases, refused=[r for r in records if r.job_id == 99])
+        return FlushResult(leases=leases, refused=[r for r in records if r.job_id == 99])
 
-    def account(self, node_id: int, records: Sequence[Record]) -> Account:
+    def reconcile(self, node_id: int, records: Sequence[Record]) -> Reconciliation:
         self.asked_about.append([r.fence for r in records])
         if self.trouble:
             self.trouble -= 1
@@ -51,17 +53,17 @@ class FakeStore:
 
 class FakeDesk:
     def __init__(self) -> None:
-        self.slots: list[SlotWant] = []
+        self.slots: list[SlotRequest] = []
         self.taken: list[Lease] = []
         self.answers = 0
 
-    def want(self) -> Want | None:
-        return Want(node_id=1, slots=self.slots, lanes={})
+    def claim_request(self) -> ClaimRequest | None:
+        return ClaimRequest(node_id=1, slots=self.slots, lanes={})
 
     async def take(self, leases: Sequence[Lease]) -> None:
         self.taken += leases
 
-    def answered(self, want: Want | None, answer: Exchange) -> None:
+    def after_claim(self, claim_request: ClaimRequest | None, answer: FlushResult) -> None:
         self.answers += 1
 
     def known(self) -> tuple[int, set[int]]:
@@ -70,7 +72,7 @@ class FakeDesk:
 
 class Scene:
     def __init__(self) -> None:
-        self.store, self.desk = FakeStore(), FakeDesk()
+        self.store, self.dispatcher = FakeStore(), FakeDesk()
         self.pauses: list[float] = []
 
     async def pause(self, seconds: float) -> None:
@@ -81,7 +83,7 @@ class Scene:
 async def running(scene: Scene, work: Callable[[Recorder], Any], batch: int = 600) -> None:
     async with StoreThread("test", lambda: scene.store) as db:  # type: ignore[arg-type, return-value]
         recorder = Recorder(
-            db, scene.desk, batch=batch, now_us=lambda: 1, pause=scene.pause, draw=lambda: 0.5
+            db, scene.dispatcher, batch=batch, now_us=lambda: 1, pause=scene.pause, draw=lambda: 0.5
         )
         loop = asyncio.ensure_future(recorder.run())
         try:
@@ -121,15 +123,15 @@ async def test_when_a_commit_is_in_doubt_only_what_was_not_taken_goes_out_again_
     # Given an exchange of which the answer was lost, and then a store that is away for two more tries
     scene = Scene()
 
-    def lost(records: Sequence[Record], want: Want | None, *, now_us: int) -> Exchange:
-        del scene.store.exchange  # type: ignore[attr-defined]
+    def lost(records: Sequence[Record], claim_request: ClaimRequest | None, *, now_us: int) -> FlushResult:
+        del scene.store.flush_and_claim  # type: ignore[attr-defined]
         scene.store.trouble = 2
-        raise FateUnknown("lost in the commit")
+        raise CommitUncertain("lost in the commit")
 
     # ... that has the first record and the second's lease; of the third, which had not begun, there is nothing;
     # the fourth's attempt was taken from it; 50 is known, of 60 the node has never heard
-    scene.store.exchange = lost  # type: ignore[method-assign]
-    scene.store.accounts = Account(leased=[(2, 2), (5, 50), (6, 60)], recorded=frozenset({1}))
+    scene.store.flush_and_claim = lost  # type: ignore[method-assign]
+    scene.store.accounts = Reconciliation(leased=[(2, 2), (5, 50), (6, 60)], recorded=frozenset({1}))
 
     async def work(recorder: Recorder) -> None:
         recorder.add([record(1), record(2), Record(3, 3, Outcome.RETURNED, 0, 0), record(4)])
@@ -144,12 +146,12 @@ async def test_when_a_commit_is_in_doubt_only_what_was_not_taken_goes_out_again_
 
 async def test_a_free_slot_gets_leases_at_once() -> None:
     scene = Scene()
-    scene.desk.slots = [SlotWant(0, 1, 1.0, True)]
+    scene.dispatcher.slots = [SlotRequest(0, 1, 1.0, True)]
     scene.store.leases = [Lease(1, 1, 0, "t", "s", 1, "{}", None, 1)]
 
     async def work(recorder: Recorder) -> None:
         recorder.ask()
-        while not scene.desk.taken:  # noqa: ASYNC110
+        while not scene.dispatcher.taken:  # noqa: ASYNC110
             await asyncio.sleep(0)
 
     await running(scene, work)
@@ -166,20 +168,20 @@ async def test_records_are_held_through_trouble_and_none_is_lost() -> None:
     await running(scene, work)
     assert scene.store.batches == [[1, 2]]
     assert scene.pauses == [0.05, 0.1, 0.2, 0.4]
-    assert scene.store.wants[1:] == [None] * 4
+    assert scene.store.claim_requests[1:] == [None] * 4
 
 
 async def test_a_record_that_no_store_can_take_fails_its_job_alone() -> None:
     scene = Scene()
     taken: list[Record] = []
 
-    def picky(records: Sequence[Record], want: Want | None, *, now_us: int) -> Exchange:
+    def picky(records: Sequence[Record], claim_request: ClaimRequest | None, *, now_us: int) -> FlushResult:
         if any(r.delay_s == 1e300 for r in records):
             raise OverflowError("int too large")
         taken.extend(records)
-        return Exchange(leases=[], refused=[])
+        return FlushResult(leases=[], refused=[])
 
-    scene.store.exchange = picky  # type: ignore[method-assign]
+    scene.store.flush_and_claim = picky  # type: ignore[method-assign]
 
     async def work(recorder: Recorder) -> None:
         recorder.add([record(1), record(2)._replace(outcome=Outcome.DEFER, delay_s=1e300), record(3)])
@@ -196,12 +198,12 @@ async def test_a_record_that_no_store_can_take_fails_its_job_alone() -> None:
 async def test_a_store_that_is_broken_for_all_ends_the_recorder() -> None:
     scene = Scene()
 
-    def broken(records: Any, want: Any, *, now_us: int) -> Any:
+    def broken(records: Any, claim_request: Any, *, now_us: int) -> Any:
         raise KeyError("a mistake in the store")
 
-    scene.store.exchange = broken  # type: ignore[method-assign]
+    scene.store.flush_and_claim = broken  # type: ignore[method-assign]
     async with asyncio.timeout(10), StoreThread("test", lambda: scene.store) as db:  # type: ignore[arg-type, return-value]
-        recorder = Recorder(db, scene.desk, batch=10, now_us=lambda: 1)
+        recorder = Recorder(db, scene.dispatcher, batch=10, now_us=lambda: 1)
         recorder.add([record(1), record(2)])
         with pytest.raises(KeyError):
             await recorder.run()
@@ -252,12 +254,12 @@ async def test_nobody_waits_for_a_dead_store_thread() -> None:
 async def test_a_recorder_ends_with_its_store_thread() -> None:
     scene = Scene()
 
-    def die(records: Any, want: Any, *, now_us: int) -> Any:
+    def die(records: Any, claim_request: Any, *, now_us: int) -> Any:
         raise SystemExit("broken")
 
-    scene.store.exchange = die  # type: ignore[method-assign]
+    scene.store.flush_and_claim = die  # type: ignore[method-assign]
     async with asyncio.timeout(10), StoreThread("test", lambda: scene.store) as db:  # type: ignore[arg-type, return-value]
-        recorder = Recorder(db, scene.desk, batch=10, now_us=lambda: 1)
+        recorder = Recorder(db, scene.dispatcher, batch=10, now_us=lambda: 1)
         recorder.add([record(1)])
         with pytest.raises(StoreThreadEnded):
             await recorder.run()

@@ -3,49 +3,49 @@
 from itertools import pairwise
 
 import pytest
-from node_fixtures import House, house, now_us, until
+from node_fixtures import Cluster, cluster, now_us, until
 
-from longer import long_alone
-from spinney.model.operators import Author
+from long_tests import long_alone
+from spinney.model.operators import Actor
 from spinney.model.schedules import Overlap, Schedule, ScheduleRun
 from spinney.model.states import State
-from spinney.nudge import nudge_all
+from spinney.wakeup_socket import wake_local_nodes
 
-__all__ = ["house"]
+__all__ = ["cluster"]
 
-ANN = Author(by="ann", call="c")
+ANN = Actor(by="ann", call="c")
 SECOND_US = 1_000_000
 
 
-def put(house: House, schedule: Schedule) -> None:
-    house.store.schedules.put(schedule, ANN, now_us=now_us())
-    nudge_all(house.run_dir)
+def put(cluster: Cluster, schedule: Schedule) -> None:
+    cluster.store.schedules.put(schedule, ANN, now_us=now_us())
+    wake_local_nodes(cluster.run_dir)
 
 
-def find(house: House, name: str) -> Schedule | None:
-    return next((s for s in house.store.schedules.all() if s.name == name), None)
+def find(cluster: Cluster, name: str) -> Schedule | None:
+    return next((s for s in cluster.store.schedules.all() if s.name == name), None)
 
 
-def runs(house: House, name: str) -> list[ScheduleRun]:
-    return list(reversed(house.store.schedules.runs(name, limit=1000)))
+def runs(cluster: Cluster, name: str) -> list[ScheduleRun]:
+    return list(reversed(cluster.store.schedules.runs(name, limit=1000)))
 
 
-def test_two_nodes_make_one_job_a_nominal_time(house: House) -> None:
+def test_two_nodes_make_one_job_a_nominal_time(cluster: Cluster) -> None:
     # Given two nodes on one store, and a job for each second
     for name in ("oak", "ash"):
-        house.start(name=name)
-    for node in house.nodes:
+        cluster.start(name=name)
+    for node in cluster.nodes:
         node.joined()
-    put(house, Schedule(name="each", type="noop", every_s=1, overlap="allow", catch_up="all"))  # type: ignore[arg-type]
+    put(cluster, Schedule(name="each", type="noop", every_s=1, overlap="allow", catch_up="all"))  # type: ignore[arg-type]
     # When some seconds have passed
-    until(lambda: len(runs(house, "each")) >= 4, "four times have come")
-    for node in house.nodes:
+    until(lambda: len(runs(cluster, "each")) >= 4, "four times have come")
+    for node in cluster.nodes:
         node.stop()
     # Then there is one job for each, made soon, and no other
-    made = runs(house, "each")
+    made = runs(cluster, "each")
     assert {b.nominal_us - a.nominal_us for a, b in pairwise(made)} == {SECOND_US}
-    jobs = [house.store.job(r.job_id or 0) for r in made]
-    assert len({job.id for job in jobs}) == len(jobs) == sum(house.counts().values())
+    jobs = [cluster.store.job(r.job_id or 0) for r in made]
+    assert len({job.id for job in jobs}) == len(jobs) == sum(cluster.counts().values())
     for run, job in zip(made, jobs, strict=True):
         assert run.nominal_us <= job.created_us < run.nominal_us + 10 * SECOND_US
     assert {job.state for job in jobs} == {State.COMPLETED}
@@ -53,68 +53,68 @@ def test_two_nodes_make_one_job_a_nominal_time(house: House) -> None:
 
 @pytest.mark.parametrize("overlap", [pytest.param(Overlap.SKIP, marks=long_alone), Overlap.QUEUE])
 def test_jobs_that_take_longer_than_their_interval_never_overlap_beside_what_cannot_be_told(
-    house: House, overlap: Overlap
+    cluster: Cluster, overlap: Overlap
 ) -> None:
-    node = house.node(slots=4)
+    node = cluster.node(slots=4)
     # Given a schedule in a store, too, that a host has written which knows a zone more
-    put(house, Schedule(name="abroad", type="noop", cron="* * * * *", zone="Europe/Berlin"))
-    with house.store._write() as tx:  # type: ignore[attr-defined]
+    put(cluster, Schedule(name="abroad", type="noop", cron="* * * * *", zone="Europe/Berlin"))
+    with cluster.store._write() as tx:  # type: ignore[attr-defined]
         tx.run("update schedules set spec = replace(spec, 'Europe/Berlin', 'Europe/Atlantis'), next_us = 1")
     # When jobs take longer than their interval
     put(
-        house,
+        cluster,
         Schedule(
             name="slow", type="nap", every_s=1, params={"seconds": 1.1}, overlap=overlap, catch_up="all"
         ),  # type: ignore[arg-type]
     )
 
     def ended() -> list[int]:
-        ids = [r.job_id for r in runs(house, "slow") if r.job_id is not None]
-        return [i for i in ids if house.store.job(i).state is State.COMPLETED]
+        ids = [r.job_id for r in runs(cluster, "slow") if r.job_id is not None]
+        return [i for i in ids if cluster.store.job(i).state is State.COMPLETED]
 
     ids = until(lambda: ids if len(ids := ended()) >= 3 else [], "three have ended")
 
     # Then they never overlap, and the other schedule, which cannot be told here, is logged
-    attempts = [house.attempts(i)[0] for i in ids]
+    attempts = [cluster.attempts(i)[0] for i in ids]
     assert all(
         before.ended_us and before.ended_us <= after.started_us for before, after in pairwise(attempts)
     )
-    passed_over = {r.outcome for r in runs(house, "slow") if r.job_id is None}
+    passed_over = {r.outcome for r in runs(cluster, "slow") if r.job_id is None}
     assert passed_over <= {"skipped" if overlap is Overlap.SKIP else "queued"}
     if overlap is Overlap.QUEUE:
-        nominal = [r.nominal_us for r in runs(house, "slow") if r.job_id in ids]
+        nominal = [r.nominal_us for r in runs(cluster, "slow") if r.job_id in ids]
         assert {b - a for a, b in pairwise(nominal)} == {SECOND_US}, "one that waits loses no time"
     assert "schedule 'abroad': there is no time zone 'Europe/Atlantis'" in node.stop()
 
 
-def test_what_code_declares_is_made_by_the_node_that_runs_it(house: House) -> None:
-    node = house.node(app="schedule_app:app")
-    first = until(lambda: runs(house, "declared"), "its first time has come")[0]
-    job = house.settled([first.job_id or 0])[0]
+def test_what_code_declares_is_made_by_the_node_that_runs_it(cluster: Cluster) -> None:
+    node = cluster.node(app="schedule_app:app")
+    first = until(lambda: runs(cluster, "declared"), "its first time has come")[0]
+    job = cluster.settled([first.job_id or 0])[0]
     assert (job.submitter, job.params) == ("clock", {"word": "!"})
-    told = house.store.get_data(job.id)["schedule"]["at"]
-    assert house.store.results(job.id) == {"stamp": f"{told}!"}
-    declared = find(house, "declared")
+    told = cluster.store.get_data(job.id)["schedule"]["at"]
+    assert cluster.store.results(job.id) == {"stamp": f"{told}!"}
+    declared = find(cluster, "declared")
     assert declared is not None
     assert (declared.by, declared.declared) == ("code", True)
     node.stop()
 
 
 @long_alone
-def test_what_an_operator_said_outlasts_the_start_of_a_node(house: House) -> None:
+def test_what_an_operator_said_outlasts_the_start_of_a_node(cluster: Cluster) -> None:
     # Given a node that has declared a schedule, which somebody then pauses and another drops
-    house.node(app="schedule_app:app").stop()
-    house.store.schedules.pause("declared", ANN, paused=True, now_us=now_us())
+    cluster.node(app="schedule_app:app").stop()
+    cluster.store.schedules.pause("declared", ANN, paused=True, now_us=now_us())
     # When it starts again
-    house.node(app="schedule_app:app").stop()
+    cluster.node(app="schedule_app:app").stop()
     # Then it is paused still
-    found = find(house, "declared")
+    found = find(cluster, "declared")
     assert found is not None
     assert (found.paused, found.declared) == (True, True)
     # And what he changed is told in the node's log, and stays
-    put(house, Schedule(name="declared", type="stamp", every_s=3600))
-    log = house.node(app="schedule_app:app").stop()
+    put(cluster, Schedule(name="declared", type="stamp", every_s=3600))
+    log = cluster.node(app="schedule_app:app").stop()
     assert "schedule declared stays as an operator made it" in log
-    found = find(house, "declared")
+    found = find(cluster, "declared")
     assert found is not None
     assert (found.every_s, found.declared) == (3600, False)

@@ -6,7 +6,7 @@ import os
 import sys
 
 import pytest
-from node_fixtures import House, house
+from node_fixtures import Cluster, cluster
 
 from spinney.model.errors import UsageError
 from spinney.model.fleet import SLOTS_MAX
@@ -14,7 +14,7 @@ from spinney.node import supervisor_main
 from spinney.node.deadline import Deadline
 from spinney.node.settings import NodeSettings
 
-__all__ = ["house"]
+__all__ = ["cluster"]
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), float("-inf")])
@@ -44,7 +44,9 @@ def test_a_number_of_slots_that_no_host_can_have_is_refused(slots: int) -> None:
         NodeSettings(store="sqlite:////x", app="a:b", folders="x", slots=slots)
 
 
-def test_a_node_ends_when_its_first_worker_cannot_be_understood(house: House, tmp_path, monkeypatch) -> None:
+def test_a_node_ends_when_its_first_worker_cannot_be_understood(
+    cluster: Cluster, tmp_path, monkeypatch
+) -> None:
     # Given an application whose types cannot be read by the supervisor
     (tmp_path / "odd_node_app.py").write_text(
         "from spinney import Spinney\n"
@@ -56,18 +58,18 @@ def test_a_node_ends_when_its_first_worker_cannot_be_understood(house: House, tm
         "TypeSpec.to_json = lambda spec: to_json(spec) | {'stages': 5}\n"
     )
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    node = house.start(app="odd_node_app:app")
+    node = cluster.start(app="odd_node_app:app")
     # Then it does not wait for ever
     _, log = node.process.communicate(timeout=30)
     assert node.process.returncode == 2
     assert "spinney: the worker cannot serve: " in log
 
 
-def test_a_folder_that_cannot_be_made_is_told_in_a_sentence(house: House) -> None:
+def test_a_folder_that_cannot_be_made_is_told_in_a_sentence(cluster: Cluster) -> None:
     # Given a file where the node wants the folder of its logs
-    house.run_dir.mkdir(mode=0o700, exist_ok=True)
-    (house.run_dir / "logs-oak").touch()
-    node = house.start()
+    cluster.run_dir.mkdir(mode=0o700, exist_ok=True)
+    (cluster.run_dir / "logs-oak").touch()
+    node = cluster.start()
     _, log = node.process.communicate(timeout=30)
     assert node.process.returncode == 1
     assert "spinney: the node cannot go on: File exists at " in log

@@ -63,15 +63,17 @@ async def host(tmp_path, monkeypatch):
         yield host
 
 
-@pytest.mark.parametrize(("stage", "many"), [("calls", False), ("calls_later", True)])
-async def test_a_stage_that_asks_for_a_store_is_refused_unless_the_code_names_it(host, tmp_path, stage, many):
-    worker = host.start(app="stray_app:app", path=[tmp_path], many=many)
+@pytest.mark.parametrize(("stage", "concurrent"), [("calls", False), ("calls_later", True)])
+async def test_a_stage_that_asks_for_a_store_is_refused_unless_the_code_names_it(
+    host, tmp_path, stage, concurrent
+):
+    worker = host.start(app="stray_app:app", path=[tmp_path], concurrent=concurrent)
     for fence, which in enumerate(("app", "nameless"), 1):
         detail = await host.run(worker, stage, json.dumps({"which": which}), fence=fence, type_=stage)
         said = json.loads(detail["result"])
         assert len(said) == 6
         assert {verb: text for verb, text in said.items() if not text.startswith(REFUSED)} == {}
-    if not many:
+    if not concurrent:
         detail = await host.run(worker, "goes_elsewhere", fence=3, type_="goes_elsewhere")
         assert detail["result"] == "1"
 

@@ -3,20 +3,20 @@
 from collections.abc import Iterator
 
 import pytest
-from node_fixtures import House, house, kept, lines, now_us, until, working
+from node_fixtures import Cluster, cluster, kept, lines, now_us, until, working
 
 from spinney.model.outcomes import Outcome
 from spinney.model.states import State
 from spinney.node import folders
 
-__all__ = ["house", "kept", "working"]
+__all__ = ["cluster", "kept", "working"]
 
 SETTINGS = {"slots": 4}
 """Of the node that ``working`` has."""
 
 
 @pytest.fixture
-def neighbour(working: House) -> Iterator[None]:
+def neighbour(working: Cluster) -> Iterator[None]:
     """A job in another slot, from before an attempt is ended until after: it must end as if nothing had happened."""
     go, notes = working.file("neighbour's go"), working.file("neighbour's notes")
     (job_id,) = working.submit("wait_for", {"file": str(go), "note_in": str(notes)})
@@ -27,7 +27,7 @@ def neighbour(working: House) -> Iterator[None]:
     assert [a.outcome for a in working.attempts(job_id)] == [Outcome.OK]
 
 
-def test_small_jobs_travel_as_lists_and_all_complete(working: House) -> None:
+def test_small_jobs_travel_as_lists_and_all_complete(working: Cluster) -> None:
     # Given a node, and enough jobs for look-ahead, several lists and several transactions
     jobs = working.run("noop", *({"n": n} for n in range(1500)))
     # Then each has completed after exactly one attempt
@@ -35,7 +35,7 @@ def test_small_jobs_travel_as_lists_and_all_complete(working: House) -> None:
     assert all(len(working.attempts(j.id)) == 1 for j in jobs[::100])
 
 
-def test_every_isolation_runs(working: House) -> None:
+def test_every_isolation_runs(working: Cluster) -> None:
     pids = {}
     for kind in ("cold", "threaded", "flowing"):
         first, second = working.run(kind, {}, {})
@@ -48,14 +48,14 @@ def test_every_isolation_runs(working: House) -> None:
     assert working.store.results(job.id)["shout"] == {"ok": True}
 
 
-def test_threads_fill_all_slots_at_once_without_a_worker_each(working: House) -> None:
+def test_threads_fill_all_slots_at_once_without_a_worker_each(working: Cluster) -> None:
     jobs = working.run("threaded", *({"seconds": 1.0} for _ in range(4)))
     attempts = [working.attempts(j.id)[0] for j in jobs]
     assert max(a.started_us for a in attempts) < min(a.ended_us or 0 for a in attempts)
     assert len({working.store.results(j.id)["threaded"] for j in jobs}) == 1, "they share a process"
 
 
-def test_slots_are_filled_with_workers_as_long_jobs_ask_for_them(working: House) -> None:
+def test_slots_are_filled_with_workers_as_long_jobs_ask_for_them(working: Cluster) -> None:
     go, notes = working.file("go"), working.file("notes")
     ids = working.submit("wait_for", *({"file": str(go), "note_in": str(notes)} for _ in range(4)))
     until(lambda: len(set(lines(notes))) == 4, "four at once in four processes")
@@ -63,7 +63,7 @@ def test_slots_are_filled_with_workers_as_long_jobs_ask_for_them(working: House)
     assert {j.state for j in working.settled(ids)} == {State.COMPLETED}
 
 
-def test_output_is_in_the_folder_when_the_job_is_recorded(working: House) -> None:
+def test_output_is_in_the_folder_when_the_job_is_recorded(working: Cluster) -> None:
     notes = working.file("notes")
     (job,) = working.run("shows_itself", {"note_in": str(notes), "seconds": 0})
     fence = lines(notes)[0]
@@ -72,7 +72,7 @@ def test_output_is_in_the_folder_when_the_job_is_recorded(working: House) -> Non
 
 
 @pytest.mark.parametrize("how", ["ends", "dies", "beside others"])
-def test_lost_output_is_told_on_its_attempt(working: House, how: str) -> None:
+def test_lost_output_is_told_on_its_attempt(working: Cluster, how: str) -> None:
     (job,) = working.run(
         "loses_beside_others" if how == "beside others" else "loses", {"dies": how == "dies"}
     )
@@ -88,7 +88,7 @@ def test_lost_output_is_told_on_its_attempt(working: House, how: str) -> None:
     assert working.attempts(after.id)[0].message is None
 
 
-def test_a_long_attempt_is_shown_as_running(working: House) -> None:
+def test_a_long_attempt_is_shown_as_running(working: Cluster) -> None:
     go, notes = working.file("go"), working.file("notes")
     (job_id,) = working.submit("wait_for", {"file": str(go), "note_in": str(notes)})
     until(lambda: working.store.job(job_id).state is State.RUNNING, "shown as running")
@@ -96,7 +96,7 @@ def test_a_long_attempt_is_shown_as_running(working: House) -> None:
     assert working.settled([job_id])[0].state is State.COMPLETED
 
 
-def test_running_is_durable_before_user_code_where_a_second_run_is_forbidden(working: House) -> None:
+def test_running_is_durable_before_user_code_where_a_second_run_is_forbidden(working: Cluster) -> None:
     go, notes = working.file("go"), working.file("notes")
     (job_id,) = working.submit("once", {"file": str(go), "note_in": str(notes)})
     until(lambda: lines(notes), "user code runs")
@@ -106,7 +106,7 @@ def test_running_is_durable_before_user_code_where_a_second_run_is_forbidden(wor
 
 
 @pytest.mark.usefixtures("neighbour")
-def test_a_time_limit_ends_the_attempt_with_all_it_started(working: House) -> None:
+def test_a_time_limit_ends_the_attempt_with_all_it_started(working: Cluster) -> None:
     notes = working.file("notes")
     (job,) = working.run("too_long", {"note_in": str(notes)})
     assert job.state is State.FAILED
@@ -121,7 +121,7 @@ def test_a_time_limit_ends_the_attempt_with_all_it_started(working: House) -> No
 
 
 @pytest.mark.usefixtures("neighbour")
-def test_an_overdue_coroutine_ends_alone(working: House) -> None:
+def test_an_overdue_coroutine_ends_alone(working: Cluster) -> None:
     (other,) = working.submit("flowing", {"seconds": 1.0})
     (job,) = working.run("flowing_too_long")
     assert working.attempts(job.id)[0].outcome is Outcome.TIMEOUT
@@ -130,7 +130,7 @@ def test_an_overdue_coroutine_ends_alone(working: House) -> None:
 
 
 @pytest.mark.usefixtures("neighbour")
-def test_a_killed_worker_hits_its_attempt_alone(working: House) -> None:
+def test_a_killed_worker_hits_its_attempt_alone(working: Cluster) -> None:
     others = working.submit("nap", *({} for _ in range(100)))
     (job,) = working.run("dies_once")
     assert job.state is State.COMPLETED
@@ -142,7 +142,7 @@ def test_a_killed_worker_hits_its_attempt_alone(working: House) -> None:
 
 
 @pytest.mark.usefixtures("neighbour")
-def test_a_job_that_kills_its_workers_is_failed_as_poison(working: House) -> None:
+def test_a_job_that_kills_its_workers_is_failed_as_poison(working: Cluster) -> None:
     (job,) = working.run("always_dies")
     assert job.state is State.FAILED
     assert "poison" in (job.message or "")
@@ -150,7 +150,7 @@ def test_a_job_that_kills_its_workers_is_failed_as_poison(working: House) -> Non
 
 
 @pytest.mark.usefixtures("neighbour")
-def test_a_cancel_is_told_to_the_attempt_first(working: House) -> None:
+def test_a_cancel_is_told_to_the_attempt_first(working: Cluster) -> None:
     notes = working.file("notes")
     (job_id,) = working.submit("polite", {"note_in": str(notes)})
     until(lambda: "begun" in lines(notes), "it runs")
@@ -160,7 +160,7 @@ def test_a_cancel_is_told_to_the_attempt_first(working: House) -> None:
 
 
 @pytest.mark.usefixtures("neighbour")
-def test_a_cancel_is_forced_on_an_attempt_that_does_not_listen(working: House) -> None:
+def test_a_cancel_is_forced_on_an_attempt_that_does_not_listen(working: Cluster) -> None:
     notes = working.file("notes")
     (job_id,) = working.submit("deaf", {"note_in": str(notes)})
     until(lambda: lines(notes), "it runs")
@@ -169,7 +169,7 @@ def test_a_cancel_is_forced_on_an_attempt_that_does_not_listen(working: House) -
     assert working.attempts(job_id)[0].outcome is Outcome.CANCELLED
 
 
-def test_deferred_jobs_come_back_on_time(working: House) -> None:
+def test_deferred_jobs_come_back_on_time(working: Cluster) -> None:
     (job,) = working.run("defers_once")
     deferred, passed = working.attempts(job.id)
     assert deferred.outcome is Outcome.DEFER
@@ -177,7 +177,7 @@ def test_deferred_jobs_come_back_on_time(working: House) -> None:
     assert passed.attempt == 1
 
 
-def test_a_wait_that_cannot_be_kept_is_an_error_that_no_attempt_follows(working: House) -> None:
+def test_a_wait_that_cannot_be_kept_is_an_error_that_no_attempt_follows(working: Cluster) -> None:
     # Given a stage with attempts to spare, and waits without end or of more than a hundred years
     waits = {"inf": "inf", "-inf": "-inf", "nan": "nan", "1e12": "1000000000000.0"}
     # When attempts end with them
@@ -191,26 +191,26 @@ def test_a_wait_that_cannot_be_kept_is_an_error_that_no_attempt_follows(working:
         assert [a.outcome for a in working.attempts(job.id)] == [Outcome.ERROR]
 
 
-def test_the_handle_of_a_job_reaches_the_store(working: House) -> None:
+def test_the_handle_of_a_job_reaches_the_store(working: Cluster) -> None:
     (job,) = working.run("talks")
     assert working.store.results(job.id) == {"talks": [1, 1]}
     assert working.store.get_data(job.id) == {"seen": 1, "list": ["a"]}
 
 
-def test_children_run_and_their_parent_waits_for_them(working: House) -> None:
+def test_children_run_and_their_parent_waits_for_them(working: Cluster) -> None:
     (job,) = working.run("family", {"children": 30})
     assert job.state is State.COMPLETED
     assert {c.state for c in working.store.children(job.id)} == {State.COMPLETED}
 
 
-def test_a_lock_lets_one_in_at_a_time(working: House) -> None:
+def test_a_lock_lets_one_in_at_a_time(working: Cluster) -> None:
     notes = working.file("notes")
     jobs = working.run("locked", *({"place": "a", "note_in": str(notes)} for _ in range(4)))
     assert {j.state for j in jobs} == {State.COMPLETED}
     assert lines(notes) == ["in", "out"] * 4
 
 
-def test_stages_follow_each_other(working: House) -> None:
+def test_stages_follow_each_other(working: Cluster) -> None:
     log = working.file("log")
     jobs = working.run("stages", *({"log": str(log)} for _ in range(50)))
     assert {j.state for j in jobs} == {State.COMPLETED}
@@ -219,23 +219,23 @@ def test_stages_follow_each_other(working: House) -> None:
         assert ran == ["first", "second", "third"]
 
 
-def test_workers_are_replaced_when_worn_and_ended_when_idle(house: House) -> None:
-    node = house.node(recycle_after_jobs=50, idle_end_s=0.3, slots=2)
+def test_workers_are_replaced_when_worn_and_ended_when_idle(cluster: Cluster) -> None:
+    node = cluster.node(recycle_after_jobs=50, idle_end_s=0.3, slots=2)
     (before,) = node.workers()
-    jobs = house.run("nap", *({} for _ in range(300)))
+    jobs = cluster.run("nap", *({} for _ in range(300)))
     assert {j.state for j in jobs} == {State.COMPLETED}
     until(lambda: before not in node.workers(), "the first worker has been replaced")
     until(lambda: len(node.workers()) <= 1, "idle workers end")
 
 
-def test_a_worker_that_keeps_too_much_memory_is_replaced_before_the_next_job(house: House) -> None:
+def test_a_worker_that_keeps_too_much_memory_is_replaced_before_the_next_job(cluster: Cluster) -> None:
     # Given one worker, and a limit that its application alone does not reach
-    node = house.node(slots=1, worker_memory_bytes=160 * 2**20)
+    node = cluster.node(slots=1, worker_memory_bytes=160 * 2**20)
 
     def pid_of(mebibytes: int, seconds: float = 0.0) -> int:
-        (job,) = house.run("hoards", {"mebibytes": mebibytes, "seconds": seconds})
+        (job,) = cluster.run("hoards", {"mebibytes": mebibytes, "seconds": seconds})
         assert job.state is State.COMPLETED
-        pid = house.store.results(job.id)["hoards"]
+        pid = cluster.store.results(job.id)["hoards"]
         assert isinstance(pid, int)
         return pid
 

@@ -12,20 +12,20 @@ from itertools import count
 from pathlib import Path
 
 import pytest
-from node_fixtures import House, house, lines, now_us, until
+from node_fixtures import Cluster, cluster, lines, now_us, until
 
 from new_store import new_store
 from spinney.model.errors import NodeRefused, UsageError
 from spinney.model.jobs import NodeInfo
 from spinney.model.states import State
 from spinney.node import instance as instances
-from spinney.node.instance import MARK, Instance
-from spinney.node.recovery import Here, instance_of, read_pages
+from spinney.node.instance import INSTANCE_VARIABLE, Instance
+from spinney.node.recovery import LocalHost, instance_of, read_pages
 from spinney.node.store_thread import StoreThread
-from spinney.node.takeover import clear_the_way, enter
+from spinney.node.takeover import join_cluster, wait_for_name
 from spinney.stores.sql import open_store
 
-__all__ = ["house"]
+__all__ = ["cluster"]
 
 NODE = NodeInfo(
     id=1,
@@ -47,10 +47,10 @@ NODE = NodeInfo(
 def test_what_a_lost_answer_left_of_a_start_does_not_stay(tmp_path: Path) -> None:
     # Given a node that joined, and did not hear of it
     store = open_store(new_store(tmp_path / "spinney.db"))
-    other = enter(store, replace(NODE, name="ash"), now_us()).id
-    enter(store, NODE, now_us())
+    other = join_cluster(store, replace(NODE, name="ash"), now_us()).id
+    join_cluster(store, NODE, now_us())
     # When it joins once more
-    node_id = enter(store, NODE, now_us()).id
+    node_id = join_cluster(store, NODE, now_us()).id
     # Then nothing is there that anybody could take for dead, and kill what bears its mark
     assert [node.id for node in store.nodes()] == [other, node_id]
     store.close()
@@ -71,7 +71,7 @@ def test_a_node_that_is_declared_dead_while_it_starts_says_so(
     monkeypatch.setattr(store, "join", join_and_stand_still)
     # When it goes on
     with pytest.raises(NodeRefused, match="start it again"):
-        enter(store, NODE, now_us())
+        join_cluster(store, NODE, now_us())
     store.close()
 
 
@@ -87,10 +87,10 @@ async def test_a_node_that_beats_just_when_its_lease_has_been_waited_out_is_aliv
         return now_us()
 
     # When it beats before a starting one of its name has declared it dead
-    here = Here(host="elsewhere", boot_id="b", run_dir=tmp_path)
+    here = LocalHost(host="elsewhere", boot_id="b", run_dir=tmp_path)
     async with StoreThread("starting", lambda: open_store(url)) as db:
         with pytest.raises(NodeRefused, match="is alive on h"):
-            await clear_the_way(
+            await wait_for_name(
                 db,
                 here,
                 name=NODE.name,
@@ -104,71 +104,71 @@ async def test_a_node_that_beats_just_when_its_lease_has_been_waited_out_is_aliv
     store.close()
 
 
-def test_a_node_of_another_name_takes_back_at_once_what_is_proven_gone(house: House) -> None:
-    one = house.node(name="one", lease_period_s=600)
-    go, notes = house.file("go"), house.file("notes")
-    (job_id,) = house.submit("wait_for", {"file": str(go), "note_in": str(notes)})
+def test_a_node_of_another_name_takes_back_at_once_what_is_proven_gone(cluster: Cluster) -> None:
+    one = cluster.node(name="one", lease_period_s=600)
+    go, notes = cluster.file("go"), cluster.file("notes")
+    (job_id,) = cluster.submit("wait_for", {"file": str(go), "note_in": str(notes)})
     until(lambda: lines(notes), "it runs")
-    house.node(name="two", lease_period_s=600)
+    cluster.node(name="two", lease_period_s=600)
     go.touch()
     one.kill()
-    (job,) = house.settled([job_id])
-    assert job.node == "two" or len(house.attempts(job_id)) == 1
+    (job,) = cluster.settled([job_id])
+    assert job.node == "two" or len(cluster.attempts(job_id)) == 1
 
 
-def test_without_proof_the_lease_is_waited_out(house: House) -> None:
+def test_without_proof_the_lease_is_waited_out(cluster: Cluster) -> None:
     # Given a node of another boot that beats no more
     stranger = replace(NODE, boot_id="another boot", slots=2, lease_s=1.0)
-    house.store.join(stranger, now_us=now_us())
+    cluster.store.join(stranger, now_us=now_us())
     # When a node starts under its name, with a longer lease of its own
     began = time.monotonic()
-    house.node(name="oak", lease_period_s=600)
+    cluster.node(name="oak", lease_period_s=600)
     # Then it has waited for the lease of the other, not for its own
     assert time.monotonic() - began >= 1.0
-    assert [n.pid for n in house.store.nodes()] == [house.nodes[0].pid]
+    assert [n.pid for n in cluster.store.nodes()] == [cluster.nodes[0].pid]
     # And has said for what it waited
-    assert "waiting until it beats, or has been silent for its lease of 1 s" in house.nodes[0].stop()
+    assert "waiting until it beats, or has been silent for its lease of 1 s" in cluster.nodes[0].stop()
 
 
-def test_a_second_node_of_a_living_name_is_refused_unless_it_is_to_replace_that(house: House) -> None:
+def test_a_second_node_of_a_living_name_is_refused_unless_it_is_to_replace_that(cluster: Cluster) -> None:
     # Given a node with two slots, both at work
-    old = house.node(slots=2)
-    go, notes = house.file("go"), house.file("notes")
-    ids = house.submit("wait_for", *({"file": str(go), "note_in": str(notes)} for _ in range(2)))
+    old = cluster.node(slots=2)
+    go, notes = cluster.file("go"), cluster.file("notes")
+    ids = cluster.submit("wait_for", *({"file": str(go), "note_in": str(notes)} for _ in range(2)))
     until(lambda: len(lines(notes)) == 2, "both run")
     # When another comes under its name, it is told how to go about it
-    second = house.start()
+    second = cluster.start()
     _, log = second.process.communicate(timeout=30)
     assert second.process.returncode == 1
     assert "--replace" in log
     assert "Traceback" not in log
     # And when one takes over from it, the old one drains while the new one claims
-    new = house.node(slots=2, replace=True)
-    assert {n.state for n in house.store.nodes()} == {"draining", "active"}
+    new = cluster.node(slots=2, replace=True)
+    assert {n.state for n in cluster.store.nodes()} == {"draining", "active"}
     # Then it starts nothing beyond the slots of their name
-    later = house.submit("noop", *({} for _ in range(5)))
+    later = cluster.submit("noop", *({} for _ in range(5)))
     time.sleep(0.5)
-    assert {house.store.job(i).state for i in later} == {State.PENDING}
+    assert {cluster.store.job(i).state for i in later} == {State.PENDING}
     # And goes on as soon as the old one has ended its work
     go.touch()
-    assert {j.state for j in house.settled(ids + later)} == {State.COMPLETED}
-    assert {len(house.attempts(i)) for i in ids} == {1}
+    assert {j.state for j in cluster.settled(ids + later)} == {State.COMPLETED}
+    assert {len(cluster.attempts(i)) for i in ids} == {1}
     assert old.wait() == 0
     assert new.process.poll() is None
 
 
-def test_a_successor_kills_what_a_predecessor_left(house: House, tmp_path: Path) -> None:
+def test_a_successor_kills_what_a_predecessor_left(cluster: Cluster, tmp_path: Path) -> None:
     """Guard, supervisor and workers killed at one blow leave a program that bears their mark."""
     stray_of = Instance(name="oak", pid=1, started_us=2)
     stray = subprocess.Popen(
-        [sys.executable, "-c", "import time; time.sleep(3600)"], env={MARK: str(stray_of)}
+        [sys.executable, "-c", "import time; time.sleep(3600)"], env={INSTANCE_VARIABLE: str(stray_of)}
     )
     bystander = subprocess.Popen(
-        [sys.executable, "-c", "import time; time.sleep(3600)"], env={MARK: "oak.1.3"}
+        [sys.executable, "-c", "import time; time.sleep(3600)"], env={INSTANCE_VARIABLE: "oak.1.3"}
     )
     try:
-        until(lambda: instances._marked(f"{MARK}={stray_of}".encode()), "the stray has started")
-        assert instances.kill_marked(stray_of) == 1
+        until(lambda: instances._marked(f"{INSTANCE_VARIABLE}={stray_of}".encode()), "the stray has started")
+        assert instances.kill_by_instance(stray_of) == 1
         assert stray.wait(5) == -signal.SIGKILL
         assert bystander.poll() is None
     finally:
@@ -213,7 +213,7 @@ def test_a_missing_lock_file_proves_nothing(tmp_path: Path) -> None:
 
 
 def test_only_a_node_of_this_very_boot_can_be_proven_gone(tmp_path: Path) -> None:
-    here = Here(host="h", boot_id="b", run_dir=tmp_path)
+    here = LocalHost(host="h", boot_id="b", run_dir=tmp_path)
     os.close(instances.hold(tmp_path, instance_of(NODE)))
     assert here.proven_gone(NODE)
     assert not here.proven_gone(replace(NODE, boot_id="c"))

@@ -7,15 +7,15 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from node_fixtures import House, now_us, until
+from node_fixtures import Cluster, now_us, until
 
-from longer import LONG
+from long_tests import LONG
 from servers import postgres_schema
 from spinney.model.errors import StoreUnusable
 from spinney.model.states import State
 from spinney.stores.sql import SqlStore, open_store
 from spinney.stores.sql.database import SCHEMA_VERSION
-from spinney.stores.sql.migrating import OWN, finish, upgrade
+from spinney.stores.sql.upgrades import OWN, finish, upgrade
 
 AROUND = 2_000 if LONG else 60
 """Jobs before the upgrade, and after it."""
@@ -24,7 +24,7 @@ REVISION = """
 import sqlalchemy as sa
 from alembic import op
 
-from spinney.stores.sql.migrating import large_index
+from spinney.stores.sql.upgrades import large_index
 
 revision, down_revision = "NEXT", "HEAD"
 
@@ -42,15 +42,17 @@ def finish():
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
-def house(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[House]:
+def cluster(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Cluster]:
     if request.param == "sqlite":
-        with closing(House(tmp_path)) as made:
+        with closing(Cluster(tmp_path)) as made:
             yield made
         return
     with postgres_schema() as url:
         (tmp_path / "runtime").mkdir(mode=0o700)
         monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "runtime"))
-        with closing(House(tmp_path, url)) as made:
+        with closing(Cluster(tmp_path, url)) as made:
             yield made
 
 
@@ -66,12 +68,12 @@ def coming(tmp_path: Path) -> Path:
 class Load:
     """Submissions, one after the other."""
 
-    def __init__(self, house: House) -> None:
+    def __init__(self, cluster: Cluster) -> None:
         self.ids: list[int] = []
         self.error: BaseException | None = None
-        self._house, self._end = house, threading.Event()
+        self._house, self._end = cluster, threading.Event()
         self._thread = threading.Thread(target=self._submit)
-        self._store: SqlStore = open_store(house.url)
+        self._store: SqlStore = open_store(cluster.url)
 
     def __enter__(self) -> "Load":
         self._thread.start()
@@ -94,28 +96,28 @@ class Load:
         self._store.close()
 
 
-def test_an_upgrade_under_load(house: House, coming: Path) -> None:
-    node = house.node(slots=2)
+def test_an_upgrade_under_load(cluster: Cluster, coming: Path) -> None:
+    node = cluster.node(slots=2)
 
-    with Load(house) as load:
+    with Load(cluster) as load:
         until(lambda: len(load.ids) >= AROUND or load.error, "work before")
-        upgrade(house.store.database, folder=coming)
+        upgrade(cluster.store.database, folder=coming)
         there = len(load.ids)
         until(lambda: len(load.ids) >= there + AROUND or load.error, "work behind it")
     assert load.error is None
-    jobs = house.settled(load.ids)
+    jobs = cluster.settled(load.ids)
     assert {job.state for job in jobs} == {State.COMPLETED}
-    assert [[a.outcome for a in house.attempts(job.id)] for job in jobs] == [["ok"]] * len(jobs)
+    assert [[a.outcome for a in cluster.attempts(job.id)] for job in jobs] == [["ok"]] * len(jobs)
 
     with pytest.raises(StoreUnusable, match=rf"nodes of older schemas than {NEXT} have not left: oak on "):
-        finish(house.store.database, folder=coming)
-    assert {job.state for job in house.run("noop", {}, {})} == {State.COMPLETED}
+        finish(cluster.store.database, folder=coming)
+    assert {job.state for job in cluster.run("noop", {}, {})} == {State.COMPLETED}
     log = node.stop()
     assert "Traceback" not in log
     assert "refused" not in log
-    assert finish(house.store.database, folder=coming) == [NEXT]
+    assert finish(cluster.store.database, folder=coming) == [NEXT]
 
-    late = house.start(name="elm")
+    late = cluster.start(name="elm")
     _, said = late.process.communicate(timeout=30)
     assert late.process.returncode == 1
     assert "upgrade Spinney on this host" in said

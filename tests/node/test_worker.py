@@ -16,13 +16,13 @@ from executor_fixtures import HERE, alive, host, shared_host
 
 from spinney import Job, Spinney, filesystem
 from spinney.model.errors import Refused, StaleFence
-from spinney.node.executors import rows
-from spinney.node.executors.asking import SerialPort
-from spinney.node.executors.marks import Marker
-from spinney.node.executors.page import CELL_RECALL, Page
-from spinney.node.executors.process_state import Calls, ProcessState
-from spinney.node.executors.serial import Serial
-from spinney.node.executors.stages import Stages
+from spinney.node.executors import result_rows
+from spinney.node.executors.boundaries import BoundaryWriter
+from spinney.node.executors.ports import SerialPort
+from spinney.node.executors.process_state import CallRecorder, ProcessState
+from spinney.node.executors.serial_worker import SerialWorker
+from spinney.node.executors.shared_page import CELL_RECALL, SharedPage
+from spinney.node.executors.stage_runners import StageRunners
 from spinney.node.executors.wire import Channel, Decoder, pack
 from spinney.node.executors.worker import _load
 
@@ -177,7 +177,9 @@ def test_a_row_that_cannot_be_packed_takes_none_of_its_neighbours_with_it():
         pack(message)
         sent.extend(message["done"])
 
-    rows.Report().send(send, [[1, 5, 6], [2, 5, 6, {"outcome": "ok", "result": object()}], [3, 5, 6]])
+    result_rows.ResultSender().send(
+        send, [[1, 5, 6], [2, 5, 6, {"outcome": "ok", "result": object()}], [3, 5, 6]]
+    )
     assert [row[0] for row in sent] == [1, 2, 3]
     assert (sent[1][3]["outcome"], sent[1][3]["retryable"]) == ("error", False)
     assert "cannot be told" in sent[1][3]["message"]
@@ -185,7 +187,7 @@ def test_a_row_that_cannot_be_packed_takes_none_of_its_neighbours_with_it():
 
 def test_an_attempt_whose_row_cannot_be_sent_is_still_on_the_page(tmp_path):
     """Given a worker that dies of telling, then its page says that the attempt had begun."""
-    page = Page.create(tmp_path / "page")
+    page = SharedPage.create(tmp_path / "page")
 
     class Port(SerialPort):
         def send(self, message):
@@ -194,11 +196,13 @@ def test_an_attempt_whose_row_cannot_be_sent_is_still_on_the_page(tmp_path):
     there, here = socket.socketpair()
     with there, here:
         port = Port(Channel(here), page)
-        serial = Serial(port, page, Marker(page, b"t" * 16), Stages({}), folder_root=str(tmp_path))
+        serial = SerialWorker(
+            port, page, BoundaryWriter(page, b"t" * 16), StageRunners({}), folder_root=str(tmp_path)
+        )
         there.sendall(pack({"run": [["gone", "stage", [[7, 7, 1, "{}", None, 7]]]]}))
         serial._done = [[n, 1, 2] for n in range(200)]  # so many that the next is told at once
         with pytest.raises(ConnectionError):
-            serial.run(ProcessState(Calls(), signals=True))
+            serial.run(ProcessState(CallRecorder(), signals=True))
     assert [line.fence for line in page.running()] == [7]
 
 
@@ -224,15 +228,19 @@ def test_its_disk_is_synced_by_what_was_opened_before_it_wrote(tmp_path, monkeyp
 
     monkeypatch.setattr(filesystem, "is_worth_it", lambda device: True)
     monkeypatch.setattr(filesystem, "sync_whole", lambda fd: by.append(fd))
-    page = Page.create(tmp_path / "page")
+    page = SharedPage.create(tmp_path / "page")
     there, here = socket.socketpair()
     with there, here:
         port = Port(Channel(here), page)
-        serial = Serial(
-            port, page, Marker(page, b"t" * 16), Stages(application.types), folder_root=str(tmp_path)
+        serial = SerialWorker(
+            port,
+            page,
+            BoundaryWriter(page, b"t" * 16),
+            StageRunners(application.types),
+            folder_root=str(tmp_path),
         )
         there.sendall(pack({"run": [["writing", "writing", [[7, 7, 1, "{}", None, 7]]]]}))
-        serial.run(ProcessState(Calls(), signals=True))
+        serial.run(ProcessState(CallRecorder(), signals=True))
     assert open_files[0][by[0]] == str(tmp_path)
     assert str(tmp_path) not in links().values()
 
@@ -360,14 +368,14 @@ async def test_what_a_worker_has_not_read_is_taken_back_without_its_help_and_nev
     host.give(worker, "wait_for", (50, json.dumps({"file": str(go)})))
     await host.until(lambda: worker.page.fence() == 50)
     host.give(worker, "noop", (60, "{}"), (61, "{}"))
-    assert (worker.stands_behind(), worker.stands_behind()) == (0, 0)
+    assert (worker.blocking_fence(), worker.blocking_fence()) == (0, 0)
 
     worker.recall()
-    assert (worker.stands_behind(), worker.stands_behind()) == (0, 50)
+    assert (worker.blocking_fence(), worker.blocking_fence()) == (0, 50)
     worker.take_back([60, 61])
     assert worker.outstanding == 1
     host.give(worker, "noop", (62, "{}"))
-    assert worker.stands_behind() == 0
+    assert worker.blocking_fence() == 0
 
     go.touch()
     await host.until(lambda: 62 in host.rows)

@@ -8,7 +8,7 @@ from spinney import Spinney
 from spinney.model.errors import BadParameters, UsageError
 from spinney.params.environment import variable
 from spinney.params.schema import checker
-from spinney.testing import Bench
+from spinney.testing import StageHarness
 
 
 @pytest.mark.parametrize(
@@ -54,7 +54,7 @@ def test_undeclared_parameters_of_one_variable_are_refused_when_submitted() -> N
     for submit in (
         lambda: loose.texts([row]),
         lambda: checker(loose.spec)(row),
-        lambda: Bench().run(loose, **row),
+        lambda: StageHarness().run(loose, **row),
     ):
         with pytest.raises(BadParameters, match=r"would both be SPINNEY_PARAM_A_B .* Nothing was submitted"):
             submit()

@@ -11,11 +11,11 @@ from pydantic import BaseModel, Field, SecretStr
 from spinney.model.errors import BadParameters, UsageError
 from spinney.model.signals import Fail
 from spinney.model.types import LockSpec, StageSpec, TypeSpec
-from spinney.node.executors import rows
-from spinney.params.masking import MASK, Veil, mask, names_of, secretive, secrets_in
+from spinney.node.executors import result_rows
+from spinney.params.masking import MASK, Redactor, has_secrets, mask, names_of, secrets_in
 from spinney.params.parameters import Parameters, reader
 from spinney.params.schema import checker
-from spinney.params.signature import Declared, Signature
+from spinney.params.signature import DeclaredParameter, Signature
 
 PASSWORD = "correct horse"
 OWN_WAY = Annotated[str, Field(json_schema_extra={"writeOnly": True})]
@@ -34,7 +34,7 @@ class Place:
 
 
 def parameters(**fields: Any) -> Parameters:
-    return Parameters("fetch", {n: Declared(annotation=a, required=True) for n, a in fields.items()})
+    return Parameters("fetch", {n: DeclaredParameter(annotation=a, required=True) for n, a in fields.items()})
 
 
 def schema_of(**fields: Any) -> dict[str, Any]:
@@ -108,13 +108,14 @@ def test_a_schema_that_names_itself_is_walked_as_deep_as_the_value() -> None:
 def test_a_parameter_that_is_called_write_only_is_no_secret() -> None:
     schema = schema_of(writeOnly=bool)
 
-    assert not secretive(schema)
+    assert not has_secrets(schema)
     assert mask(schema, {"writeOnly": True}) == {"writeOnly": True}
 
 
 def test_the_stage_gets_the_secret_as_it_declared_it() -> None:
     fields = {
-        n: Declared(annotation=a, required=True) for n, a in {"plain": SecretStr, "own": OWN_WAY}.items()
+        n: DeclaredParameter(annotation=a, required=True)
+        for n, a in {"plain": SecretStr, "own": OWN_WAY}.items()
     }
     read = reader("stage 'run'", Signature(fields=fields), fields)
 
@@ -143,7 +144,7 @@ def test_a_refusal_names_the_parameter_and_shows_no_secret(case: str) -> None:
         checker(spec(**fields))(REFUSED[case])
 
     for caught in (with_code, by_schema):
-        told = rows.of_error(caught.value)
+        told = result_rows.error_detail(caught.value)
         assert PASSWORD not in told["error"]
         assert any(f"'{name}'" in str(caught.value) for name in ("plain", "login", "plan"))
 
@@ -163,37 +164,41 @@ def test_the_mask_itself_is_no_secret_that_anybody_means() -> None:
 
 
 def test_a_stage_that_cannot_read_its_parameters_fails_without_showing_them() -> None:
-    fields = {"login": Declared(annotation=Login, required=True)}
+    fields = {"login": DeclaredParameter(annotation=Login, required=True)}
     read = reader("stage 'run'", Signature(fields=fields), fields)
 
     text = orjson.dumps({"login": {"user": 5, "password": PASSWORD}}).decode()
     with pytest.raises(Fail) as caught:
         read(text)
 
-    assert PASSWORD not in rows.of_exception("run", caught.value)["error"]
+    assert PASSWORD not in result_rows.exception_detail("run", caught.value)["error"]
 
 
 def test_a_lock_is_not_named_by_a_secret() -> None:
     with pytest.raises(UsageError, match="secret parameter 'serno'"):
         Parameters(
-            "fetch", {"serno": Declared(annotation=SecretStr, required=True)}, lock_templates=["r:{serno}"]
+            "fetch",
+            {"serno": DeclaredParameter(annotation=SecretStr, required=True)},
+            lock_templates=["r:{serno}"],
         )
 
-    Parameters("fetch", {"serno": Declared(annotation=str, required=True)}, lock_templates=["r:{serno}"])
+    Parameters(
+        "fetch", {"serno": DeclaredParameter(annotation=str, required=True)}, lock_templates=["r:{serno}"]
+    )
     with pytest.raises(BadParameters):  # and where it may be anything, as before
         checker(TypeSpec(name="t", stages=(StageSpec(name="run", locks=(LockSpec(template="r:{serno}"),)),)))(
             {}
         )
 
 
-def veil() -> Veil:
-    return Veil.over(
+def redactor() -> Redactor:
+    return Redactor.for_params(
         schema_of(plain=SecretStr, short=SecretStr, n=int), {"plain": 'say "it"', "short": "abc", "n": 1}
     )
 
 
 def test_a_veil_hides_a_secret_in_other_texts_however_it_is_written() -> None:
-    said = veil()
+    said = redactor()
 
     assert said.text('login with say "it" failed') == f"login with {MASK} failed"
     assert said.text(orjson.dumps({"x": 'say "it"'}).decode()) == f'{{"x":"{MASK}"}}'
@@ -211,7 +216,7 @@ def test_a_veil_over_a_file_hides_what_lies_across_its_pieces_and_moves_nothing(
     def read(start: int, n: int) -> bytes:
         return data[start : start + n]
 
-    pieces = b"".join(veil().piece(read, start, length) for start in range(0, len(data), length))
+    pieces = b"".join(redactor().piece(read, start, length) for start in range(0, len(data), length))
 
     assert pieces == data.replace(b'say "it"', b"*" * 8)
 
@@ -221,7 +226,7 @@ def test_an_attempt_that_fails_tells_nothing_of_its_secrets() -> None:
     try:
         raise ValueError(f"no login with {secret} and {[secret]!r}")
     except ValueError as error:
-        told = rows.of_exception("run", error, veil())
+        told = result_rows.exception_detail("run", error, redactor())
 
     assert "say" not in orjson.dumps(told).decode()
     assert orjson.loads(told["error"])["message"] == told["message"] == f"no login with {MASK} and ['{MASK}']"

@@ -17,7 +17,7 @@ from spinney.model.errors import BadParameters
 from spinney.model.types import LockSpec, StageSpec, TypeSpec
 from spinney.params.parameters import Parameters
 from spinney.params.schema import checker, from_words, validate_against_schema
-from spinney.params.signature import Declared
+from spinney.params.signature import DeclaredParameter
 
 
 class Colour(Enum):
@@ -38,7 +38,7 @@ class Point:
 def parameters(*, locks: tuple[str, ...] = (), **fields: Any) -> Parameters:
     """Names to annotations; a name that ends in ``_`` may be left out."""
     declared = {
-        name.rstrip("_"): Declared(annotation=annotation, required=not name.endswith("_"))
+        name.rstrip("_"): DeclaredParameter(annotation=annotation, required=not name.endswith("_"))
         for name, annotation in fields.items()
     }
     return Parameters("resize", declared, lock_templates=locks)

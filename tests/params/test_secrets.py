@@ -11,12 +11,12 @@ from spinney.job.options import Options
 from spinney.model.errors import BadParameters, UsageError
 from spinney.model.schedules import Schedule
 from spinney.model.signals import Fail
-from spinney.node.executors import rows
+from spinney.node.executors import result_rows
 from spinney.params.masking import MASK, mask
 from spinney.params.parameters import Parameters, reader
-from spinney.params.refusals import describe
 from spinney.params.schema import checker
-from spinney.params.signature import Declared, Signature
+from spinney.params.signature import DeclaredParameter, Signature
+from spinney.params.validation_errors import describe
 from spinney.testing import run_stage
 
 PIN = "0451"
@@ -36,7 +36,9 @@ class Login(BaseModel):
 
 
 def parameters(**annotations: Any) -> Parameters:
-    return Parameters("unlock", {n: Declared(annotation=a, required=True) for n, a in annotations.items()})
+    return Parameters(
+        "unlock", {n: DeclaredParameter(annotation=a, required=True) for n, a in annotations.items()}
+    )
 
 
 @pytest.mark.parametrize("text", [str, SecretStr, SecretBytes, str | None, SecretStr | None])
@@ -59,7 +61,7 @@ def test_a_secret_is_masked_and_refused_when_it_is_too_short(text: Any) -> None:
             BadParameters, match=r"'code' is wrong: it must be a secret text at least .*: 6"
         ) as caught:
             submit()
-        assert SHORT not in rows.of_error(caught.value)["error"]
+        assert SHORT not in result_rows.error_detail(caught.value)["error"]
 
 
 def test_a_stage_gets_a_secret_as_it_is_annotated() -> None:
@@ -109,8 +111,8 @@ def refusals() -> dict[str, Any]:
     """Sentences about parameters, each of which has a secret that is too short to be found by its text."""
     validated = Annotated[SecretStr, AfterValidator(never)]
     fields = {
-        "login": Declared(annotation=Login, required=True),
-        "pin": Declared(annotation=validated, required=True),
+        "login": DeclaredParameter(annotation=Login, required=True),
+        "pin": DeclaredParameter(annotation=validated, required=True),
     }
     stored = orjson.dumps({"login": {"user": "ann", "pin": PIN}, "pin": PIN}).decode()
     return {
@@ -133,7 +135,7 @@ def refusals() -> dict[str, Any]:
 def test_a_sentence_of_the_engine_leaves_out_a_secret_of_any_length(case: str) -> None:
     with pytest.raises((UsageError, Fail)) as caught:
         refusals()[case]()
-    told = rows.of_exception("run", caught.value)
+    told = result_rows.exception_detail("run", caught.value)
     assert PIN not in told["message"]
     assert PIN not in told.get("error", "")
 

@@ -17,9 +17,9 @@ from reports.mail_server import CUT, Behaviour, free_port, mail_server
 from spinney import Defer, Fail, Spinney
 from spinney.model.errors import BadParameters
 from spinney.model.jobs import DATA_MAX_BYTES
-from spinney.model.places import job_folder
+from spinney.model.paths import job_folder
 from spinney.reports import MailSettings, Outbox, Security
-from spinney.testing import Bench, Ran
+from spinney.testing import StageHarness, StageResult
 
 SENDER = "Archive <archive@example.org>"
 LETTER = {"sender": SENDER, "to": ["ada@example.org"], "subject": "Report", "text": "All well.\n"}
@@ -38,13 +38,13 @@ class Post:
             "security": Security.NONE,
             "timeout_s": 5.0,
         }
-        self.bench = Bench(folder=folder)
+        self.harness = StageHarness(folder=folder)
         self.folder = folder
         self.outbox = Outbox(Spinney(), mail=lambda: MailSettings(**self.settings), clock=lambda: self.now)
 
-    def send(self, **params: Any) -> Ran:
+    def send(self, **params: Any) -> StageResult:
         """One attempt."""
-        return self.bench.run(self.outbox.mail, "sending", **(LETTER | params))
+        return self.harness.run(self.outbox.mail, "sending", **(LETTER | params))
 
     def attach(self, content: bytes, name: str = "list.json") -> dict[str, str]:
         """A file in the folder of another job."""
@@ -86,7 +86,7 @@ def test_a_mail_arrives_with_all_that_it_was_given(post: Post, behaviour: Behavi
     )
 
     assert ran.outcome == "ok"
-    assert ran.value == {"message_id": "<b.1@example.org>", "delivered": 2, "said": "250 queued as 4711"}
+    assert ran.value == {"message_id": "<b.1@example.org>", "delivered": 2, "reply": "250 queued as 4711"}
     (got,) = behaviour.received
     assert (got.sender, got.recipients) == ("archive@example.org", ["ada@example.org", "bob@example.org"])
     mail = got.mail
@@ -149,7 +149,7 @@ def test_a_boundary_that_somebody_guessed_stays_text(post: Post, behaviour: Beha
     post.send(html="<p>", message_id="<known@example.org>")
     boundary = behaviour.received[0].mail.get_boundary()
     forged = f"\n--{boundary}\nContent-Type: text/html\n\n<script>\n--{boundary}--\n"
-    post.bench = Bench(folder=post.folder)
+    post.harness = StageHarness(folder=post.folder)
 
     post.send(text=forged, html="<p>", message_id="<known@example.org>")
 

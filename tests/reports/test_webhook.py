@@ -14,7 +14,7 @@ from reports.mail_server import free_port
 from spinney import Defer, Fail, Spinney
 from spinney.model.errors import BadParameters
 from spinney.reports import Outbox, WebhookSettings, verify
-from spinney.testing import Bench, Ran
+from spinney.testing import StageHarness, StageResult
 
 SECRET = "S3cret-of-the-depositor"
 BODY = {"batch": "bid-1", "objects": 3, "title": "Größe", "rate": 0.1}
@@ -27,7 +27,7 @@ class Line:
         self.now = 1_800_000_000.9
         self.asked: list[str] = []
         self.settings: dict[str, Any] = {"timeout_s": 5.0}
-        self.bench = Bench(folder=folder)
+        self.harness = StageHarness(folder=folder)
         self.outbox = Outbox(
             Spinney(),
             webhook=lambda: WebhookSettings(**self.settings),
@@ -35,10 +35,10 @@ class Line:
             **({"admit": self.asked.append} | outbox),
         )
 
-    def call(self, url: str, **params: Any) -> Ran:
+    def call(self, url: str, **params: Any) -> StageResult:
         """One try."""
         given = {"url": url, "body": BODY, "secret": "depositor-a"} | params
-        return self.bench.run(self.outbox.webhook, "calling", **given)
+        return self.harness.run(self.outbox.webhook, "calling", **given)
 
 
 @pytest.fixture(autouse=True)
@@ -138,7 +138,7 @@ def test_a_try_is_counted_before_it_is_made(tmp_path: Path) -> None:
     for tries in (1, 2):
         with pytest.raises(Death):
             line.call("http://example.org/")
-        assert line.bench.data["webhook"]["tries"] == tries
+        assert line.harness.data["webhook"]["tries"] == tries
 
 
 @pytest.mark.parametrize(

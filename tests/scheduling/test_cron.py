@@ -14,7 +14,7 @@ from cronsim import CronSim
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
-from longer import LONG
+from long_tests import LONG
 from spinney.model.errors import UsageError
 from spinney.scheduling import cron
 

@@ -18,18 +18,18 @@ from starlette.testclient import TestClient
 from contract.words import Site, kind, stage
 from new_store import new_store
 from spinney.control import Control
-from spinney.model.access import ALL_RIGHTS, Rights, Role, Within
+from spinney.model.access import ALL_RIGHTS, AccessScope, Rights, Role
 from spinney.model.types import LockSpec, QueueSpec, TypeSpec
 from spinney.node import folders
 from spinney.server.application import Parts, make
-from spinney.server.asking import Asker, How, now_us
+from spinney.server.request_context import AuthMethod, Principal, now_us
 from spinney.server.settings import ServerSettings
-from spinney.server.stores import Stores
+from spinney.server.store_pool import StorePool
 from spinney.stores.contract import Store
 from spinney.stores.sql import open_store
 
 LIMITED = Rights(
-    role=Role.OPERATOR, within=Within(collections=("lab",)), shares=("lab:*",), priorities=(40, 60)
+    role=Role.OPERATOR, within=AccessScope(collections=("lab",)), shares=("lab:*",), priorities=(40, 60)
 )
 """An operator of the collection ``lab`` alone."""
 RIGHTS: Mapping[str, Rights] = {
@@ -73,14 +73,14 @@ class Askers:
     def __init__(self, rights: Mapping[str, Rights]) -> None:
         self._rights = rights
 
-    async def who(self, request: Request) -> Asker | None:
+    async def authenticate(self, request: Request) -> Principal | None:
         name = request.headers.get("x-asker")
         if name is None:
             return None
-        return Asker(name=name, rights=self._rights[name], how=How.TOKEN, by_configuration=True)
+        return Principal(name=name, rights=self._rights[name], how=AuthMethod.TOKEN, by_configuration=True)
 
-    async def again(self, request: Request) -> Asker | None:
-        return await self.who(request)
+    async def reauthenticate(self, request: Request) -> Principal | None:
+        return await self.authenticate(request)
 
 
 @dataclass
@@ -116,7 +116,7 @@ class World:
         return Control(
             store=self.store,
             clock=now_us,
-            nudge=lambda: None,
+            wake_nodes=lambda: None,
             by=name,
             rights=self.rights.get(name, ALL_RIGHTS),
         )
@@ -153,7 +153,7 @@ def unserved(place: Path, settings: ServerSettings = ServerSettings()) -> Iterat
     folders.write_token(root, store.facts()["folder_token"])
     rights = dict(RIGHTS)
 
-    def identity(stores: Stores, settings: ServerSettings) -> Askers:
+    def identity(stores: StorePool, settings: ServerSettings) -> Askers:
         return Askers(rights)
 
     app = make(

@@ -20,20 +20,20 @@ import pytest
 from starlette.responses import Response
 
 from contract.words import Site
-from listening import Listening
+from http_listener import Listening
 from spinney.client import Client
 from spinney.control import Control
-from spinney.control.entering import Entering, Terms, Visit
-from spinney.model.access import Rights, Role, Within
+from spinney.control.sign_in import ClientInfo, SessionLimits, SignIn
+from spinney.model.access import AccessScope, Rights, Role
 from spinney.model.accounts import digest
 from spinney.model.errors import Forbidden
 from spinney.model.jobs import Filter, Lease
 from spinney.node import folders
 from spinney.server.application import Parts, make
-from spinney.server.asking import now_us
-from spinney.server.identity import Identify
+from spinney.server.http_server import listen_unix
+from spinney.server.identity import StoreAuthenticator
 from spinney.server.identity.cookies import Cookies
-from spinney.server.serving import listen_unix
+from spinney.server.request_context import now_us
 from spinney.server.settings import ServerSettings
 from spinney.stores.contract import Store
 from spinney.stores.sql import open_store
@@ -43,8 +43,8 @@ from .conftest import RealClock, store_at
 QUICK_S = 0.05
 PATIENCE_S = 20.0
 SETTINGS = ServerSettings(trusted_header="X-Remote-User", trusted_proxies=("127.0.0.1/32",))
-LAB = Rights(role=Role.OPERATOR, within=Within(collections=("lab",)))
-FISH = Rights(role=Role.OPERATOR, within=Within(collections=("fish",)))
+LAB = Rights(role=Role.OPERATOR, within=AccessScope(collections=("lab",)))
+FISH = Rights(role=Role.OPERATOR, within=AccessScope(collections=("fish",)))
 HOUR_US = 3_600_000_000
 
 
@@ -61,11 +61,11 @@ class Hall:
 
     @property
     def control(self) -> Control:
-        return Control(store=self.store, clock=now_us, nudge=lambda: None, by="root")
+        return Control(store=self.store, clock=now_us, wake_nodes=lambda: None, by="root")
 
     @property
-    def entering(self) -> Entering:
-        return Entering(store=self.store, clock=now_us, nudge=lambda: None, by="root")
+    def sign_in(self) -> SignIn:
+        return SignIn(store=self.store, clock=now_us, wake_nodes=lambda: None, by="root")
 
     def user(self) -> str:
         """A new one, who sees the collection ``lab``."""
@@ -80,8 +80,8 @@ class Hall:
 
     def session(self, name: str) -> dict[str, str]:
         """The headers of a browser in which this user has signed in."""
-        secret, _ = self.entering.login_known(name, visit=Visit(), terms=Terms())
-        cookies = Cookies(key=self.entering.secret("session-key"), secure=False)
+        secret, _ = self.sign_in.login_known(name, visit=ClientInfo(), terms=SessionLimits())
+        cookies = Cookies(key=self.sign_in.secret("session-key"), secure=False)
         cookies.set_session(answer := Response(), secret)
         proof = cookies.proof("session", digest(secret))
         return {"Cookie": answer.headers["set-cookie"].partition(";")[0], "X-CSRF-Token": proof}
@@ -119,8 +119,8 @@ def hall(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hall]:
             open_store=lambda: open_store(url),
             folders=root,
             run_dir=None,
-            identity=lambda stores, settings: Identify(stores, settings, kept_s=QUICK_S),
-            renew_s=QUICK_S,
+            identity=lambda stores, settings: StoreAuthenticator(stores, settings, kept_s=QUICK_S),
+            refresh_s=QUICK_S,
         )
     )
     unix = place / "server.sock"
@@ -188,7 +188,7 @@ Change = Callable[[Hall, str, pytest.MonkeyPatch], object]
 
 def later(hall: Hall, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A day goes by."""
-    monkeypatch.setattr("spinney.server.identity.identify.now_us", lambda: now_us() + 24 * HOUR_US)
+    monkeypatch.setattr("spinney.server.identity.authenticator.now_us", lambda: now_us() + 24 * HOUR_US)
 
 
 CHANGES: dict[str, Change] = {
@@ -475,7 +475,7 @@ def test_given_a_session_then_a_stream_is_no_use_of_it_that_keeps_it_from_ending
 
     with streaming(hall, f"/events?topic=job:{job}", headers) as stream:
         stream.until(b'"pending"')
-        monkeypatch.setattr("spinney.server.identity.identify.now_us", lambda: hour_later)
+        monkeypatch.setattr("spinney.server.identity.authenticator.now_us", lambda: hour_later)
         hall.control.cancel(job)
         stream.until(b'"cancelled"')  # told after who watches was looked at an hour later
         (after,) = hall.control.accounts.sessions(name)

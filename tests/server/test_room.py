@@ -16,11 +16,11 @@ from starlette.requests import HTTPConnection
 from starlette.responses import StreamingResponse
 
 from contract.words import Site
-from listening import Listening
+from http_listener import Listening
 from spinney.model.access import Rights, Role
 from spinney.node import folders
 from spinney.server.application import Parts, make
-from spinney.server.files.answers import LONG_BYTES
+from spinney.server.files.responses import LONG_BYTES
 from spinney.server.problems import TooMany
 from spinney.server.quotas import Quota, Quotas
 from spinney.server.settings import ServerSettings
@@ -137,7 +137,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
             folders=root,
             run_dir=None,
             identity=lambda stores, settings: Askers(USERS),
-            renew_s=0.05,
+            refresh_s=0.05,
         )
     )
     app.add_api_route("/endless", endless)

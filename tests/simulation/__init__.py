@@ -1,7 +1,7 @@
 """The engine under a simulator: whole clusters in one thread, with every fault, in an order that a seed decides.
 
 **What is real.** The store (``SqlStore``) with all its statements. The supervisor of each node with everything in
-it: recorder, desk, crew, slots, lanes, limits, requests, holding, orders, housekeeping, recovery, takeover,
+it: recorder, dispatcher, worker pool, slots, lanes, limits, requests, holds, orders, maintenance, recovery, takeover,
 retaining, telling, the heartbeat; page files, lock files, folders.
 
 **What takes a place** (``clockwork`` says where):
@@ -14,7 +14,7 @@ retaining, telling, the heartbeat; page files, lock files, folders.
   servers do not answer (``stores``);
 * workers: they keep the real ones' protocol and page, and what their stages do is drawn (``workers``, ``scripts``);
 * the guard: it looks at the real deadline when the real one would (``nodes``);
-* nudges, which get lost, and signals.
+* wake-ups, which get lost, and signals.
 
 **What happens** is in ``faults`` (crashes between any two transactions, of a whole node or of its supervisor alone;
 stopped supervisors and frozen machines, which go on after they were given up; leases that differ from node to node and

@@ -2,7 +2,7 @@
 
 Clocks: every module of them that says ``time.…`` gets the simulated clock of whichever process runs, and so do
 parameters whose default is a clock. Threads: store threads, heartbeat, pump. Processes: what looks for marked ones, and
-for guards. Sockets: nudges. The room on the disk. Everything else, page files, lock files, folders, is real, in a
+for guards. Sockets: wake-ups. The room on the disk. Everything else, page files, lock files, folders, is real, in a
 directory in memory.
 """
 
@@ -28,7 +28,7 @@ from unittest import mock
 
 import spinney.node
 import spinney.stores.sql
-import spinney.waking
+import spinney.wakeup
 from spinney.node.deadline import boot_ns
 
 from .faults import LEASE_MAX_S
@@ -107,7 +107,7 @@ def in_place(world: Any, rng: random.Random) -> Iterator[None]:
         put(supervisor, "StoreThread", SimStoreThread)
         put(supervisor, "Heartbeat", SimHeartbeat)
         put(supervisor, "Pump", SimPump)
-        put(supervisor, "door", _door)
+        put(supervisor, "startup_lock", _startup_lock)
         put(supervisor, "boot_ns", boot)
         put(sys.modules["spinney.node.heartbeat"], "boot_ns", boot)
         instance = sys.modules["spinney.node.instance"]
@@ -118,17 +118,17 @@ def in_place(world: Any, rng: random.Random) -> Iterator[None]:
         )
         put(
             instance,
-            "kill_marked",
-            lambda instance, **_: world.kill_marked(PROCESS.get().machine.host, instance),
+            "kill_by_instance",
+            lambda instance, **_: world.kill_by_instance(PROCESS.get().machine.host, instance),
         )
-        nudge = sys.modules["spinney.nudge"]
-        put(nudge, "nudged", _nudged)
-        waking = sys.modules["spinney.waking"]
-        for module in (nudge, waking):
-            put(module, "nudge_all", lambda run_dir, but=None: world.nudge(Path(run_dir), but))
-            put(module, "place", str)
+        wakeup_socket = sys.modules["spinney.wakeup_socket"]
+        put(wakeup_socket, "received_wakeups", _received_wakeups)
+        wakeup = sys.modules["spinney.wakeup"]
+        for module in (wakeup_socket, wakeup):
+            put(module, "wake_local_nodes", lambda run_dir, but=None: world.wake_nodes(Path(run_dir), but))
+            put(module, "run_dir_id", str)
         put(sys.modules["spinney.node.takeover"], "os", _NoSignals(world))
-        put(sys.modules["spinney.node.folders"], "lacking", lambda root: None)
+        put(sys.modules["spinney.node.folders"], "write_problem", lambda root: None)
         put(sys.modules["spinney.model.jobs"], "LEASE_MAX_S", LEASE_MAX_S)
         # The same declarations are read thousands of times.
         registry = sys.modules["spinney.stores.sql.registry"]
@@ -154,7 +154,7 @@ class _NoSignals:
 
 
 @asynccontextmanager
-async def _door(run_dir: Path, name: str) -> AsyncIterator[None]:
+async def _startup_lock(run_dir: Path, name: str) -> AsyncIterator[None]:
     """The real one is a file lock that its holder's death opens."""
     process, doors = PROCESS.get(), PROCESS.get().machine.host.doors
     while name in doors and not doors[name].dead:  # noqa: ASYNC110 - as the real one
@@ -168,14 +168,14 @@ async def _door(run_dir: Path, name: str) -> AsyncIterator[None]:
 
 
 @asynccontextmanager
-async def _nudged(run_dir: Path, name: str, on_nudge: Callable[[], None]) -> AsyncIterator[None]:
+async def _received_wakeups(run_dir: Path, name: str, on_wakeup: Callable[[], None]) -> AsyncIterator[None]:
     process = PROCESS.get()
-    nudged = process.machine.host.nudged
-    nudged[name] = process, on_nudge
+    received_wakeups = process.machine.host.received_wakeups
+    received_wakeups[name] = process, on_wakeup
     try:
         yield
     finally:
-        del nudged[name]
+        del received_wakeups[name]
 
 
 @cache

@@ -23,7 +23,7 @@ _RATES: Mapping[str, float] = {
     "unusable": 0.01,
     "answer_lost": 0.01,
     "late_write": 0.5,
-    "lost_nudge": 0.5,
+    "lost_wakeup": 0.5,
     "worker_dies": 0.3,
     "no_start": 0.1,
 }

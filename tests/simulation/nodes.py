@@ -15,7 +15,7 @@ from typing import Any
 from spinney.model.errors import NodeRefused, StoreUnusable
 from spinney.node import instance as instances
 from spinney.node.deadline import Deadline
-from spinney.node.executors.page import Page
+from spinney.node.executors.shared_page import SharedPage
 from spinney.node.guard import _LOOK_S as GUARD_LOOK_S
 from spinney.node.instance import Instance
 from spinney.node.settings import NodeSettings
@@ -33,7 +33,7 @@ class Host:
         self.run_dir: Path = world.folder / name
         self.run_dir.mkdir()
         self.wrong_us = 0
-        self.nudged: dict[str, tuple[Process, Callable[[], None]]] = {}
+        self.received_wakeups: dict[str, tuple[Process, Callable[[], None]]] = {}
         self.doors: dict[str, Process] = {}
         self._pids = itertools.count(1000)
 
@@ -51,7 +51,7 @@ class SimNode:
         self.world, self.host, self.name = world, host, name
         self.number = next(world.node_numbers)
         self.workers: list[Process] = []
-        self.pages: list[Page] = []
+        self.pages: list[SharedPage] = []
         """Of all workers that it has had."""
         self.pump: SimPump
         self.ended = False

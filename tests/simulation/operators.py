@@ -12,7 +12,7 @@ from typing import Any
 from spinney.model.errors import SpinneyError
 from spinney.model.holds import Scope
 from spinney.model.jobs import Filter, Submission
-from spinney.model.operators import Author, Order, QueueChange, Verb
+from spinney.model.operators import Actor, Order, QueueChange, Verb
 from spinney.model.states import SETTLED, State
 from spinney.model.types import QueueSpec
 
@@ -97,7 +97,7 @@ class Operator:
         made = await self._say(lambda store: store.submit(wanted, now_us=self._now()))
         if made is not None:
             self._ids += made.ids
-            self.world.nudge(self.host.run_dir)
+            self.world.wake_nodes(self.host.run_dir)
 
     def _submission(self) -> Submission:
         rng = self.world.rng
@@ -144,7 +144,7 @@ class Operator:
                 )
                 until = now + int(rng.random() * 2e6) if rng.random() < 0.5 else None
                 await self._say(
-                    lambda s: s.holds.lay(scope, name, "why", self._author(), until_us=until, now_us=now)
+                    lambda s: s.holds.lay(scope, name, "why", self._actor(), until_us=until, now_us=now)
                 )
                 if rng.random() < 0.7:
                     await self._sweep_holds()
@@ -155,34 +155,34 @@ class Operator:
                 await self._say(lambda s: s.delete(job, by=by, now_us=now))
             case "move":
                 order = Order(verb=Verb.MOVE, queue=rng.choice(QUEUES))
-                await self._say(lambda s: s.bulk.apply(order, [job], self._author(), now_us=now))
+                await self._say(lambda s: s.bulk.apply(order, [job], self._actor(), now_us=now))
             case "priority":
                 order = Order(verb=Verb.PRIORITY, priority=rng.choice((10, 50, 90)))
-                await self._say(lambda s: s.bulk.apply(order, [job], self._author(), now_us=now))
+                await self._say(lambda s: s.bulk.apply(order, [job], self._actor(), now_us=now))
             case "limit":
                 spec = QueueSpec(name="narrow", limit=rng.choice((0, 1, 2, 3)), sharing="none")
                 await self._say(lambda s: s.register((), (spec,)))
             case "set_limit":
                 limit = rng.choice((1, 2, "40%", None))
                 change = rng.choice((QueueChange(set={"limit": limit}), QueueChange(declared=("limit",))))
-                await self._say(lambda s: s.queueing.change("narrow", change, self._author(), now_us=now))
+                await self._say(lambda s: s.queue_admin.change("narrow", change, self._actor(), now_us=now))
             case "drain_node":
-                await self._say(lambda s: s.fleet.drain(rng.choice(_NODES), self._author(), now_us=now))
+                await self._say(lambda s: s.fleet.drain(rng.choice(_NODES), self._actor(), now_us=now))
             case "resume_node":
-                await self._say(lambda s: s.fleet.resume(rng.choice(_NODES), self._author(), now_us=now))
+                await self._say(lambda s: s.fleet.resume(rng.choice(_NODES), self._actor(), now_us=now))
             case "set_slots":
                 slots = rng.choice((1, 2, 4, None))
                 await self._say(
-                    lambda s: s.fleet.set_slots(rng.choice(_NODES), slots, self._author(), now_us=now)
+                    lambda s: s.fleet.set_slots(rng.choice(_NODES), slots, self._actor(), now_us=now)
                 )
             case "explain":
-                await self._say(lambda s: s.explaining.explain(job, now_us=now))
+                await self._say(lambda s: s.explainer.explain(job, now_us=now))
             case "pause_schedule":
                 paused = rng.random() < 0.5
                 await self._say(
-                    lambda s: s.schedules.pause("ticking", self._author(), paused=paused, now_us=now)
+                    lambda s: s.schedules.pause("ticking", self._actor(), paused=paused, now_us=now)
                 )
-        self.world.nudge(self.host.run_dir)
+        self.world.wake_nodes(self.host.run_dir)
 
     def _some(self) -> Sequence[int]:
         """Jobs to meddle with; rather those that run."""
@@ -196,20 +196,20 @@ class Operator:
     async def _put_right(self) -> None:
         """Until nothing is open: whatever is held is released."""
         world = self.world
-        paused, as_declared = Author(by="ann", call="calm"), QueueChange(declared=("limit",))
+        paused, as_declared = Actor(by="ann", call="calm"), QueueChange(declared=("limit",))
         while True:
             self.idle = False
             await self._say(lambda s: s.schedules.pause("ticking", paused, paused=True, now_us=self._now()))
             await self._say(lambda s: s.register(*world.application.declared))
             await self._say(
-                lambda s: s.queueing.change("narrow", as_declared, self._author(), now_us=self._now())
+                lambda s: s.queue_admin.change("narrow", as_declared, self._actor(), now_us=self._now())
             )
             await self._lift(all_of_them=True)
             await self._sweep_holds()
             held = await self._say(lambda s: s.jobs(Filter(states=(State.HELD,)), limit=1000))
             for job in held or ():
                 await self._say(lambda s, j=job.id: s.release(j, by="ann", now_us=self._now()))
-            world.nudge(self.host.run_dir)
+            world.wake_nodes(self.host.run_dir)
             self.idle = all(state in SETTLED for state in world.oracle.states.values())
             await asyncio.sleep(1.0)
 
@@ -218,7 +218,7 @@ class Operator:
         if not all_of_them and holds:
             holds = (self.world.rng.choice(holds),)
         for hold in holds:
-            await self._say(lambda s, h=hold.id: s.holds.lift(h, self._author(), now_us=self._now()))
+            await self._say(lambda s, h=hold.id: s.holds.lift(h, self._actor(), now_us=self._now()))
         await self._sweep_holds()
 
     async def _sweep_holds(self) -> None:
@@ -230,9 +230,9 @@ class Operator:
     def _now(self) -> int:
         return int(self.host.wall_us())
 
-    def _author(self) -> Author:
+    def _actor(self) -> Actor:
         self._calls += 1
-        return Author(by="ann", call=f"call-{self._calls}")
+        return Actor(by="ann", call=f"call-{self._calls}")
 
     async def _say(self, verb: Any) -> Any:
         """What the store answers; None when it refuses, or does not answer."""

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple, Protocol
 
 import orjson
 
-from spinney.model.capacities import Words
+from spinney.model.capacities import CapacityRules
 from spinney.model.errors import SpinneyError, StoreUnusable
 from spinney.model.jobs import Record
 from spinney.model.lineage import ancestors
@@ -168,7 +168,7 @@ class Oracle:
     def _look_at_stops(self, tx: Tx, lease: Held) -> None:
         """What is to be cancelled begins nothing more, and what a hold covers begins nothing."""
         # Not where it is a whole tree's: that is swept from below, and its top is the last to hear of it.
-        stopped = tx.one("select reason from wishes where job_id = ? and tree = 0", (lease.job_id,))
+        stopped = tx.one("select reason from cancel_requests where job_id = ? and tree = 0", (lease.job_id,))
         if stopped is not None:
             self.violated(f"job {lease.job_id} is to be cancelled and was leased: {lease}")
         hold = tx.one(_HOLD, (lease.queue, lease.type, lease.job_id, lease.job_id))
@@ -213,7 +213,7 @@ class Oracle:
                 self.violated(f"node {name} has {slots} slots and leases in {sorted(taken)}")
 
     def _look_at_locks(self, tx: Tx) -> None:
-        said = Words.of(tx.all("select name, capacity from lock_capacities"))
+        said = CapacityRules.of(tx.all("select name, capacity from lock_capacities"))
         owners: dict[str, list[tuple[int, int | None, int]]] = {}
         for name, *had in tx.all("select name, job_id, fence, amount from locks order by name, job_id"):
             owners.setdefault(name, []).append(tuple(had))

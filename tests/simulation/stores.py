@@ -18,8 +18,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Protocol
 
-from spinney.model.jobs import Exchange, NodeInfo, Record, Submission, Want
-from spinney.stores.contract import Spawned, Submitted, Touched
+from spinney.model.jobs import ClaimRequest, FlushResult, NodeInfo, Record, Submission
+from spinney.stores.contract import ChangedJobs, SpawnResult, SubmitResult
 from spinney.stores.sql import open_store
 from spinney.stores.sql.database import Tx
 from spinney.stores.sql.sqlite import SqliteDatabase
@@ -161,15 +161,17 @@ class SimStore(SqlStore):
         """Whether the present verb has not changed anything yet."""
         return self._sim_database.calls == 0
 
-    def submit(self, submissions: Sequence[Submission], *, now_us: int) -> Submitted:
+    def submit(self, submissions: Sequence[Submission], *, now_us: int) -> SubmitResult:
         made = super().submit(submissions, now_us=now_us)
         self.oracle.accepted(made.ids)
         self.gates.note(f"submitted {list(made.ids)}")
         return made
 
-    def exchange(self, records: Sequence[Record], want: Want | None, *, now_us: int) -> Exchange:
+    def flush_and_claim(
+        self, records: Sequence[Record], want: ClaimRequest | None, *, now_us: int
+    ) -> FlushResult:
         self.gates.records = bool(records)
-        answer = super().exchange(records, want, now_us=now_us)
+        answer = super().flush_and_claim(records, want, now_us=now_us)
         self.gates.records = False
         self.oracle.exchanged(records, answer.refused, self._sim_database.leased_before)
         for record in records:
@@ -179,7 +181,9 @@ class SimStore(SqlStore):
             self.gates.note(f"leased job={lease.job_id} {lease.stage} fence={lease.fence} slot={lease.slot}")
         return answer
 
-    def spawn(self, job_id: int, fence: int, submissions: Sequence[Submission], *, now_us: int) -> Spawned:
+    def spawn(
+        self, job_id: int, fence: int, submissions: Sequence[Submission], *, now_us: int
+    ) -> SpawnResult:
         with self._under(fence):
             return super().spawn(job_id, fence, submissions, now_us=now_us)
 
@@ -223,10 +227,10 @@ class SimStore(SqlStore):
         self.gates.note(f"recovered node {node_id}: jobs {list(jobs)}")
         return jobs
 
-    def retry(self, job_id: int, *, stage: str | None, by: str, now_us: int) -> Touched:
+    def retry(self, job_id: int, *, stage: str | None, by: str, now_us: int) -> ChangedJobs:
         with self.oracle.asked_again([job_id], stage, rerun=False):
             return super().retry(job_id, stage=stage, by=by, now_us=now_us)
 
-    def rerun(self, job_id: int, *, stage: str | None, by: str, now_us: int) -> Touched:
+    def rerun(self, job_id: int, *, stage: str | None, by: str, now_us: int) -> ChangedJobs:
         with self.oracle.asked_again([job_id], stage, rerun=True):
             return super().rerun(job_id, stage=stage, by=by, now_us=now_us)

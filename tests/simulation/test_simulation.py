@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from longer import LONG
+from long_tests import LONG
 
 from .__main__ import main, report
 from .variants import VARIANTS

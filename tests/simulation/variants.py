@@ -10,16 +10,16 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 from unittest import mock
 
-from spinney.model.jobs import Exchange, NodeInfo, Record, Want
+from spinney.model.jobs import ClaimRequest, FlushResult, NodeInfo, Record
 from spinney.model.outcomes import Outcome
-from spinney.node.recovery import Watch
-from spinney.stores.contract import Swept
-from spinney.stores.sql import locks, placing
+from spinney.node.recovery import LivenessWatch
+from spinney.stores.contract import SweepResult
+from spinney.stores.sql import locks, placement
+from spinney.stores.sql.cascades import Cascade
 from spinney.stores.sql.database import Tx
-from spinney.stores.sql.recording import Recorder
+from spinney.stores.sql.recorder import Recorder
 from spinney.stores.sql.registry import Registry
-from spinney.stores.sql.settling import Consequences
-from spinney.stores.sql.sweeping import Sweep
+from spinney.stores.sql.sweep_step import SweepStep
 
 from .loop import PROCESS
 from .nodes import SimNode
@@ -42,23 +42,27 @@ def no_fence() -> Iterator[type[SimStore]]:
 class LimitOutside(SimStore):
     """How many slots a queue occupies is looked up before the claim's transaction."""
 
-    def exchange(self, records: Sequence[Record], want: Want | None, *, now_us: int) -> Exchange:
+    def flush_and_claim(
+        self, records: Sequence[Record], want: ClaimRequest | None, *, now_us: int
+    ) -> FlushResult:
         if want is not None and want.slots:
             with self._look() as tx:
                 stale = {name: self._registry.occupied(tx, name) for name in ("narrow",)}
             self._registry.occupied = lambda tx, queue: set(stale.get(queue, ()))  # type: ignore[method-assign]
             self._sim_database.calls += 1  # others may go first now
-        return super().exchange(records, want, now_us=now_us)
+        return super().flush_and_claim(records, want, now_us=now_us)
 
 
 class ByElapsedTime(SimStore):
     """A lease that is older than a lease period is taken to be lost."""
 
-    def sweep(self, *, now_us: int, limit: int = 500) -> Swept:
+    def sweep(self, *, now_us: int, limit: int = 500) -> SweepResult:
         with self._look() as tx:
             old = tx.all("select job_id, fence from leases where claimed_us < ?", (now_us - 300_000,))
         if old:
-            super().exchange([Record(j, f, Outcome.LOST, 1, now_us) for j, f in old], None, now_us=now_us)
+            super().flush_and_claim(
+                [Record(j, f, Outcome.LOST, 1, now_us) for j, f in old], None, now_us=now_us
+            )
         return super().sweep(now_us=now_us, limit=limit)
 
 
@@ -66,24 +70,28 @@ class ByElapsedTime(SimStore):
 def by_the_wall_clock() -> Iterator[type[SimStore]]:
     """A node is dead when its last beat is long ago by the observer's wall clock."""
 
-    def look(self: Watch, nodes: Sequence[NodeInfo], asked_s: float, answered_s: float) -> list[NodeInfo]:
+    def look(
+        self: LivenessWatch, nodes: Sequence[NodeInfo], asked_s: float, answered_s: float
+    ) -> list[NodeInfo]:
         now_us = PROCESS.get().machine.host.wall_us()
         return [node for node in nodes if now_us - node.seen_us > node.dead_after_s * 1e6]
 
-    with mock.patch.object(Watch, "look", look):
+    with mock.patch.object(LivenessWatch, "look", look):
         yield SimStore
 
 
 @contextmanager
 def by_the_lease_of_the_observer() -> Iterator[type[SimStore]]:
     """A node is dead when it has been silent for the lease of whoever looks."""
-    look_at_each = Watch.look
+    look_at_each = LivenessWatch.look
 
-    def look(self: Watch, nodes: Sequence[NodeInfo], asked_s: float, answered_s: float) -> list[NodeInfo]:
+    def look(
+        self: LivenessWatch, nodes: Sequence[NodeInfo], asked_s: float, answered_s: float
+    ) -> list[NodeInfo]:
         own_s = PROCESS.get().machine.lease_s
         return look_at_each(self, [replace(node, lease_s=own_s) for node in nodes], asked_s, answered_s)
 
-    with mock.patch.object(Watch, "look", look):
+    with mock.patch.object(LivenessWatch, "look", look):
         yield SimStore
 
 
@@ -107,7 +115,7 @@ def deaf_to_wishes() -> Iterator[type[SimStore]]:
     keeps = Recorder._keeps
 
     def keeps_anyway(self: Recorder, *args: Any) -> bool:
-        with mock.patch.object(placing, "wished", return_value=None):
+        with mock.patch.object(placement, "cancel_reason", return_value=None):
             return keeps(self, *args)
 
     with mock.patch.object(Recorder, "_keeps", keeps_anyway):
@@ -118,8 +126,8 @@ def deaf_to_wishes() -> Iterator[type[SimStore]]:
 def locks_never_told() -> Iterator[type[SimStore]]:
     """Who waits for a lock is not woken when it comes free, and housekeeping does not look."""
     with (
-        mock.patch.object(Consequences, "_lock_freed", return_value=None),
-        mock.patch.object(Sweep, "free_locks", return_value=None),
+        mock.patch.object(Cascade, "_lock_freed", return_value=None),
+        mock.patch.object(SweepStep, "free_locks", return_value=None),
     ):
         yield SimStore
 
@@ -129,7 +137,9 @@ def amounts_as_one() -> Iterator[type[SimStore]]:
     """Whoever wants some of a lock gets it where there is room for 1."""
     look = locks.look
 
-    def look_for_one(tx: Tx, registry: Registry, wanted: locks.Wanted, *args: Any, **how: Any) -> locks.Look:
+    def look_for_one(
+        tx: Tx, registry: Registry, wanted: locks.LockRequest, *args: Any, **how: Any
+    ) -> locks.LockState:
         return look(tx, registry, wanted._replace(amount=min(wanted.amount, 1)), *args, **how)
 
     with mock.patch.object(locks, "look", look_for_one):

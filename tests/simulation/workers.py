@@ -14,9 +14,16 @@ from pathlib import Path
 from typing import Any
 
 from spinney.model.outcomes import Outcome
+from spinney.node.executors.backlog import Backlog
 from spinney.node.executors.child import Exit, Group, Hello
-from spinney.node.executors.page import CELL_CANCEL, CELL_DONE, CELL_LINE, CELL_RECALL, Page, Running
-from spinney.node.executors.standing import Standing
+from spinney.node.executors.shared_page import (
+    CELL_CANCEL,
+    CELL_DONE,
+    CELL_LINE,
+    CELL_RECALL,
+    Running,
+    SharedPage,
+)
 
 from . import scripts
 from .loop import PROCESS, Process
@@ -32,9 +39,9 @@ class SimChild:
     """In the place of ``spinney.node.executors.child.Child``: the supervisor's side, and the worker."""
 
     def __init__(
-        self, *, name: str, events: Any, page: Path, log_file: Path, many: bool = False, **_: Any
+        self, *, name: str, events: Any, page: Path, log_file: Path, concurrent: bool = False, **_: Any
     ) -> None:
-        self.name, self.many, self.log_file = name, many, log_file
+        self.name, self.concurrent, self.log_file = name, concurrent, log_file
         self.token, self.stdout_fd, self.stderr_fd = b"", -1, -1
         self.pid = self.rss_bytes = 0
         self.ready = False
@@ -45,7 +52,7 @@ class SimChild:
         self._forced = False
         self._ended = asyncio.Event()
         self._lists = 0
-        self._standing = Standing()
+        self._backlog = Backlog()
 
     @property
     def node(self) -> Any:
@@ -61,7 +68,7 @@ class SimChild:
     def start(self) -> None:
         if self._world.chance("no_start"):
             raise OSError(11, "no process can be started")
-        self.page = Page.create(self._page_path, lines=8 if self.many else 1)
+        self.page = SharedPage.create(self._page_path, lines=8 if self.concurrent else 1)
         self._node.pages.append(self.page)
         self.pid = self._node.host.next_pid()
         self.process = Process(self._supervisor.loop, f"{self._node}/{self.name}", self._node)
@@ -74,7 +81,7 @@ class SimChild:
     def alive(self) -> bool:
         return self.pid != 0 and not self._ended.is_set()
 
-    def weigh(self) -> None:
+    def measure_memory(self) -> None:
         """Simulated workers never grow."""
 
     def running(self) -> list[Running]:
@@ -87,16 +94,18 @@ class SimChild:
     def recall(self) -> None:
         if self.alive:
             self.page.cells[CELL_RECALL] = self._lists
-            self._to_worker("nudge", None)
+            self._to_worker("flush", None)
 
-    def stands_behind(self) -> int:
-        return 0 if self.many or not self.alive else self._standing.behind(self.page, self._lists)
+    def blocking_fence(self) -> int:
+        return (
+            0 if self.concurrent or not self.alive else self._backlog.blocking_fence(self.page, self._lists)
+        )
 
     def take_back(self, fences: Sequence[int]) -> None:
-        self._standing.take(fences)
+        self._backlog.take(fences)
 
     def request_cancel(self, fence: int) -> None:
-        if self.many:
+        if self.concurrent:
             self._to_worker("cancel", fence)
         elif self.alive:
             self.page.cells[CELL_CANCEL] = fence
@@ -162,7 +171,7 @@ class SimChild:
         self._events.done(self, rows)
 
     def _hear_back(self, fences: list[int]) -> None:
-        self._events.back(self, self._standing.news(fences))
+        self._events.back(self, self._backlog.not_taken(fences))
 
     def _hear_ask(self, number: int, fence: int, verb: str, args: dict[str, Any]) -> None:
         self._events.ask(self, number, fence, verb, args)
@@ -212,8 +221,8 @@ class Worker:
                     asked.set_result(value) if error is None else asked.set_exception(
                         AskedAndRefused(str(error))
                     )
-            case "nudge":
-                if self._deaf and self.attempts and not self._child.many:
+            case "flush":
+                if self._deaf and self.attempts and not self._child.concurrent:
                     return  # as in a long call of C code
                 self._send_done()
                 self._send_back()
@@ -239,7 +248,7 @@ class Worker:
         if not self._greeted:
             return
         self._send_back()
-        while self._waiting and (self._child.many or not self.attempts):
+        while self._waiting and (self._child.concurrent or not self.attempts):
             self._begin(*self._waiting.popleft()[1:])
         if not self.attempts:
             self._send_done()
@@ -250,7 +259,9 @@ class Worker:
         job_id, fence, attempt = row[0], row[1], row[2]
         page, host = self._child.page, self._child._node.host
         line = (
-            next(n for n in range(page.lines) if not page.cells[CELL_LINE + 3 * n]) if self._child.many else 0
+            next(n for n in range(page.lines) if not page.cells[CELL_LINE + 3 * n])
+            if self._child.concurrent
+            else 0
         )
         started_us = host.wall_us()
         page.begin(fence, started_us, line=line)
@@ -272,7 +283,7 @@ class Worker:
         page.cells[CELL_DONE] += 1
         row = [fence, started_us, self._child._node.host.wall_us()]
         self._kept.append(row if detail is None else [*row, detail])
-        if self._child.many or self.world.rng.random() < 0.8:
+        if self._child.concurrent or self.world.rng.random() < 0.8:
             self._send_done()
         page.cells[CELL_LINE + 3 * line] = 0
         del self.attempts[fence]
@@ -288,7 +299,7 @@ class Worker:
             rows, self._kept = self._kept, []
             self._child.told("done", rows)
             for row in rows:
-                if len(row) > 3 and row[3].get("output") and not self._child.many:
+                if len(row) > 3 and row[3].get("output") and not self._child.concurrent:
                     self._child._node.pump.mark(row[0])
 
     def _send_back(self) -> None:
@@ -307,8 +318,8 @@ class Worker:
 class SimPump:
     """In the place of ``Pump``: says after a while that the output of an attempt is in its files."""
 
-    def __init__(self, on_marked: Callable[[int, str | None], None], **_: Any) -> None:
-        self._on_marked = on_marked
+    def __init__(self, on_output_written: Callable[[int, str | None], None], **_: Any) -> None:
+        self._on_marked = on_output_written
         self._process: Process = PROCESS.get()
         self._process.machine.pump = self
         self._lane = self._process.lane()

@@ -18,7 +18,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from in_memory import in_memory
-from spinney.model.errors import FateUnknown, StoreAway
+from spinney.model.errors import CommitUncertain, StoreUnavailable
 from spinney.model.states import SETTLED
 from spinney.node.folders import write_token
 from spinney.node.instance import Instance
@@ -217,13 +217,13 @@ class World:
             self.oracle.violation = f"{who}: {type(error).__name__}: {error}"
             self.cause = error
 
-    def nudge(self, run_dir: Path, but: str | None = None) -> None:
+    def wake_nodes(self, run_dir: Path, but: str | None = None) -> None:
         """Wake the nodes of one host; a wake-up may be lost."""
         for host in self.hosts:
             if host.run_dir == run_dir:
-                for name, (process, on_nudge) in list(host.nudged.items()):
-                    if name != but and not self.chance("lost_nudge"):
-                        process.post(on_nudge, delay_s=self.draw(0.0, 0.005))
+                for name, (process, on_wakeup) in list(host.received_wakeups.items()):
+                    if name != but and not self.chance("lost_wakeup"):
+                        process.post(on_wakeup, delay_s=self.draw(0.0, 0.005))
 
     # --- nodes ----------------------------------------------------------------------------
 
@@ -265,7 +265,7 @@ class World:
         """Whether the guard of an instance lives on this host."""
         return any(node.host is host and node.instance == instance for node in self.alive())
 
-    def kill_marked(self, host: Host, instance: Instance) -> int:
+    def kill_by_instance(self, host: Host, instance: Instance) -> int:
         """What bears the mark of an instance is killed, which here is the whole node; how many that were."""
         marked = [node for node in self.alive() if node.host is host and node.instance == instance]
         for node in marked:
@@ -315,7 +315,7 @@ class Gate:
         if writes:
             self._strike_or_not("before")
         if self._unreachable() or world.chance("unusable"):
-            raise StoreAway("the database does not answer; wait")
+            raise StoreUnavailable("the database does not answer; wait")
 
     def after(self) -> None:
         world = self._world
@@ -324,7 +324,7 @@ class Gate:
         self._strike_or_not("after")
         if world.chance("answer_lost"):
             world.note(self._process, "committed, and the answer is lost")
-            raise FateUnknown("the connection was lost; look")
+            raise CommitUncertain("the connection was lost; look")
 
     def note(self, text: str) -> None:
         self._world.note(self._process, text)

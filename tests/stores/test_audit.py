@@ -11,7 +11,7 @@ import orjson
 import pytest
 
 from new_store import new_store
-from spinney.model.audits import BEGINNING, Entry, digest
+from spinney.model.audits import BEGINNING, AuditEntry, digest
 from spinney.model.errors import AuditBroken
 from spinney.model.jobs import Submission
 from spinney.model.types import StageSpec, TypeSpec
@@ -54,11 +54,11 @@ def tamper(store: SqlStore) -> Callable[..., None]:
     return run
 
 
-def rewrite(path: Path, change: Callable[[list[Entry]], list[Entry]]) -> None:
+def rewrite(path: Path, change: Callable[[list[AuditEntry]], list[AuditEntry]]) -> None:
     """Write the whole chain anew, with links that fit."""
     with closing(sqlite3.connect(path)) as connection:
         found = connection.execute(f"select {COLUMNS} from audit order by seq").fetchall()
-        entries = [Entry(**dict(zip(COLUMNS.split(", "), row, strict=True))) for row in found]
+        entries = [AuditEntry(**dict(zip(COLUMNS.split(", "), row, strict=True))) for row in found]
         connection.execute("delete from audit")
         link = BEGINNING
         for entry in change(entries):
@@ -199,8 +199,8 @@ def test_a_chain_that_is_written_on_after_tampering_stays_broken(
         store.audit.verify()
 
 
-def _forged(entry: Entry) -> Entry:
-    return Entry(**{name: getattr(entry, name) for name in COLUMNS.split(", ")} | {"by": "bob"})
+def _forged(entry: AuditEntry) -> AuditEntry:
+    return AuditEntry(**{name: getattr(entry, name) for name in COLUMNS.split(", ")} | {"by": "bob"})
 
 
 # --- accidents ----------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from contract.test_bulk import ANN, LAWFUL, PARTICULARS, apply
 from contract.words import Clock, Site, submission
 from new_store import new_store
 from spinney.model.jobs import Filter
-from spinney.model.operators import POSSIBLE, Order, Step, Verb
+from spinney.model.operators import ALLOWED_STATES, BulkStep, Order, Verb
 from spinney.model.states import State
 from spinney.model.types import QueueSpec
 from spinney.stores.sql import SqlStore, open_store, staging, store
@@ -57,7 +57,7 @@ def session_of(site: Site) -> Any:
     return site.store.bulk._session
 
 
-def tried_and_taken_back(site: Site, verb: Verb, job_id: int) -> Step:
+def tried_and_taken_back(site: Site, verb: Verb, job_id: int) -> BulkStep:
     """What a step would say, undone with its transaction."""
     session, order = session_of(site), Order(verb=verb, **PARTICULARS.get(verb, {}))
 
@@ -113,7 +113,7 @@ def test_no_statement_of_a_step_walks_a_growing_table(site: Site, verb: Verb) ->
     writer, _ = session_of(site).database._open_writer()
     writer.set_trace_callback(seen.append)
     which = Filter(
-        states=(*POSSIBLE[verb],),
+        states=(*ALLOWED_STATES[verb],),
         message="a",
         node="oak",
         queue="default",

@@ -5,13 +5,13 @@ import pytest
 
 from servers import postgres_schema, postgres_url
 from spinney.stores.sql import open_store
-from spinney.stores.sql.doctoring import soundness
+from spinney.stores.sql.doctor import integrity
 
 
 def test_who_keeps_a_transaction_open_is_named_with_the_way_to_end_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(soundness, "OPEN_MOST_S", 0)
+    monkeypatch.setattr(integrity, "OPEN_MOST_S", 0)
     with postgres_schema() as url, psycopg.connect(postgres_url(), application_name="a dump") as other:
         store = open_store(url)
         store.create()

@@ -8,10 +8,10 @@ import pytest
 from contract.everything import fill
 from contract.words import USUAL, Clock, Site
 from new_store import new_store
-from spinney.model.operators import Author
+from spinney.model.operators import Actor
 from spinney.stores.sql import SqlStore, open_store
-from spinney.stores.sql.doctoring import RULES
-from spinney.stores.sql.doctoring.rule import Look, Paged
+from spinney.stores.sql.doctor import RULES
+from spinney.stores.sql.doctor.rule import CheckContext, Paged
 
 PAGED = [rule for rule in RULES if isinstance(rule, Paged)]
 SMALL = {"l", "s", "nodes", "counters", "staging"}
@@ -30,7 +30,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> SqlStore:
 def test_a_rule_stays_with_its_page(store: SqlStore, rule: Paged) -> None:
     session = store.doctor._session
     with session.look() as tx:
-        look = Look(tx, session.registry, 1)
+        look = CheckContext(tx, session.registry, 1)
         keys = rule.walk.keys
         page, binds, _ = rule.walk.page(look, [0] * len(keys))
         # As in the middle of a large table, with a last row.
@@ -65,7 +65,7 @@ def test_to_mend_a_pending_job_costs_the_same_however_many_are_ready(tmp_path: P
             return 0
 
         store.database._open_writer()[0].set_progress_handler(count, 1)
-        assert store.doctor.repair(violation, Author(by="ann", call="c"), now_us=site.now)
+        assert store.doctor.repair(violation, Actor(by="ann", call="c"), now_us=site.now)
         store.database._open_writer()[0].set_progress_handler(None, 1)
         assert (lost, "work") in [(lease.job_id, lease.stage) for lease in site.claim()]
         store.close()

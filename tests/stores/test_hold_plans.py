@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from spinney.model.holds import Scope
-from spinney.model.jobs import LaneWant, SlotWant, Submission, Want
-from spinney.model.operators import Author
+from spinney.model.jobs import ClaimRequest, LaneRequest, SlotRequest, Submission
+from spinney.model.operators import Actor
 
 from .test_plans import House, ok
 
-ANN = Author(by="ann", call="c")
+ANN = Actor(by="ann", call="c")
 SCOPES = {
     Scope.EVERYTHING: "",
     Scope.QUEUE: "narrow",
@@ -50,7 +50,7 @@ def swept(house: House, now_us: int = 6) -> None:
 @pytest.mark.parametrize("scope", SCOPES, ids=str)
 def test_no_statement_of_a_sweep_walks_a_growing_table(house: House, scope: Scope) -> None:
     hold = lay(house, scope, SCOPES[scope])
-    house.exchange([])
+    house.flush_and_claim([])
     swept(house)
     house.store.holds.lift(hold, ANN, now_us=7)
     swept(house, 8)
@@ -62,10 +62,10 @@ def test_no_statement_of_a_sweep_walks_a_growing_table(house: House, scope: Scop
 
 
 def test_nor_do_those_of_a_tree_that_grew(house: House) -> None:
-    parent = next(lease for lease in house.exchange([]) if lease.type == "tree")
+    parent = next(lease for lease in house.flush_and_claim([]) if lease.type == "tree")
     house.store.spawn(parent.job_id, parent.fence, [Submission(type="plain", params=["{}"] * 30)], now_us=5)
     hold = lay(house, Scope.TREE, str(parent.job_id))
-    house.store.exchange([ok(parent)], None, now_us=6)
+    house.store.flush_and_claim([ok(parent)], None, now_us=6)
     swept(house)
     house.store.holds.lift(hold, ANN, now_us=7)
     swept(house)
@@ -80,7 +80,7 @@ def test_nor_do_those_of_work_under_holds(house: House) -> None:
 
     house.drain(ok)
     house.store.submit([Submission(type="plain", params=["{}"] * 5, collection="c")], now_us=12)
-    (lease, *_) = house.store.exchange([], _want(house), now_us=13).leases or [None]
+    (lease, *_) = house.store.flush_and_claim([], _want(house), now_us=13).leases or [None]
     assert lease is None, "what is left is covered"
 
     assert walks(house) == []
@@ -123,14 +123,16 @@ def _statements(house: House) -> list[str]:
     for _ in range(2):  # the first claim of all finds nobody who was served before
         house.store.submit([Submission(type="plain", priority=1)], now_us=9)
         house.seen.clear()
-        leases = house.store.exchange([], _want(house), now_us=9).leases
-        house.store.exchange([ok(lease) for lease in leases], None, now_us=10)
+        leases = house.store.flush_and_claim([], _want(house), now_us=9).leases
+        house.store.flush_and_claim([ok(lease) for lease in leases], None, now_us=10)
         assert len(leases) == 1
     return [re.sub(r"\d+", "1", sql) for sql in house.seen]
 
 
-def _want(house: House) -> Want:
-    return Want(node_id=house.node, slots=[SlotWant(0, 1, 1e5, True)], lanes={("plain", "run"): LaneWant()})
+def _want(house: House) -> ClaimRequest:
+    return ClaimRequest(
+        node_id=house.node, slots=[SlotRequest(0, 1, 1e5, True)], lanes={("plain", "run"): LaneRequest()}
+    )
 
 
 def walks(house: House) -> list[str]:
@@ -138,7 +140,7 @@ def walks(house: House) -> list[str]:
     grow = {
         "jobs",
         "ready",
-        "parked",
+        "inactive_jobs",
         "attempts",
         "holds",
         "children_left",

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from new_store import new_store
-from spinney.model.jobs import LaneWant, NodeInfo, SlotWant, Submission, Want
+from spinney.model.jobs import ClaimRequest, LaneRequest, NodeInfo, SlotRequest, Submission
 from spinney.model.types import StageSpec, TypeSpec
 from spinney.stores.sql import SqlStore, open_store
 
@@ -43,11 +43,13 @@ def test_jobs_are_claimed_whose_parameters_are_too_long_together(store: SqlStore
         types=(),
     )
     node = store.join(info, now_us=1)
-    want = Want(
-        node_id=node, slots=[SlotWant(n, 1, 1e5, True) for n in range(SLOTS)], lanes={("t", "s"): LaneWant()}
+    want = ClaimRequest(
+        node_id=node,
+        slots=[SlotRequest(n, 1, 1e5, True) for n in range(SLOTS)],
+        lanes={("t", "s"): LaneRequest()},
     )
 
-    leases = store.exchange([], want, now_us=2).leases
+    leases = store.flush_and_claim([], want, now_us=2).leases
 
     given = [(lease.job_id, lease.slot, lease.params) for lease in leases]
     assert given == list(zip(ids, range(SLOTS), params, strict=True))

@@ -8,8 +8,17 @@ from pathlib import Path
 import pytest
 
 from new_store import new_store
-from spinney.model.jobs import Filter, LaneWant, Lease, NodeInfo, Record, SlotWant, Submission, Want
-from spinney.model.operators import Author
+from spinney.model.jobs import (
+    ClaimRequest,
+    Filter,
+    LaneRequest,
+    Lease,
+    NodeInfo,
+    Record,
+    SlotRequest,
+    Submission,
+)
+from spinney.model.operators import Actor
 from spinney.model.outcomes import Outcome
 from spinney.model.schedules import Overlap, Schedule
 from spinney.model.states import State
@@ -20,7 +29,7 @@ SMALL = {
     "leases",
     "lanes",
     "nodes",
-    "wishes",
+    "cancel_requests",
     "staging",
     "met_needs",
     "holds",
@@ -36,8 +45,8 @@ SMALL = {
     "removals",
     "queue_settings",
     "node_settings",
-    "chores",
-    "low_marks",
+    "leadership",
+    "low_watermarks",
     "homes",
     "lock_capacities",
     "j",
@@ -89,26 +98,28 @@ class House:
         assert writer is not None
         writer.set_trace_callback(self.seen.append)
 
-    def exchange(self, records: list[Record], slots: int = 8, *, keep: bool = False) -> list[Lease]:
+    def flush_and_claim(self, records: list[Record], slots: int = 8, *, keep: bool = False) -> list[Lease]:
         wanted = {
-            (t.name, s.name): LaneWant(
+            (t.name, s.name): LaneRequest(
                 run_us=5.0 if t.name == "plain" else None,
                 locks=tuple((lock.template, lock.until) for lock in s.locks),
             )
             for t in TYPES
             for s in t.stages
         }
-        want = Want(node_id=self.node, slots=[SlotWant(n, 50, 1e5, True) for n in range(slots)], lanes=wanted)
-        return self.store.exchange(records, want, now_us=10).leases
+        want = ClaimRequest(
+            node_id=self.node, slots=[SlotRequest(n, 50, 1e5, True) for n in range(slots)], lanes=wanted
+        )
+        return self.store.flush_and_claim(records, want, now_us=10).leases
 
     def drain(self, outcome: Callable[[Lease], Record]) -> None:
         records: list[Record] = []
         for _ in range(40):
-            leases = self.exchange(records)
+            leases = self.flush_and_claim(records)
             if not leases and not records:
                 return
             records = [outcome(lease) for lease in leases]
-        self.store.exchange(records, None, now_us=11)
+        self.store.flush_and_claim(records, None, now_us=11)
 
 
 @pytest.fixture
@@ -138,9 +149,9 @@ def test_no_statement_of_an_exchange_walks_a_growing_table(
 
 
 def test_nor_do_those_of_a_tree(house: House) -> None:
-    parent = next(lease for lease in house.exchange([], slots=8) if lease.type == "tree")
+    parent = next(lease for lease in house.flush_and_claim([], slots=8) if lease.type == "tree")
     house.store.spawn(parent.job_id, parent.fence, [Submission(type="plain", params=["{}"] * 5)], now_us=5)
-    house.store.exchange([ok(parent)], None, now_us=6)
+    house.store.flush_and_claim([ok(parent)], None, now_us=6)
     house.drain(ok)
     house.store.retry(_failed_child(house), stage=None, by="ann", now_us=20)
     house.drain(ok)
@@ -159,14 +170,14 @@ def test_nor_does_housekeeping(house: House) -> None:
 
 def test_nor_does_retention(house: House) -> None:
     house.drain(ok)
-    author, retention = Author(by="ann", call="c"), house.store.retention
-    retention.set("*", "completed", 0.0, author, now_us=20)
+    actor, retention = Actor(by="ann", call="c"), house.store.retention
+    retention.set("*", "completed", 0.0, actor, now_us=20)
     house.seen.clear()
 
     after: int | None = 0
     removed = 0
     while after is not None:
-        gone, after = retention.sweep(after, author, now_us=20)
+        gone, after = retention.sweep(after, actor, now_us=20)
         removed += len(gone)
 
     assert removed > 50
@@ -174,15 +185,15 @@ def test_nor_does_retention(house: House) -> None:
 
 
 def test_nor_do_schedules(house: House) -> None:
-    author, schedules = Author(by="ann", call="c"), house.store.schedules
+    actor, schedules = Actor(by="ann", call="c"), house.store.schedules
     house.seen.clear()
     for overlap in Overlap:
         made = Schedule(name=str(overlap), type="plain", every_s=1, overlap=overlap, catch_up="all")  # type: ignore[arg-type]
-        schedules.put(made, author, now_us=0)
+        schedules.put(made, actor, now_us=0)
     while schedules.tick(now_us=3 * 10**8):
         pass
-    schedules.pause("queue", author, paused=True, now_us=3 * 10**8)
-    schedules.drop("queue", author, now_us=3 * 10**8)
+    schedules.pause("queue", actor, paused=True, now_us=3 * 10**8)
+    schedules.drop("queue", actor, now_us=3 * 10**8)
 
     assert sum("schedule_runs" in sql for sql in house.seen) > 10
     assert walks(house) == []
@@ -200,8 +211,8 @@ def test_nor_do_failures_a_breaker_and_a_lock_that_is_taken_away(house: House) -
         TYPES.remove(wary)
     assert [hold.name for hold in store.holds.all()] == []
     store.submit([Submission(type="locked", params=['{"n": 9}'] * 2)], now_us=1)
-    house.exchange([])
-    store.locks.free("r:9", Author(by="ann", call="c"), now_us=20)
+    house.flush_and_claim([])
+    store.locks.free("r:9", Actor(by="ann", call="c"), now_us=20)
     store.sweep(now_us=10**9)
 
     for table in ("failures", "streaks", "audit"):
@@ -234,8 +245,8 @@ def test_nor_does_looking_at_a_job(house: House) -> None:
 
 def _failed_child(house: House) -> int:
     house.store.submit([Submission(type="plain")], now_us=12)
-    (lease,) = (lease for lease in house.exchange([]) if lease.type == "plain")
-    house.store.exchange([failed(lease)], None, now_us=13)
+    (lease,) = (lease for lease in house.flush_and_claim([]) if lease.type == "plain")
+    house.store.flush_and_claim([failed(lease)], None, now_us=13)
     return lease.job_id
 
 

@@ -27,8 +27,10 @@ def store() -> Iterator[SqlStore]:
             tx.run(
                 "update jobs set state = case when id <= ? then 'cancelled' else 'failed' end", (CANCELLED,)
             )
-            tx.run("insert into parked (job_id, state, since_us, priority) select id, state, 1, 50 from jobs")
-            tx.run("analyze jobs, parked")
+            tx.run(
+                "insert into inactive_jobs (job_id, state, since_us, priority) select id, state, 1, 50 from jobs"
+            )
+            tx.run("analyze jobs, inactive_jobs")
         yield made
 
 
@@ -42,7 +44,7 @@ def test_what_is_asked_again_and_again_is_planned_for_what_is_asked(store: SqlSt
     with store.database.look() as tx:
         (found,) = tx.all(
             "select generic_plans, custom_plans from pg_prepared_statements "
-            "where statement like '%parked narrow cross join jobs%'"
+            "where statement like '%inactive_jobs narrow cross join jobs%'"
         )
     assert found[0] == 0
     assert found[1] > 0

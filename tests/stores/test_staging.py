@@ -9,7 +9,17 @@ import pytest
 
 from new_store import new_store
 from spinney.model.errors import Refused, StoreUnusable
-from spinney.model.jobs import Exchange, Filter, LaneWant, Lease, NodeInfo, Record, SlotWant, Submission, Want
+from spinney.model.jobs import (
+    ClaimRequest,
+    Filter,
+    FlushResult,
+    LaneRequest,
+    Lease,
+    NodeInfo,
+    Record,
+    SlotRequest,
+    Submission,
+)
 from spinney.model.outcomes import Outcome
 from spinney.model.states import State
 from spinney.model.types import StageSpec, TypeSpec
@@ -96,7 +106,7 @@ def test_a_job_that_somebody_ran_before_it_was_put_in_place_is_left_alone(
     monkeypatch.undo()
     record = Record(early, lease.fence, Outcome.OK, 4, 5)
     if passed:
-        store.exchange([record], None, now_us=6)
+        store.flush_and_claim([record], None, now_us=6)
     while store.sweep(now_us=7).more:
         pass
 
@@ -117,9 +127,9 @@ def test_a_node_that_puts_one_call_in_place_goes_on_with_the_next(
         for _ in range(2):
             store.submit(long_call(2500), now_us=1)
     node = _node(store, slots=3)
-    assert _exchange(store, node, []).leases == []
+    assert _flush_and_claim(store, node, []).leases == []
 
-    while _exchange(store, node, []).wake_us is not None:
+    while _flush_and_claim(store, node, []).wake_us is not None:
         pass
 
     with store.database.look() as tx:
@@ -144,7 +154,7 @@ def test_an_exchange_whose_staging_step_fails_takes_no_record_and_grants_nothing
         return done
 
     monkeypatch.setattr(staging, "step", fails_once)
-    store.exchange([Record(parent, bearing.fence, Outcome.OK, 3, 3)], None, now_us=3)
+    store.flush_and_claim([Record(parent, bearing.fence, Outcome.OK, 3, 3)], None, now_us=3)
     before = store.counts(Filter())
     record = Record(other, running.fence, Outcome.OK, 3, 4)
 
@@ -155,7 +165,7 @@ def test_an_exchange_whose_staging_step_fails_takes_no_record_and_grants_nothing
     assert before == {State.WAITING: 1, State.CLAIMED: 1, State.PENDING: 1000}
     assert [a.outcome for a in store.attempts(other)] == [None]
 
-    answer = _exchange(store, node, [record])
+    answer = _flush_and_claim(store, node, [record])
 
     assert (answer.refused, store.job(other).state) == ([], State.COMPLETED)
     ran, leases = [], answer.leases
@@ -187,10 +197,10 @@ def _node(store: SqlStore, slots: int = 1) -> int:
 
 
 def _claim(store: SqlStore, node: int, records: list[Record], slots: int = 1) -> list[Lease]:
-    return _exchange(store, node, records, slots).leases
+    return _flush_and_claim(store, node, records, slots).leases
 
 
-def _exchange(store: SqlStore, node: int, records: list[Record], slots: int = 1) -> Exchange:
-    free = [SlotWant(n, 500, 1e9, True) for n in range(slots)]
-    want = Want(node_id=node, slots=free, lanes={("t", "s"): LaneWant(run_us=1.0)})
-    return store.exchange(records, want, now_us=4)
+def _flush_and_claim(store: SqlStore, node: int, records: list[Record], slots: int = 1) -> FlushResult:
+    free = [SlotRequest(n, 500, 1e9, True) for n in range(slots)]
+    want = ClaimRequest(node_id=node, slots=free, lanes={("t", "s"): LaneRequest(run_us=1.0)})
+    return store.flush_and_claim(records, want, now_us=4)

@@ -10,12 +10,12 @@ import pytest
 
 from contract.words import USUAL, Clock, Site
 from new_store import new_store
-from spinney.model.access import Within
-from spinney.model.operators import Author
+from spinney.model.access import AccessScope
+from spinney.model.operators import Actor
 from spinney.model.webhooks import Webhook
 from spinney.stores.sql import open_store
 
-ANN = Author(by="ann", call="c", reason=None)
+ANN = Actor(by="ann", call="c", reason=None)
 
 
 @pytest.fixture
@@ -40,7 +40,7 @@ def statements(site: Site, n: int, failing: int = 0) -> list[str]:
     seen: list[str] = []
     writer = site.store.database._writer  # type: ignore[attr-defined]
     writer.set_trace_callback(seen.append)
-    site.exchange(records)
+    site.flush_and_claim(records)
     site.fail(*(leases[job] for job in jobs[n:]))
     writer.set_trace_callback(None)
     return [" ".join(sql.split()[:4]) for sql in seen]
@@ -52,8 +52,8 @@ def statements(site: Site, n: int, failing: int = 0) -> list[str]:
         {"type": "three"},
         {"queue": "other"},
         {"events": ("cancelled",)},
-        {"within": Within(queues=("other",))},
-        {"within": Within(queues=())},
+        {"within": AccessScope(queues=("other",))},
+        {"within": AccessScope(queues=())},
     ],
 )
 def test_one_that_cannot_fit_costs_no_statement(site: Site, asked: dict[str, Any]) -> None:

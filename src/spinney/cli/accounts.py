@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from spinney.cli import completing, rights, showing
+from spinney.cli import completion, display, rights
 from spinney.cli.arguments import ByOption, JsonOption, StoreOption
-from spinney.cli.asking import require_yes
+from spinney.cli.confirmation import require_yes
+from spinney.cli.connection import open_control
 from spinney.cli.rights import (
     CollectionsOption,
     ExternalOption,
@@ -18,7 +19,6 @@ from spinney.cli.rights import (
     RoleOption,
     SharesOption,
 )
-from spinney.cli.session import hand
 from spinney.model import durations
 from spinney.model.errors import UsageError
 
@@ -35,7 +35,7 @@ NewNameArgument = Annotated[
 UserArgument = Annotated[
     str,
     typer.Argument(
-        metavar="NAME", help="The user's name.", show_default=False, autocompletion=completing.users
+        metavar="NAME", help="The user's name.", show_default=False, autocompletion=completion.users
     ),
 ]
 TokenArgument = Annotated[str, typer.Argument(metavar="NAME", help="The token's name.", show_default=False)]
@@ -45,7 +45,7 @@ OwnerOption = Annotated[
         "--user",
         metavar="NAME",
         show_default=False,
-        autocompletion=completing.users,
+        autocompletion=completion.users,
         help="The user in whose name it acts, within that one's rights; else it is a machine's.",
     ),
 ]
@@ -108,7 +108,7 @@ def add(
     store: StoreOption = None,
 ) -> None:
     """Make a user. Without limits it is for all jobs."""
-    asked = rights.asked(
+    asked = rights.from_options(
         None,
         role=role or "",
         collections=collections,
@@ -120,48 +120,54 @@ def add(
     )
     assert asked is not None
     secret = _new_password(no_password=no_password, from_stdin=password_stdin)
-    with hand(store, by) as control:
+    with open_control(store, by) as control:
         made = control.accounts.add(name, asked, secret, reason=reason)
-    typer.echo(f"user {made.name}: {_told(made.rights)}")
+    typer.echo(f"user {made.name}: {_rights_text(made.rights)}")
 
 
 def list_users(json: JsonOption = False, store: StoreOption = None) -> None:
     """List the users, by name."""
-    with hand(store) as control:
+    with open_control(store) as control:
         found = control.accounts.users()
     if json:
-        showing.lines(found)
+        display.print_json_lines(found)
         return
     rows = [
-        (u.name, u.rights.role, rights.shown(u.rights), _enters(u), showing.moment(u.created_us))
+        (
+            u.name,
+            u.rights.role,
+            rights.limits_text(u.rights),
+            _sign_in_method(u),
+            display.format_time(u.created_us),
+        )
         for u in found
     ]
-    showing.table(("USER", "ROLE", "LIMITS", "ENTERS", "SINCE"), rows)
+    display.print_table(("USER", "ROLE", "LIMITS", "ENTERS", "SINCE"), rows)
 
 
 def show(name: UserArgument, json: JsonOption = False, store: StoreOption = None) -> None:
     """Show a user, with what is open in that name: tokens and sessions."""
-    with hand(store) as control:
+    with open_control(store) as control:
         found = control.accounts.user(name)
         tokens = control.accounts.tokens(name)
         sessions, now_us = control.accounts.sessions(name), control.clock()
     if json:
-        showing.as_json({"user": found, "tokens": tokens, "sessions": sessions})
+        display.print_json({"user": found, "tokens": tokens, "sessions": sessions})
         return
-    out = showing.console()
+    out = display.console()
     for what, told in (
         ("user", found.name),
         ("role", found.rights.role),
-        ("limits", rights.shown(found.rights) or "none"),
-        ("enters", _enters(found)),
-        ("made", f"{showing.moment(found.created_us)} by {found.by}"),
+        ("limits", rights.limits_text(found.rights) or "none"),
+        ("enters", _sign_in_method(found)),
+        ("made", f"{display.format_time(found.created_us)} by {found.by}"),
     ):
-        out.print(f"{what:<9} {showing.safe(told)}")
+        out.print(f"{what:<9} {display.safe(told)}")
     for token in tokens:
-        out.print(f"{'token':<9} {showing.safe(token.name)} ({_standing(token, now_us)})")
+        out.print(f"{'token':<9} {display.safe(token.name)} ({_token_state(token, now_us)})")
     for session in sessions:
-        where = showing.safe(session.address or "this host")
-        out.print(f"{'session':<9} from {where}, seen {showing.moment(session.seen_us)}")
+        where = display.safe(session.address or "this host")
+        out.print(f"{'session':<9} from {where}, seen {display.format_time(session.seen_us)}")
 
 
 def change(
@@ -178,10 +184,10 @@ def change(
     store: StoreOption = None,
 ) -> None:
     """Give a user another role or other limits, from the next request on; what is not named stays."""
-    with hand(store, by) as control:
+    with open_control(store, by) as control:
         before = control.accounts.user(name).rights
         asked = (
-            rights.asked(
+            rights.from_options(
                 before,
                 role=role,
                 collections=collections,
@@ -196,14 +202,14 @@ def change(
         if asked == before:
             raise UsageError("nothing would change; say what, as --role operator or --collection alpha")
         made = control.accounts.change(name, asked, reason=reason)
-    typer.echo(f"user {made.name}: {_told(made.rights)}")
+    typer.echo(f"user {made.name}: {_rights_text(made.rights)}")
 
 
 def disable(
     name: UserArgument, reason: ReasonOption = None, by: ByOption = None, store: StoreOption = None
 ) -> None:
     """Let nobody in by this name: sessions end, tokens open nothing."""
-    with hand(store, by) as control:
+    with open_control(store, by) as control:
         control.accounts.disable(name, reason=reason)
     typer.echo(f"user {name} is disabled")
 
@@ -212,7 +218,7 @@ def enable(
     name: UserArgument, reason: ReasonOption = None, by: ByOption = None, store: StoreOption = None
 ) -> None:
     """Let a disabled user in again."""
-    with hand(store, by) as control:
+    with open_control(store, by) as control:
         control.accounts.disable(name, disabled=False, reason=reason)
     typer.echo(f"user {name} is enabled")
 
@@ -225,9 +231,9 @@ def delete(
     store: StoreOption = None,
 ) -> None:
     """Delete a user and revoke that one's tokens; jobs and the audit keep the name."""
-    with hand(store, by) as control:
+    with open_control(store, by) as control:
         control.accounts.user(name)
-        require_yes(f"Delete user {showing.safe(name)} and revoke all tokens of that name?", yes=yes)
+        require_yes(f"Delete user {display.safe(name)} and revoke all tokens of that name?", yes=yes)
         control.accounts.delete(name, reason=reason)
     typer.echo(f"user {name} is deleted")
 
@@ -241,7 +247,7 @@ def password(
     store: StoreOption = None,
 ) -> None:
     """Set a user's password; all that one's sessions end."""
-    with hand(store, by) as control:
+    with open_control(store, by) as control:
         control.accounts.user(name)
         secret = _new_password(no_password=no_password, from_stdin=password_stdin)
         control.accounts.set_password(name, secret, reason=reason)
@@ -250,10 +256,10 @@ def password(
 
 def link(name: UserArgument, by: ByOption = None, store: StoreOption = None) -> None:
     """Print a link with which this user sets a password, once and within a day: put it behind the server's address."""
-    with hand(store, by) as control:
+    with open_control(store, by) as control:
         secret, made = control.accounts.invite(name)
     typer.echo(f"{WELCOME}{secret}")
-    typer.echo(f"good once, until {showing.moment(made.ends_us)}", err=True)
+    typer.echo(f"good once, until {display.format_time(made.ends_us)}", err=True)
 
 
 # --- tokens -----------------------------------------------------------------------------------
@@ -279,9 +285,9 @@ def make(
 ) -> None:
     """Make a token and print its secret, which is shown this once. Of a user's the rights are that one's, unless less
     is said; a machine's has its own (--role), and acts in the name token:NAME."""
-    with hand(store, by) as control:
+    with open_control(store, by) as control:
         before = None if user is None else control.accounts.user(user).rights
-        asked = rights.asked(
+        asked = rights.from_options(
             before,
             role=role,
             collections=collections,
@@ -296,9 +302,10 @@ def make(
             name, owner=user, rights=asked, expires_us=expires_us, reason=reason
         )
     typer.echo(made.secret)
-    end = "" if expires_us is None else f", good until {showing.moment(expires_us)}"
+    end = "" if expires_us is None else f", good until {display.format_time(expires_us)}"
     typer.echo(
-        f"token {name} of {made.token.acts_as}: {_told(made.token.rights)}{end}; shown this once", err=True
+        f"token {name} of {made.token.acts_as}: {_rights_text(made.token.rights)}{end}; shown this once",
+        err=True,
     )
 
 
@@ -310,31 +317,31 @@ def list_tokens(
             metavar="NAME",
             help="Only this user's.",
             show_default=False,
-            autocompletion=completing.users,
+            autocompletion=completion.users,
         ),
     ] = None,
     json: JsonOption = False,
     store: StoreOption = None,
 ) -> None:
     """List the tokens, machines' first, with those that opened something not long ago."""
-    with hand(store) as control:
+    with open_control(store) as control:
         found = control.accounts.tokens(user)
         now_us = control.clock()
     if json:
-        showing.lines(found)
+        display.print_json_lines(found)
         return
     rows = [
         (
             t.name,
             t.owner or "(a machine)",
             t.rights.role,
-            rights.shown(t.rights),
-            _standing(t, now_us),
-            showing.moment(t.used_us) or "never",
+            rights.limits_text(t.rights),
+            _token_state(t, now_us),
+            display.format_time(t.used_us) or "never",
         )
         for t in found
     ]
-    showing.table(("TOKEN", "USER", "ROLE", "LIMITS", "STATE", "LAST USED"), rows)
+    display.print_table(("TOKEN", "USER", "ROLE", "LIMITS", "STATE", "LAST USED"), rows)
 
 
 def revoke(
@@ -346,7 +353,7 @@ def revoke(
             metavar="NAME",
             help="The user whose it is; else it is a machine's.",
             show_default=False,
-            autocompletion=completing.users,
+            autocompletion=completion.users,
         ),
     ] = None,
     reason: ReasonOption = None,
@@ -354,7 +361,7 @@ def revoke(
     store: StoreOption = None,
 ) -> None:
     """Make a token void for good."""
-    with hand(store, by) as control:
+    with open_control(store, by) as control:
         found = control.accounts.find_token(name, user)
         control.accounts.revoke_token(found.id, reason=reason)
     typer.echo(f"token {name} of {found.acts_as} is revoked")
@@ -378,20 +385,20 @@ def _new_password(*, no_password: bool, from_stdin: bool) -> str | None:
     return first
 
 
-def _told(found: "Rights") -> str:
-    limits = rights.shown(found)
+def _rights_text(found: "Rights") -> str:
+    limits = rights.limits_text(found)
     return f"{found.role}{f', {limits}' if limits else ''}"
 
 
-def _enters(found: "User") -> str:
+def _sign_in_method(found: "User") -> str:
     if found.disabled:
         return "disabled"
     return "by password" if found.password_us is not None else "without a password"
 
 
-def _standing(token: "Token", now_us: int) -> str:
+def _token_state(token: "Token", now_us: int) -> str:
     if token.revoked_us is not None:
-        return f"revoked {showing.moment(token.revoked_us)}"
+        return f"revoked {display.format_time(token.revoked_us)}"
     if token.expires_us is None:
         return "good"
-    return f"{'good until' if token.good(now_us) else 'expired'} {showing.moment(token.expires_us)}"
+    return f"{'good until' if token.good(now_us) else 'expired'} {display.format_time(token.expires_us)}"

@@ -4,8 +4,8 @@
     ingest = "library.commands:app"
 
 Through a server (``spinney --server URL``) a command works where an entry point of the same name in the group
-``spinney.routes`` brings routes to servers; others are refused. ``session.hand`` gives it a twin of ``Control`` then,
-and ``session.client_of`` the client by which its routes are asked.
+``spinney.routes`` brings routes to servers; others are refused. ``connection.open_control`` gives it a twin of
+``Control`` then, and ``connection.client_of`` the client by which its routes are asked.
 
 The name is the command, the value a ``typer.Typer`` whose commands come below it. Packages are looked through only when
 a word is no command of Spinney's own, or when all commands are wanted; what an entry point names is imported only when
@@ -19,12 +19,12 @@ from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
-from spinney.cli.catalogue import HOMES
+from spinney.cli.command_index import COMMAND_MODULES
 from spinney.model.errors import UsageError
 
 GROUP = "spinney.commands"
 ROUTES = "spinney.routes"
-"""What servers load (``spinney.server.applications``): a command of the same name works through a server, too."""
+"""What servers load (``spinney.server.plugins``): a command of the same name works through a server, too."""
 HEADING = "Applications"
 _NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 _SUMMARY_CHARS = 200
@@ -73,7 +73,7 @@ class Application:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class InstalledCommands:
     """What the installed packages bring."""
 
     applications: dict[str, Application]
@@ -83,7 +83,7 @@ class Found:
 
 
 @cache
-def found() -> Found:
+def installed_commands() -> InstalledCommands:
     """Look through the packages; once a process."""
     try:
         # By name and package: which of two comes first must not hang on the order of a directory.
@@ -91,7 +91,9 @@ def found() -> Found:
             map(Application, entry_points(group=GROUP)), key=lambda app: (app.entry.name, app.package)
         )
     except Exception as error:  # noqa: BLE001 - what packages say of themselves may be damaged in any way
-        return Found({}, [f"what installed packages bring cannot be read ({type(error).__name__}: {error})"])
+        return InstalledCommands(
+            {}, [f"what installed packages bring cannot be read ({type(error).__name__}: {error})"]
+        )
     applications: dict[str, Application] = {}
     ignored = []
     for application in entries:
@@ -99,7 +101,7 @@ def found() -> Found:
         why = None
         if not _NAME.fullmatch(name):
             why = "is written with other than small letters, digits and single dashes"
-        elif name in HOMES:
+        elif name in COMMAND_MODULES:
             why = "is one of Spinney's own"
         elif name in applications:
             why = f"is one of {applications[name].package} already"
@@ -107,12 +109,14 @@ def found() -> Found:
             applications[name] = application
         else:
             ignored.append(f"the command {name!r} of {application.package} is ignored, for it {why}")
-    return Found(applications, ignored)
+    return InstalledCommands(applications, ignored)
 
 
 def is_served(name: str) -> bool:
     """Whether the package that brings this command says that it works through a server, too."""
-    return name in found().applications and any(entry.name == name for entry in entry_points(group=ROUTES))
+    return name in installed_commands().applications and any(
+        entry.name == name for entry in entry_points(group=ROUTES)
+    )
 
 
 @cache

@@ -73,7 +73,7 @@ SlotsOption = Annotated[
 InternalOption = Annotated[
     bool,
     typer.Option(
-        "--internal", help="Although only stages and schedules make jobs of this type; for a store at hand."
+        "--internal", help="Although only stages and schedules make jobs of this type; not through a server."
     ),
 ]
 ByOption = Annotated[

@@ -14,34 +14,34 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from spinney.cli import showing
+from spinney.cli import display
 from spinney.cli.arguments import ByOption, JsonOption, StoreOption
-from spinney.cli.exits import Exit
-from spinney.cli.filters import Asked
-from spinney.cli.session import hand, where
+from spinney.cli.connection import open_control, resolve_settings
+from spinney.cli.exit_codes import Exit
+from spinney.cli.filters import FilterOptions
 from spinney.model.errors import Refused, UsageError
-from spinney.model.operators import Order, Step, Verb
+from spinney.model.operators import BulkStep, Order, Verb
 
 if TYPE_CHECKING:
     from spinney.control import Control
     from spinney.control.bulk import Bulk, Plan, Report
-    from spinney.control.trial import Canary, Trial
+    from spinney.control.canary import Canary, CanaryRun
 
 NAMED = 20
 """So many jobs, and so many others that go with one, are told one by one."""
-ASKED_ABOVE = 1_000
+CONFIRM_ABOVE = 1_000
 """More jobs are not touched without a question."""
 REASONS = 5
 """Groups of refusals that are told."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class How:
+class VerbOptions:
     """What may be said of every verb."""
 
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say to how many it would be done.")] = False
     yes: Annotated[
-        bool, typer.Option("--yes", "-y", help=f"Do not ask, however many (else above {ASKED_ABOVE:,}).")
+        bool, typer.Option("--yes", "-y", help=f"Do not ask, however many (else above {CONFIRM_ABOVE:,}).")
     ] = False
     reason: Annotated[
         str | None, typer.Option("--reason", help="Why; kept in the audit.", show_default=False)
@@ -52,7 +52,7 @@ class How:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Singly(Asked, How):
+class EachOptions(FilterOptions, VerbOptions):
     """The filter in a command whose own options mean whole queues, types, collections and submitters: with any
     of these, those narrow it down, and the verb is done to every single job that fits."""
 
@@ -67,16 +67,18 @@ class Singly(Asked, How):
     by: None = None
     store: None = None
 
-    def meant(self, jobs: Sequence[int] | None, *, wide: bool) -> bool:
+    def selects_jobs(self, jobs: Sequence[int] | None, *, wide: bool) -> bool:
         """Whether a filter says which single jobs are meant. Raises UsageError where that is not clear."""
-        found = any(getattr(self, f.name) not in (None, False, []) for f in fields(Asked)) or self.each
+        found = (
+            any(getattr(self, f.name) not in (None, False, []) for f in fields(FilterOptions)) or self.each
+        )
         if found and wide:
             raise UsageError("--tree, --all and --hold mean holds as a whole; leave them out, or the filter")
         if self.json and not self.dry_run and not found and not jobs:
             raise UsageError("--json is for single jobs and for --dry-run; add --each, or name the jobs")
         return found
 
-    def carry_out(
+    def run_verb(
         self,
         order: Order,
         jobs: Sequence[int] | None,
@@ -87,17 +89,19 @@ class Singly(Asked, How):
         submitter: str | None,
         by: str | None,
         store: str | None,
-        tell: "Tell",
+        print_step: "PrintStep",
     ) -> None:
         """Do it to all that fit, and end the command."""
-        own = {f.name: getattr(self, f.name) for f in fields(Asked)}
+        own = {f.name: getattr(self, f.name) for f in fields(FilterOptions)}
         named = {"queue": queue, "type_": type_, "collection": collection, "submitter": submitter}
-        how = How(dry_run=self.dry_run, yes=self.yes, json=self.json, reason=order.reason, by=by, store=store)
-        carry_out(order, jobs, Asked(**own | named), how, tell=tell)
+        options = VerbOptions(
+            dry_run=self.dry_run, yes=self.yes, json=self.json, reason=order.reason, by=by, store=store
+        )
+        run_verb(order, jobs, FilterOptions(**own | named), options, print_step=print_step)
 
 
 @dataclass(frozen=True)
-class Words:
+class VerbWording:
     """How a verb is told."""
 
     do: str
@@ -108,58 +112,61 @@ class Words:
     """Of one: ``job 5 goes on``."""
 
 
-_WORDS = {
-    Verb.RETRY: Words("retry", "retried", "goes on"),
-    Verb.RERUN: Words("rerun", "run again", "runs again"),
-    Verb.CANCEL: Words("cancel", "cancelled", "is cancelled, or will be when what runs has ended"),
-    Verb.HOLD: Words("hold", "held", "is held, or will be when its stage has ended"),
-    Verb.RELEASE: Words("release", "released", "is released"),
-    Verb.DELETE: Words("delete", "deleted", "is deleted"),
-    Verb.MOVE: Words("move", "moved", "is moved"),
-    Verb.PRIORITY: Words("give a priority to", "given priority", "is given priority"),
+_WORDINGS = {
+    Verb.RETRY: VerbWording("retry", "retried", "goes on"),
+    Verb.RERUN: VerbWording("rerun", "run again", "runs again"),
+    Verb.CANCEL: VerbWording("cancel", "cancelled", "is cancelled, or will be when what runs has ended"),
+    Verb.HOLD: VerbWording("hold", "held", "is held, or will be when its stage has ended"),
+    Verb.RELEASE: VerbWording("release", "released", "is released"),
+    Verb.DELETE: VerbWording("delete", "deleted", "is deleted"),
+    Verb.MOVE: VerbWording("move", "moved", "is moved"),
+    Verb.PRIORITY: VerbWording("give a priority to", "given priority", "is given priority"),
 }
-_OPENING = (Verb.RETRY, Verb.RERUN)
-Tell = Callable[["Control", "Plan", Step], None]
+_RETRY_VERBS = (Verb.RETRY, Verb.RERUN)
+PrintStep = Callable[["Control", "Plan", BulkStep], None]
 """Tells what was done to a job that was named."""
 
 
-def carry_out(
+def run_verb(
     order: Order,
     jobs: Sequence[int] | None,
-    which: Asked,
-    how: How,
+    which: FilterOptions,
+    options: VerbOptions,
     *,
     canary: "Canary | None" = None,
-    tell: Tell | None = None,
+    print_step: PrintStep | None = None,
 ) -> None:
     """The whole of a command: what it says and the code it ends with. Exit code 1 when anything was refused
     or a canary ended it."""
     if not jobs and not which.given:
         raise UsageError(
-            f"name the jobs to {_WORDS[order.verb].do} by their numbers, or say which with a filter such as --state, "
+            f"name the jobs to {_WORDINGS[order.verb].do} by their numbers, or say which with a filter "
+            "such as --state, "
             f"--type or --batch; 'spinney {order.verb} --help' shows them all"
             + (
                 "; --queue says where they go, --in-queue finds them"
-                if order.verb in _OPENING and order.queue
+                if order.verb in _RETRY_VERBS and order.queue
                 else ""
             )
         )
-    with hand(how.store, how.by) as control:
+    with open_control(options.store, options.by) as control:
         bulk = control.bulk
         fits = which.filter(control.store) if which.given else None
-        plan = bulk.plan(order, fits, jobs or (), exact=how.dry_run)
-        if how.dry_run:
-            _tell_plan(plan, bulk, json=how.json)
+        plan = bulk.plan(order, fits, jobs or (), exact=options.dry_run)
+        if options.dry_run:
+            _tell_plan(plan, bulk, json=options.json)
             return
-        one_by_one = plan.which is None and len(plan.ids) <= NAMED and not how.json
-        if not _agreed(plan, bulk, yes=how.yes):
+        one_by_one = plan.which is None and len(plan.ids) <= NAMED and not options.json
+        if not _agreed(plan, bulk, yes=options.yes):
             typer.echo("nothing was done", err=True)
             raise typer.Exit(Exit.REFUSED)
-        report = _run(control, plan, canary, tell or _tell_one, one_by_one=one_by_one, folders=how.store)
-        if how.json:
-            showing.as_json(_summary(plan, report))
+        report = _run(
+            control, plan, canary, print_step or _tell_one, one_by_one=one_by_one, folders=options.store
+        )
+        if options.json:
+            display.print_json(_summary(plan, report))
         elif not one_by_one:
-            typer.echo(_told(plan, report))
+            typer.echo(_counts_text(plan, report))
         _tell_refused(report, one_by_one=one_by_one)
         if report.refused or report.stopped is not None:
             raise typer.Exit(1)
@@ -171,17 +178,17 @@ def carry_out(
 def _tell_plan(plan: "Plan", bulk: "Bulk", *, json: bool) -> None:
     stages = bulk.stages(plan)
     if json:
-        showing.as_json({"verb": plan.order.verb, "jobs": plan.jobs, "more": plan.more, "stages": stages})
+        display.print_json({"verb": plan.order.verb, "jobs": plan.jobs, "more": plan.more, "stages": stages})
         return
     of = f" of {_jobs(len(plan.ids))}" if plan.which is None and plan.jobs != len(plan.ids) else ""
-    typer.echo(f"{_number(plan)}{of} would be {_WORDS[plan.order.verb].done}{_whereto(plan.order)}")
+    typer.echo(f"{_number(plan)}{of} would be {_WORDINGS[plan.order.verb].done}{_whereto(plan.order)}")
     for line in _stage_lines(stages):
         typer.echo(line)
 
 
 def _agreed(plan: "Plan", bulk: "Bulk", *, yes: bool) -> bool:
     """Whether to go on; asks where many jobs would be touched."""
-    if yes or max(plan.jobs, len(plan.ids)) <= ASKED_ABOVE:
+    if yes or max(plan.jobs, len(plan.ids)) <= CONFIRM_ABOVE:
         return True
     if not sys.stdin.isatty():
         raise UsageError(f"this would {_doing(plan)}; look first with --dry-run, then say so with --yes")
@@ -194,7 +201,7 @@ def _doing(plan: "Plan") -> str:
     """``retry 12 jobs into queue urgent``."""
     if plan.order.verb is Verb.PRIORITY:
         return f"give {_number(plan)} the priority {plan.order.priority}"
-    return f"{_WORDS[plan.order.verb].do} {_number(plan)}{_whereto(plan.order)}"
+    return f"{_WORDINGS[plan.order.verb].do} {_number(plan)}{_whereto(plan.order)}"
 
 
 def _number(plan: "Plan") -> str:
@@ -208,7 +215,7 @@ def _jobs(count: int) -> str:
 def _whereto(order: Order) -> str:
     if order.priority is not None:
         return f" {order.priority}"
-    return f" into queue {showing.safe(order.queue)}" if order.queue is not None else ""
+    return f" into queue {display.safe(order.queue)}" if order.queue is not None else ""
 
 
 def _stage_lines(stages: Sequence[Any]) -> Iterator[str]:
@@ -226,20 +233,20 @@ def _run(
     control: "Control",
     plan: "Plan",
     canary: "Canary | None",
-    tell: Tell,
+    print_step: PrintStep,
     *,
     one_by_one: bool,
     folders: str | None,
 ) -> "Report":
-    from spinney.control.stepping import STEP
+    from spinney.control.step_run import STEP
     from spinney.node import folders as job_folders
 
-    root = where(folders).folders
+    root = resolve_settings(folders).folders
     with _progress(plan, live=not one_by_one and sys.stderr.isatty()) as shown:
 
-        def on_step(report: "Report", step: Step) -> None:
+        def on_step(report: "Report", step: BulkStep) -> None:
             if one_by_one and step.touched:
-                tell(control, plan, step)
+                print_step(control, plan, step)
             shown.step(report)
 
         return control.bulk.run(
@@ -248,16 +255,16 @@ def _run(
             canary=canary,
             at_once=1 if one_by_one else STEP,
             on_step=on_step,
-            on_look=shown.look,
+            on_canary_check=shown.look,
         )
 
 
-def _tell_one(control: "Control", plan: "Plan", step: Step) -> None:
+def _tell_one(control: "Control", plan: "Plan", step: BulkStep) -> None:
     job = next((n for n in step.touched if n in plan.ids), step.touched[0])
     others = [n for n in step.touched if n != job]
     with_ = f"; so with {_listed(others)}" if others else ""
     waits = f"; {_listed(step.reopened)} waits for it again" if step.reopened else ""
-    typer.echo(f"job {job} {_WORDS[plan.order.verb].one}{_whereto(plan.order)}{with_}{waits}")
+    typer.echo(f"job {job} {_WORDINGS[plan.order.verb].one}{_whereto(plan.order)}{with_}{waits}")
 
 
 def _listed(ids: Sequence[int]) -> str:
@@ -265,7 +272,7 @@ def _listed(ids: Sequence[int]) -> str:
     return f"{shown} and {len(ids) - NAMED:,} more" if len(ids) > NAMED else shown
 
 
-class _Silent:
+class _NoProgress:
     """What is shown meanwhile where nobody looks: nothing."""
 
     report: "Report | None" = None
@@ -273,11 +280,11 @@ class _Silent:
     def step(self, report: "Report") -> None:
         self.report = report
 
-    def look(self, report: "Report", trial: "Trial") -> None:
+    def look(self, report: "Report", trial: "CanaryRun") -> None:
         self.report = report
 
 
-class _Live(_Silent):
+class _LiveProgress(_NoProgress):
     """A line that is written anew."""
 
     def __init__(self, plan: "Plan", write: Callable[[str], None]) -> None:
@@ -285,21 +292,21 @@ class _Live(_Silent):
 
     def step(self, report: "Report") -> None:
         super().step(report)
-        self._write(f"{_told(self._plan, report)} …")
+        self._write(f"{_counts_text(self._plan, report)} …")
 
-    def look(self, report: "Report", trial: "Trial") -> None:
+    def look(self, report: "Report", trial: "CanaryRun") -> None:
         super().look(report, trial)
         open_ = trial.begun - trial.rested
         self._write(
-            f"{_told(self._plan, report)} so far; waiting for {_jobs(open_)} to come to rest; "
+            f"{_counts_text(self._plan, report)} so far; waiting for {_jobs(open_)} to come to rest; "
             f"{trial.bad:,} of {trial.rested:,} failed …"
         )
 
 
 @contextmanager
-def _progress(plan: "Plan", *, live: bool) -> Iterator[_Silent]:
+def _progress(plan: "Plan", *, live: bool) -> Iterator[_NoProgress]:
     """Shows how far it is, where it is looked at; says so when somebody interrupts it."""
-    shown = _Silent()
+    shown = _NoProgress()
     try:
         if not live:
             yield shown
@@ -309,10 +316,10 @@ def _progress(plan: "Plan", *, live: bool) -> Iterator[_Silent]:
         from rich.text import Text
 
         with Live(console=Console(stderr=True), refresh_per_second=10, transient=True) as picture:
-            shown = _Live(plan, lambda line: picture.update(Text(line)))
+            shown = _LiveProgress(plan, lambda line: picture.update(Text(line)))
             yield shown
     except KeyboardInterrupt:
-        done = _told(plan, shown.report) if shown.report is not None else "nothing was done"
+        done = _counts_text(plan, shown.report) if shown.report is not None else "nothing was done"
         typer.echo(f"spinney: interrupted: {done}; the same command goes on with the rest", err=True)
         raise
 
@@ -320,13 +327,13 @@ def _progress(plan: "Plan", *, live: bool) -> Iterator[_Silent]:
 # --- afterwards -------------------------------------------------------------------------------
 
 
-def _told(plan: "Plan", report: "Report") -> str:
+def _counts_text(plan: "Plan", report: "Report") -> str:
     """``1,234 retried; 12 above them wait again; 3 refused``."""
-    parts = [f"{report.touched:,} {_WORDS[plan.order.verb].done}{_whereto(plan.order)}"]
+    parts = [f"{report.touched:,} {_WORDINGS[plan.order.verb].done}{_whereto(plan.order)}"]
     if report.reopened:
         parts.append(f"{report.reopened:,} {'waits' if report.reopened == 1 else 'wait'} for them again")
-    if report.passed_over:
-        parts.append(f"{report.passed_over:,} left as {'it is' if report.passed_over == 1 else 'they are'}")
+    if report.skipped:
+        parts.append(f"{report.skipped:,} left as {'it is' if report.skipped == 1 else 'they are'}")
     if report.refused:
         parts.append(f"{len(report.refused):,} refused")
     return (
@@ -339,7 +346,7 @@ def _summary(plan: "Plan", report: "Report") -> dict[str, Any]:
         "verb": plan.order.verb,
         "touched": report.touched,
         "reopened": report.reopened,
-        "passed_over": report.passed_over,
+        "skipped": report.skipped,
         "refused": report.refused,
         "stopped": report.stopped,
     }
@@ -347,18 +354,18 @@ def _summary(plan: "Plan", report: "Report") -> dict[str, Any]:
 
 def _tell_refused(report: "Report", *, one_by_one: bool) -> None:
     if report.stopped is not None:
-        typer.echo(f"spinney: stopped: {showing.safe(report.stopped)}", err=True)
+        typer.echo(f"spinney: stopped: {display.safe(report.stopped)}", err=True)
     if one_by_one:
         if len(report.refused) == 1 and not report.touched and not report.stopped:
             raise Refused(next(iter(report.refused.values())))
         for sentence in report.refused.values():
-            typer.echo(f"spinney: {showing.safe(sentence)}", err=True)
+            typer.echo(f"spinney: {display.safe(sentence)}", err=True)
         return
     groups: Counter[str] = Counter(map(_shape, report.refused.values()))
     first = {_shape(s): s for s in reversed(report.refused.values())}
     for shape, count in groups.most_common(REASONS):
         like = f" (and {count - 1:,} like it)" if count > 1 else ""
-        typer.echo(f"spinney: refused: {showing.safe(first[shape])}{like}", err=True)
+        typer.echo(f"spinney: refused: {display.safe(first[shape])}{like}", err=True)
     if len(groups) > REASONS:
         typer.echo(f"spinney: and {len(groups) - REASONS:,} reasons more; --json lists them all", err=True)
 

@@ -9,33 +9,33 @@ import typer
 from typer.core import TyperGroup
 from typer.main import get_command
 
-from spinney.cli import applications, place, shells
+from spinney.cli import applications, endpoint, shells
 from spinney.cli.arguments import VersionOption
-from spinney.cli.catalogue import HEADINGS, HOMES
-from spinney.cli.showing import safe
+from spinney.cli.command_index import COMMAND_MODULES, HEADINGS
+from spinney.cli.display import safe
 
 _BORDER = 6
 """What a line of help needs beside the name and what is said of it."""
 
 
-class Headed(TyperGroup):
+class GroupedCommands(TyperGroup):
     """Commands under the headings of the catalogue, and behind them those that packages bring."""
 
     def list_commands(self, ctx: Any) -> list[str]:
-        return [name for name in HOMES if name in self.commands]
+        return [name for name in COMMAND_MODULES if name in self.commands]
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         own = super().get_command(ctx, cmd_name)
-        if own is not None or cmd_name in HOMES:
+        if own is not None or cmd_name in COMMAND_MODULES:
             return own
-        found = applications.found()
+        found = applications.installed_commands()
         _warn(found)
         brought = found.applications.get(cmd_name)
         return None if brought is None else brought.load()
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         names = self.list_commands(ctx)
-        brought = applications.found()
+        brought = applications.installed_commands()
         wide = max(map(len, (*names, *brought.applications)), default=0)
         room = formatter.width - _BORDER - wide
         for heading, under in HEADINGS.items():
@@ -50,16 +50,16 @@ class Headed(TyperGroup):
         _warn(brought)
 
 
-def _warn(found: applications.Found) -> None:
+def _warn(found: applications.InstalledCommands) -> None:
     for sentence in found.ignored:
         typer.echo(f"spinney: {safe(sentence)}", err=True)
 
 
-def bound(modules: Iterable[str]) -> typer.Typer:
+def build_app(modules: Iterable[str]) -> typer.Typer:
     """``spinney`` with the commands of these modules alone."""
-    shells.teach()
+    shells.install_bash_script()
     made = typer.Typer(
-        cls=Headed,
+        cls=GroupedCommands,
         name="spinney",
         help="Durable batch processing for long pipelines on machines of your own.",
         no_args_is_help=True,
@@ -67,13 +67,13 @@ def bound(modules: Iterable[str]) -> typer.Typer:
         rich_markup_mode=None,
         context_settings={"help_option_names": ["-h", "--help"]},
     )
-    made.callback()(whole)
+    made.callback()(root_options)
     for module in dict.fromkeys(modules):
         import_module(f"spinney.cli.{module}").add_to(made)
     return made
 
 
-def whole(
+def root_options(
     context: typer.Context,
     server: Annotated[
         str | None,
@@ -82,7 +82,7 @@ def whole(
             metavar="URL",
             show_default=False,
             help="Work through this server: https://spinney.example.org, or unix:/path/server.sock; else "
-            f"{place.URL_VARIABLE}; else on a store at hand.",
+            f"{endpoint.URL_VARIABLE}; else directly on the store.",
         ),
     ] = None,
     token_file: Annotated[
@@ -91,27 +91,27 @@ def whole(
             "--token-file",
             metavar="FILE",
             show_default=False,
-            help=f"Where the token for the server is; else {place.FILE_VARIABLE}, or the token in "
-            f"{place.TOKEN_VARIABLE}.",
+            help=f"Where the token for the server is; else {endpoint.FILE_VARIABLE}, or the token in "
+            f"{endpoint.TOKEN_VARIABLE}.",
         ),
     ] = None,
     version: VersionOption = False,
 ) -> None:
     """Durable batch processing for long pipelines on machines of your own."""
-    place.choose(server, token_file, context.invoked_subcommand)
+    endpoint.choose(server, token_file, context.invoked_subcommand)
 
 
-def needed(words: Sequence[str]) -> Any:
+def command_for(words: Sequence[str]) -> Any:
     """What runs a line: the commands of the module that has the one it names; all, where it names none of Spinney's
     own. To load and bind all takes a sixth of the time in which a command begins."""
     rest = iter(words)
     for word in rest:
         option, equals, _ = word.partition("=")
-        if option in place.OPTIONS:
+        if option in endpoint.OPTIONS:
             if not equals:
                 next(rest, None)
         else:
-            return command(HOMES.get(word))
+            return command(COMMAND_MODULES.get(word))
     return command()
 
 
@@ -119,10 +119,10 @@ def needed(words: Sequence[str]) -> Any:
 def command(module: str | None = None) -> Any:
     """``spinney`` with the commands of that module, or with all, ready to be run. A ``Typer`` that is called is made
     ready anew each time, which takes longer than most commands do."""
-    return get_command(everything() if module is None else bound([module]))
+    return get_command(full_app() if module is None else build_app([module]))
 
 
 @cache
-def everything() -> typer.Typer:
+def full_app() -> typer.Typer:
     """``spinney`` with all its commands."""
-    return bound(HOMES.values())
+    return build_app(COMMAND_MODULES.values())

@@ -5,11 +5,11 @@ from typing import Annotated
 
 import typer
 
-from spinney.cli import showing
+from spinney.cli import display
 from spinney.cli.arguments import JobArgument, JsonOption, RawOption, StoreOption
+from spinney.cli.connection import open_queries
 from spinney.cli.job_files import files_of
-from spinney.cli.session import looking
-from spinney.model.homes import Entry
+from spinney.model.homes import DirectoryEntry
 
 
 def add_to(app: typer.Typer) -> None:
@@ -27,10 +27,10 @@ def files(
     store: StoreOption = None,
 ) -> None:
     """List the files in a job's folder, or print one of them; where folders are local, from whichever host has it."""
-    with looking(store) as look:
+    with open_queries(store) as look:
         folder = files_of(look, job, store)
         if path is not None:
-            content = showing.Content(raw=raw)
+            content = display.Content(raw=raw)
             for piece in folder.content(path):
                 content.write(piece)
             content.write(b"", last=True)
@@ -38,12 +38,14 @@ def files(
             return
         found = list(folder.everything())
     if json:
-        showing.lines([{"path": name, "kind": entry.kind, "size": entry.size} for name, entry in found])
+        display.print_json_lines(
+            [{"path": name, "kind": entry.kind, "size": entry.size} for name, entry in found]
+        )
     elif not found:
         typer.echo(f"there are no files of job {job}")
     else:
-        showing.table(("SIZE", "FILE"), [(_size(entry), showing.safe(name)) for name, entry in found])
+        display.print_table(("SIZE", "FILE"), [(_size(entry), display.safe(name)) for name, entry in found])
 
 
-def _size(entry: Entry) -> str:
+def _size(entry: DirectoryEntry) -> str:
     return f"{entry.size:,}" if entry.kind == "file" else "(link or special file)"

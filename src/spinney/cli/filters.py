@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from spinney.cli import completing
-from spinney.cli.session import now_us
+from spinney.cli import completion
+from spinney.cli.connection import now_us
 from spinney.model import durations
 from spinney.model.errors import UsageError
 from spinney.model.jobs import JOB_ID_MAX, Filter
@@ -21,7 +21,7 @@ MESSAGE_MAX = 2_000
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asked:
+class FilterOptions:
     """What was asked for; every option that is given must fit."""
 
     state: Annotated[
@@ -30,13 +30,13 @@ class Asked:
             "--state",
             help="Only of this state; may be repeated.",
             show_default=False,
-            autocompletion=completing.states,
+            autocompletion=completion.states,
         ),
     ] = None
     type_: Annotated[
         str | None,
         typer.Option(
-            "--type", help="Only of this job type.", show_default=False, autocompletion=completing.types
+            "--type", help="Only of this job type.", show_default=False, autocompletion=completion.types
         ),
     ] = None
     queue: Annotated[
@@ -46,7 +46,7 @@ class Asked:
             "--in-queue",
             help="Only in this queue.",
             show_default=False,
-            autocompletion=completing.queues,
+            autocompletion=completion.queues,
         ),
     ] = None
     stage: Annotated[
@@ -55,7 +55,7 @@ class Asked:
             "--stage",
             help="Only those that run this stage, or would next.",
             show_default=False,
-            autocompletion=completing.stages,
+            autocompletion=completion.stages,
         ),
     ] = None
     collection: Annotated[
@@ -64,7 +64,7 @@ class Asked:
             "--collection",
             help="Only of this collection.",
             show_default=False,
-            autocompletion=completing.collections,
+            autocompletion=completion.collections,
         ),
     ] = None
     submitter: Annotated[
@@ -73,7 +73,7 @@ class Asked:
             "--submitter",
             help="Only of this submitter.",
             show_default=False,
-            autocompletion=completing.submitters,
+            autocompletion=completion.submitters,
         ),
     ] = None
     node: Annotated[
@@ -82,7 +82,7 @@ class Asked:
             "--node",
             help="Only those that this node runs or ran last.",
             show_default=False,
-            autocompletion=completing.nodes,
+            autocompletion=completion.nodes,
         ),
     ] = None
     root: Annotated[
@@ -140,15 +140,15 @@ class Asked:
             "--failure",
             metavar="FINGERPRINT",
             show_default=False,
-            autocompletion=completing.failures,
-            help="Only those that stand failed for this cause ('spinney failures' lists them).",
+            autocompletion=completion.failures,
+            help="Only failed jobs with this failure ('spinney failures' lists them).",
         ),
     ] = None
 
     @property
     def given(self) -> bool:
         """Whether anything was asked for."""
-        return any(getattr(self, f.name) not in (None, False, []) for f in fields(Asked))
+        return any(getattr(self, f.name) not in (None, False, []) for f in fields(FilterOptions))
 
     def filter(self, store: "Store") -> Filter:
         """What was asked for, as the store understands it. Raises UsageError for what it cannot mean, and

@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Protocol, cast
 
-from spinney.cli.session import now_us, where
+from spinney.cli.connection import now_us, resolve_settings
 
 if TYPE_CHECKING:
-    from spinney.control.looking import Looking
-    from spinney.model.homes import Entry
+    from spinney.control.queries import Queries
+    from spinney.model.homes import DirectoryEntry
     from spinney.model.jobs import Attempt
     from spinney.node.job_files import JobFiles
     from spinney.stores.contract import Store
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 def job_files(store: "Store", job_id: int, url: str | None) -> "JobFiles":
     """The files of a job of the open store, which ``url`` names. Raises NoSuchJob."""
     from spinney.node import job_files as found
-    from spinney.waking import wake_all
+    from spinney.wakeup import wake_all
 
-    here = where(url)
+    here = resolve_settings(url)
     return found.job_files(
-        store, job_id, here.folders, clock=now_us, nudge=lambda: wake_all(store, here.run_dir)
+        store, job_id, here.folders, clock=now_us, wake_nodes=lambda: wake_all(store, here.run_dir)
     )
 
 
@@ -37,17 +37,17 @@ class Files(Protocol):
     def output(self, attempt: "Attempt", stream: str, *, start: int = 0) -> Iterator[bytes]:
         """What an attempt wrote to stdout or stderr, from there on; nothing where it wrote nothing."""
 
-    def everything(self) -> "Iterator[tuple[str, Entry]]":
+    def everything(self) -> "Iterator[tuple[str, DirectoryEntry]]":
         """All below the folder, folders aside, by path."""
 
 
-def files_of(look: "Looking", job_id: int, url: str | None) -> Files:
+def files_of(look: "Queries", job_id: int, url: str | None) -> Files:
     """The files of a job, through a server or not. Raises NoSuchJob."""
     afar = getattr(look, "job_files", None)
-    return cast(Files, afar(job_id)) if afar is not None else _AtHand(job_files(look.store, job_id, url))
+    return cast(Files, afar(job_id)) if afar is not None else _LocalFiles(job_files(look.store, job_id, url))
 
 
-class _AtHand:
+class _LocalFiles:
     def __init__(self, files: "JobFiles") -> None:
         self._files = files
         self.content = files.content
@@ -55,10 +55,10 @@ class _AtHand:
     def output(self, attempt: "Attempt", stream: str, *, start: int = 0) -> Iterator[bytes]:
         return self._files.content(f"{OWN}/{attempt.stage}.{attempt.fence}.{stream}", start=start, must=False)
 
-    def everything(self) -> "Iterator[tuple[str, Entry]]":
+    def everything(self) -> "Iterator[tuple[str, DirectoryEntry]]":
         return self._below("")
 
-    def _below(self, path: str) -> "Iterator[tuple[str, Entry]]":
+    def _below(self, path: str) -> "Iterator[tuple[str, DirectoryEntry]]":
         for entry in self._files.names(path, must=bool(path)):
             name = f"{path}/{entry.name}" if path else entry.name
             if entry.kind == "folder":

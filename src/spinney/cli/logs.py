@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from spinney.cli.arguments import JobArgument, RawOption, StoreOption
+from spinney.cli.connection import open_queries
+from spinney.cli.display import Content, safe
 from spinney.cli.job_files import Files, files_of
-from spinney.cli.session import looking
-from spinney.cli.showing import Content, safe
 from spinney.model import remarks
 from spinney.model.errors import UsageError
 from spinney.model.jobs import Attempt
 from spinney.model.states import SETTLED
 
 if TYPE_CHECKING:
-    from spinney.control.looking import Looking
+    from spinney.control.queries import Queries
 
 LOOK_S = 0.2
 
@@ -40,7 +40,7 @@ def logs(
 ) -> None:
     """Print what a job's attempts wrote, oldest first."""
     names = [name for name, only in (("stdout", stdout), ("stderr", stderr)) if only] or ["stdout", "stderr"]
-    with looking(store) as look:
+    with open_queries(store) as look:
         reader = _Reader(files_of(look, job, store), names, titles=attempt is None, raw=raw)
         while True:
             settled = look.job(job).state in SETTLED
@@ -56,7 +56,7 @@ def logs(
         typer.echo(f"spinney: job {job} has written nothing{'' if settled else ' yet'}", err=True)
 
 
-def _attempts(look: "Looking", job: int, wanted: int | None) -> list[Attempt]:
+def _attempts(look: "Queries", job: int, wanted: int | None) -> list[Attempt]:
     found = look.attempts(job)
     if wanted is None:
         return found

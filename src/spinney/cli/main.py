@@ -22,10 +22,10 @@ def main(args: "list[str] | None" = None) -> "NoReturn":
     interrupts.take_over()
     ensure_open()
     escape_unencodable()
-    from spinney.cli import shells, tab
+    from spinney.cli import completer, shells
 
     asked = os.environ.get(shells.VARIABLE)
-    sys.exit(tab.pressed(asked) if asked else run(args))
+    sys.exit(completer.print_completions(asked) if asked else run(args))
 
 
 def run(args: "list[str] | None" = None) -> int:
@@ -45,7 +45,7 @@ def _run(words: "list[str]") -> int:
 
         _require_text(words)
         # In a context of its own: which server it asks is nobody's business afterwards.
-        code: Any = copy_context().run(commands.needed(words), words, standalone_mode=False)
+        code: Any = copy_context().run(commands.command_for(words), words, standalone_mode=False)
         sys.stdout.flush()
         return int(code or 0)
     except Exception as error:  # noqa: BLE001 - whatever it is, the user gets a sentence and not a traceback
@@ -56,7 +56,7 @@ def _explained(error: Exception) -> int:
     """Tell what went wrong; the exit code."""
     import typer
 
-    from spinney.cli.exits import Exit
+    from spinney.cli.exit_codes import Exit
     from spinney.model.errors import SpinneyError
 
     match error:
@@ -126,7 +126,7 @@ def _failed(error: Exception, sentence: str, code: int) -> int:
         import traceback
 
         traceback.print_exception(error)
-    from spinney.cli.showing import safe
+    from spinney.cli.display import safe
 
     _say(f"spinney: {safe(' '.join(sentence.split()))}")
     return code
@@ -144,7 +144,7 @@ def _unexpected(error: Exception) -> int:
     import tempfile
     import traceback
 
-    from spinney.cli.exits import Exit
+    from spinney.cli.exit_codes import Exit
 
     if os.environ.get(DEBUG_VARIABLE) == "1":
         traceback.print_exception(error)

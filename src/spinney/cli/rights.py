@@ -5,8 +5,8 @@ from typing import Annotated, Any
 
 import typer
 
-from spinney.cli import completing
-from spinney.model.access import Rights, Role, Within
+from spinney.cli import completion
+from spinney.model.access import AccessScope, Rights, Role
 from spinney.model.errors import UsageError
 
 ANY = "*"
@@ -39,9 +39,9 @@ RoleOption = Annotated[
     ),
 ]
 CollectionsOption = Annotated[
-    Some, _limit("collection", "Only jobs of this collection are in sight", completing.collections)
+    Some, _limit("collection", "Only jobs of this collection are in sight", completion.collections)
 ]
-QueuesOption = Annotated[Some, _limit("queue", "Only jobs in this queue are in sight", completing.queues)]
+QueuesOption = Annotated[Some, _limit("queue", "Only jobs in this queue are in sight", completion.queues)]
 SharesOption = Annotated[Some, _limit("share", "Only this share may be named, or all that begin so: 'lab:*'")]
 PriorityOption = Annotated[
     str | None,
@@ -54,7 +54,7 @@ PriorityOption = Annotated[
 ]
 LocksOption = Annotated[
     Some,
-    _limit("lock", "Only this lock may be freed or given a capacity, or all that begin so", completing.locks),
+    _limit("lock", "Only this lock may be freed or given a capacity, or all that begin so", completion.locks),
 ]
 ExternalOption = Annotated[
     Some,
@@ -62,13 +62,13 @@ ExternalOption = Annotated[
         "--external",
         metavar="TYPE",
         show_default=False,
-        autocompletion=completing.types,
+        autocompletion=completion.types,
         help="External stages of this job type may be claimed; repeatable; '*': of all; 'none': of none.",
     ),
 ]
 
 
-def asked(
+def from_options(
     before: Rights | None,
     *,
     role: str | None,
@@ -87,7 +87,7 @@ def asked(
     within = rights.within
     return replace(
         rights,
-        within=Within(
+        within=AccessScope(
             collections=_kept(within.collections, collections), queues=_kept(within.queues, queues)
         ),
         shares=_kept(rights.shares, shares),
@@ -97,7 +97,7 @@ def asked(
     )
 
 
-def shown(rights: Rights) -> str:
+def limits_text(rights: Rights) -> str:
     """The limits on one line; empty: there are none."""
     said = [
         f"{name} {' '.join(values) or 'none'}"

@@ -15,7 +15,7 @@ from contextlib import ExitStack, suppress
 from types import FrameType
 from typing import TYPE_CHECKING, Self
 
-from spinney.cli import showing
+from spinney.cli import display
 from spinney.cli.keys import Keys
 from spinney.model.errors import UsageError
 
@@ -42,7 +42,7 @@ class Screen:
     def __init__(self) -> None:
         from rich.live import Live
 
-        self._console = showing.console()
+        self._console = display.console()
         self._live = Live(console=self._console, screen=True, auto_refresh=False)
         self._keys = Keys()
         self._back = ExitStack()

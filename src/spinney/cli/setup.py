@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from spinney.cli import completing, showing
+from spinney.cli import completion, display
 from spinney.cli.arguments import JsonOption, SlotsOption, StoreOption, length
-from spinney.cli.session import opened, where
+from spinney.cli.connection import open_local_store, resolve_settings
 from spinney.config import FILE, Settings
 from spinney.model.errors import StoreUnusable, UsageError
-from spinney.model.places import database_file, without_password
+from spinney.model.paths import database_file, without_password
 
 if TYPE_CHECKING:
     from spinney.stores.contract import Store
@@ -60,12 +60,12 @@ def init(
 
     Nodes of the version before work on meanwhile. What would disturb them waits for --finish.
     """
-    here = where(store)
+    here = resolve_settings(store)
     if finish:
         _finish(store, json=json)
         return
     if sql:
-        with opened(store) as s:
+        with open_local_store(store) as s:
             typer.echo(s.script(grant or ()), nl=False)
         return
     facts = make_store(store, grant=grant or (), folders_only=folders_only, local_folders=local_folders)
@@ -75,11 +75,11 @@ def init(
         told = str(here.folders)
     facts |= {"store": without_password(here.store), "folders": told}
     if json:
-        showing.as_json(facts)
+        display.print_json(facts)
         return
-    out = showing.console()
+    out = display.console()
     for name in ("store", "folders", *sorted(facts.keys() - {"store", "folders"})):
-        out.print(f"{name.replace('_', ' '):<16} {showing.safe(facts[name])}")
+        out.print(f"{name.replace('_', ' '):<16} {display.safe(facts[name])}")
 
 
 def make_store(
@@ -88,8 +88,8 @@ def make_store(
     """Make the store and its folder root, or bring them up to date; what there is to tell of it."""
     from spinney.node import folders
 
-    here = where(store)
-    with opened(store) as s:
+    here = resolve_settings(store)
+    with open_local_store(store) as s:
         _require_own_folders(s, here)
         if not folders_only:
             s.create(local_folders=local_folders)
@@ -108,10 +108,10 @@ def _unfinished(store: "Store") -> dict[str, str]:
 
 
 def _finish(store: str | None, *, json: bool) -> None:
-    with opened(store) as s:
+    with open_local_store(store) as s:
         done = s.finish()
     if json:
-        showing.as_json({"finished": list(done)})
+        display.print_json({"finished": list(done)})
     elif done:
         typer.echo(
             f"the upgrade is finished ({', '.join(done)}); older versions of Spinney are refused from now on"
@@ -156,7 +156,7 @@ def node(
     ] = None,
     name: Annotated[
         str | None,
-        typer.Option(help="Its name; else the host's.", show_default=False, autocompletion=completing.nodes),
+        typer.Option(help="Its name; else the host's.", show_default=False, autocompletion=completion.nodes),
     ] = None,
     slots: SlotsOption = None,
     active: Annotated[
@@ -166,7 +166,7 @@ def node(
             metavar="QUEUE",
             help="Serve this queue, and no other that is not named so.",
             show_default=False,
-            autocompletion=completing.queues,
+            autocompletion=completion.queues,
         ),
     ] = None,
     ignore: Annotated[
@@ -176,7 +176,7 @@ def node(
             metavar="QUEUE",
             help="Serve all queues but this; may be repeated.",
             show_default=False,
-            autocompletion=completing.queues,
+            autocompletion=completion.queues,
         ),
     ] = None,
     replace: Annotated[
@@ -220,7 +220,7 @@ def node(
     from spinney.node.run import run_node
     from spinney.node.settings import NodeSettings
 
-    here = where(store, folders)
+    here = resolve_settings(store, folders)
     application = app or here.app
     if application is None:
         raise UsageError(

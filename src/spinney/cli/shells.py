@@ -38,22 +38,22 @@ _END = "\0"
 
 
 @dataclass(frozen=True, slots=True)
-class Offer:
+class Suggestion:
     """A word that could stand there."""
 
     value: str
     help: str | None = None
 
 
-FILES = Offer("")
+FILES = Suggestion("")
 """In place of words: whatever the shell offers where a file's name may stand."""
 
 
-Ask = Callable[[Sequence[str], str], list[Offer]]
+Ask = Callable[[Sequence[str], str], list[Suggestion]]
 """Gives the offers for the words before the cursor (the program's name left out) and the one that is begun."""
 
 
-def teach() -> None:
+def install_bash_script() -> None:
     """Let ``--install-completion`` and ``--show-completion`` take bash's script from here."""
     from typer import _completion_shared  # typer gives no public way
 
@@ -64,7 +64,7 @@ def script(shell: str) -> str:
     """What ``--show-completion`` prints."""
     from typer._completion_shared import get_completion_script
 
-    teach()
+    install_bash_script()
     return get_completion_script(prog_name=PROGRAM, complete_var=VARIABLE, shell=shell)
 
 

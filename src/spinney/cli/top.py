@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from spinney.cli.arguments import ByOption, StoreOption, length
-from spinney.cli.board import Board, Deed, Kind, Look, Wish
-from spinney.cli.picture import picture
-from spinney.cli.session import hand
+from spinney.cli.connection import open_control
+from spinney.cli.top_board import Action, Board, KeyCommand, Kind, Snapshot
+from spinney.cli.top_view import picture
 from spinney.model.errors import SpinneyError, StoreUnusable
 from spinney.model.holds import Scope
 from spinney.model.jobs import Filter
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from spinney.cli.screen import Screen
     from spinney.control import Control
     from spinney.control.bulk import Report
-    from spinney.model.operators import Step
+    from spinney.model.operators import BulkStep
 
 EVERY_S = 1.0
 REST = 4
@@ -53,7 +53,7 @@ def top(
     from spinney.cli.screen import Screen, require_terminal
 
     require_terminal("spinney top", "'spinney stats' prints the same figures")
-    with hand(store, by, patient=False) as control:
+    with open_control(store, by, wait_for_server=False) as control:
         # Before the terminal is taken: a store that cannot be read is told as always.
         first = _look(control, Board())
         with Screen() as screen:
@@ -74,7 +74,7 @@ class _Session:
         self._sweeping = False
         """A hold was laid or released, and not every job says so yet."""
 
-    def run(self, first: Look) -> None:
+    def run(self, first: Snapshot) -> None:
         self._board.see(first)
         self._due = time.monotonic() + self._every_s
         while self._screen.ended_by is None:
@@ -84,7 +84,7 @@ class _Session:
             self._draw()
             for key in self._screen.wait(min(rest_s, self._due - time.monotonic())):
                 wanted = self._board.press(key)
-                if wanted is Wish.QUIT:
+                if wanted is KeyCommand.QUIT:
                     return
                 self._do(wanted)
 
@@ -94,7 +94,7 @@ class _Session:
             self._board.see(_look(self._control, self._board))
         except StoreUnusable as error:
             # Perhaps for a moment only: what is shown stays, and its time tells how old it is.
-            self._board.told = str(error)
+            self._board.message = str(error)
         ended = time.monotonic()
         self._due = ended + max(self._every_s, REST * (ended - begun))
 
@@ -103,41 +103,41 @@ class _Session:
 
     # --- what is asked for ------------------------------------------------------------------
 
-    def _do(self, wanted: Deed | Wish | None) -> None:
+    def _do(self, wanted: Action | KeyCommand | None) -> None:
         if wanted is None:
             return
         try:
-            if isinstance(wanted, Deed):
-                self._board.told = self._done(wanted)
-            elif wanted is Wish.EXPLAIN and self._board.selected is not None:
-                self._board.told = self._explained(int(self._board.selected.name))
+            if isinstance(wanted, Action):
+                self._board.message = self._done(wanted)
+            elif wanted is KeyCommand.EXPLAIN and self._board.selected is not None:
+                self._board.message = self._explained(int(self._board.selected.name))
                 return
         except SpinneyError as error:
-            self._board.told = str(error)
+            self._board.message = str(error)
         self._due = 0.0
 
-    def _done(self, deed: Deed) -> str:
+    def _done(self, action: Action) -> str:
         """What came of it."""
-        if deed.item.kind is Kind.QUEUE:
-            return self._queue(deed)
-        order = Order(verb=deed.verb, reason=deed.reason or None, tree=deed.tree)
-        if deed.item.kind is Kind.JOB:
-            plan = self._control.bulk.plan(order, ids=[int(deed.item.name)])
+        if action.item.kind is Kind.QUEUE:
+            return self._queue(action)
+        order = Order(verb=action.verb, reason=action.reason or None, tree=action.tree)
+        if action.item.kind is Kind.JOB:
+            plan = self._control.bulk.plan(order, ids=[int(action.item.name)])
         else:
-            plan = self._control.bulk.plan(order, Filter(fingerprint=deed.item.name))
+            plan = self._control.bulk.plan(order, Filter(fingerprint=action.item.name))
         report = self._control.bulk.run(plan, on_step=self._step)
-        return f"{deed.verb} {deed.item}: {_told(report)}"
+        return f"{action.verb} {action.item}: {_report_text(report)}"
 
-    def _step(self, report: "Report", _: "Step") -> None:
-        self._board.told = f"{report.touched:,} jobs so far …"
+    def _step(self, report: "Report", _: "BulkStep") -> None:
+        self._board.message = f"{report.touched:,} jobs so far …"
         self._draw()
 
-    def _queue(self, deed: Deed) -> str:
-        name, holds = deed.item.name, self._control.holds
-        if deed.verb is Verb.HOLD:
-            told = str(holds.lay(Scope.QUEUE, name, reason=deed.reason))
+    def _queue(self, action: Action) -> str:
+        name, holds = action.item.name, self._control.holds
+        if action.verb is Verb.HOLD:
+            told = str(holds.lay(Scope.QUEUE, name, reason=action.reason))
         else:
-            lifted = holds.lift_all(Scope.QUEUE, name, reason=deed.reason or None)
+            lifted = holds.lift_all(Scope.QUEUE, name, reason=action.reason or None)
             told = f"released: {'; '.join(map(str, lifted))}"
         self._sweeping = True
         return told
@@ -149,15 +149,15 @@ class _Session:
         return REST * (time.monotonic() - begun)
 
     def _explained(self, job_id: int) -> str:
-        found = self._control.look.explain(job_id)
+        found = self._control.queries.explain(job_id)
         return f"{found.sentence}{f'; {found.command}' if found.command else ''}"
 
 
-def _look(control: "Control", board: Board) -> Look:
-    look = control.look
+def _look(control: "Control", board: Board) -> Snapshot:
+    look = control.queries
     states = tuple(sorted(LEASED)) if board.listed is State.RUNNING else (board.listed,)
     newest = board.listed in (State.HELD, State.FAILED)
-    return Look(
+    return Snapshot(
         stats=look.stats(WINDOW_S),
         jobs=look.jobs(Filter(states=states), limit=LISTED_MAX, newest=newest),
         failures=look.failures(limit=LISTED_MAX).groups,
@@ -168,7 +168,7 @@ def _seen_us(board: Board) -> int:
     return board.look.stats.at_us if board.look is not None else 0
 
 
-def _told(report: "Report") -> str:
+def _report_text(report: "Report") -> str:
     said = [f"{report.touched:,} done"] if report.touched != 1 else ["done"]
     if report.reopened:
         said.append(f"{report.reopened:,} that wait for them are open again")

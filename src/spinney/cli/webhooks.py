@@ -5,17 +5,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from spinney.cli import completing, showing
+from spinney.cli import completion, display
 from spinney.cli.arguments import SEQ_MAX, ByOption, JsonOption, StoreOption
-from spinney.cli.asking import require_yes
-from spinney.cli.session import hand, now_us, opened
+from spinney.cli.confirmation import require_yes
+from spinney.cli.connection import now_us, open_control, open_local_store
 from spinney.model.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from spinney.control.webhooks import WithSecret
-    from spinney.model.webhooks import Delivery, Outcome, Told, Webhook
+    from spinney.control.webhooks import WebhookWithSecret
+    from spinney.model.webhooks import Delivery, DeliveryOutcome, DeliveryResult, Webhook
     from spinney.stores.contract import Store
 
 ANY = "any"
@@ -26,7 +26,7 @@ NewNameArgument = Annotated[
 NameArgument = Annotated[
     str,
     typer.Argument(
-        metavar="NAME", help="The webhook's name.", show_default=False, autocompletion=completing.webhooks
+        metavar="NAME", help="The webhook's name.", show_default=False, autocompletion=completion.webhooks
     ),
 ]
 ReasonOption = Annotated[
@@ -49,18 +49,18 @@ TypeOption = Annotated[
         metavar="TYPE",
         help="Only of jobs of this type.",
         show_default=False,
-        autocompletion=completing.types,
+        autocompletion=completion.types,
     ),
 ]
 CollectionOption = Annotated[
     str | None,
     typer.Option(
-        help="Only of jobs of this collection.", show_default=False, autocompletion=completing.collections
+        help="Only of jobs of this collection.", show_default=False, autocompletion=completion.collections
     ),
 ]
 QueueOption = Annotated[
     str | None,
-    typer.Option(help="Only of jobs in this queue.", show_default=False, autocompletion=completing.queues),
+    typer.Option(help="Only of jobs in this queue.", show_default=False, autocompletion=completion.queues),
 ]
 
 group = typer.Typer(
@@ -95,7 +95,7 @@ def add(
     store: StoreOption = None,
 ) -> None:
     """Tell a URL when jobs settle, from now on. Prints the secret with which it is signed: it is shown this once."""
-    with hand(store, by) as control:
+    with open_control(store, by) as control:
         made = control.webhooks.add(
             name,
             url,
@@ -113,21 +113,21 @@ def list_webhooks(json: JsonOption = False, store: StoreOption = None) -> None:
     """List webhooks, by name."""
     from spinney.model.webhooks import shown
 
-    with hand(store) as control:
+    with open_control(store) as control:
         found = control.webhooks.all()
     if json:
-        showing.lines(found)
+        display.print_json_lines(found)
         return
     rows = [(w.name, shown(w.url), " ".join(w.events), _of(w), _state(w), w.by) for w in found]
-    showing.table(("NAME", "URL", "EVENTS", "OF", "STATE", "BY"), rows)
+    display.print_table(("NAME", "URL", "EVENTS", "OF", "STATE", "BY"), rows)
 
 
 def show(name: NameArgument, json: JsonOption = False, store: StoreOption = None) -> None:
     """Show a webhook. Its secret is not shown: 'rotate' gives it another."""
-    with hand(store) as control:
+    with open_control(store) as control:
         found = control.webhooks.find(name)
     if json:
-        showing.as_json(found)
+        display.print_json(found)
     else:
         _show(found)
 
@@ -143,7 +143,7 @@ def set_(
             metavar="TYPE",
             help="Only of jobs of this type; 'any': of all.",
             show_default=False,
-            autocompletion=completing.types,
+            autocompletion=completion.types,
         ),
     ] = None,
     collection: Annotated[
@@ -151,7 +151,7 @@ def set_(
         typer.Option(
             help="Only of jobs of this collection; 'any': of all.",
             show_default=False,
-            autocompletion=completing.collections,
+            autocompletion=completion.collections,
         ),
     ] = None,
     queue: Annotated[
@@ -159,7 +159,7 @@ def set_(
         typer.Option(
             help="Only of jobs in this queue; 'any': in all.",
             show_default=False,
-            autocompletion=completing.queues,
+            autocompletion=completion.queues,
         ),
     ] = None,
     each: Annotated[
@@ -175,7 +175,7 @@ def set_(
     by: ByOption = None,
     store: StoreOption = None,
 ) -> None:
-    """Set a webhook otherwise. What waits to be told is sent to the new URL."""
+    """Change a webhook. Waiting deliveries are sent to the new URL."""
     change: dict[str, Any] = {
         key: None if value == ANY else value
         for key, value in (("type", type_), ("collection", collection), ("queue", queue))
@@ -188,11 +188,13 @@ def set_(
     if each is not None:
         change["roots_only"] = not each
     if not change:
-        raise UsageError("nothing is to be otherwise; say what is, as with --url https://example.org/hook")
-    with hand(store, by) as control:
+        raise UsageError(
+            "nothing would change; say what is to change, as with --url https://example.org/hook"
+        )
+    with open_control(store, by) as control:
         found = control.webhooks.change(name, change, reason=reason)
     if json:
-        showing.as_json(found)
+        display.print_json(found)
     else:
         _show(found)
 
@@ -205,7 +207,7 @@ def rotate(
     store: StoreOption = None,
 ) -> None:
     """Sign with a new secret from now on, and print it: it is shown this once."""
-    with hand(store, by) as control:
+    with open_control(store, by) as control:
         made = control.webhooks.rotate(name, reason=reason)
     _with_secret(name, made, json)
 
@@ -214,10 +216,10 @@ def ping(
     name: NameArgument, json: JsonOption = False, by: ByOption = None, store: StoreOption = None
 ) -> None:
     """Send a ping on the way that everything else goes; 'deliveries' shows what came of it."""
-    with hand(store, by) as control:
+    with open_control(store, by) as control:
         made = control.webhooks.test(name)
     if json:
-        showing.as_json(made)
+        display.print_json(made)
     else:
         typer.echo(
             f"delivery {made.delivery} is sent by the next server that looks, or by 'spinney webhook deliver'"
@@ -231,8 +233,8 @@ def pause(
     by: ByOption = None,
     store: StoreOption = None,
 ) -> None:
-    """Send a webhook nothing until it is resumed; what it is to be told is kept for 30 days."""
-    with hand(store, by) as control:
+    """Send a webhook nothing until it is resumed; deliveries are kept for 30 days."""
+    with open_control(store, by) as control:
         found = control.webhooks.pause(name, reason=reason)
     _changed(found, f"webhook {name} is paused; 'spinney webhook resume {name}' lets it go on", json)
 
@@ -245,7 +247,7 @@ def resume(
     store: StoreOption = None,
 ) -> None:
     """Let a webhook go on; what has waited is sent."""
-    with hand(store, by) as control:
+    with open_control(store, by) as control:
         found = control.webhooks.resume(name, reason=reason)
     _changed(found, f"webhook {name} goes on", json)
 
@@ -259,12 +261,12 @@ def remove(
     store: StoreOption = None,
 ) -> None:
     """Remove a webhook, with all its deliveries."""
-    with hand(store, by) as control:
+    with open_control(store, by) as control:
         control.webhooks.find(name)
         require_yes(f"Remove the webhook {name}, with what it has still to be told?", yes=yes)
         control.webhooks.remove(name, reason=reason)
     if json:
-        showing.as_json({"removed": name})
+        display.print_json({"removed": name})
     else:
         typer.echo(f"webhook {name} is removed")
 
@@ -286,26 +288,28 @@ def deliveries(
     store: StoreOption = None,
 ) -> None:
     """What a webhook was told, and is to be, newest first: tries, last answer, next time."""
-    with hand(store) as control:
+    with open_control(store) as control:
         found = control.webhooks.deliveries(name, limit=limit, after=after, outcome=_outcome(outcome))
     if json:
-        showing.lines(found)
+        display.print_json_lines(found)
         return
     rows = [
         (
             d.delivery,
             d.event,
             d.job_id,
-            showing.moment(d.at_us),
+            display.format_time(d.at_us),
             d.outcome,
             d.tries,
             d.status,
-            showing.moment(d.next_us) if d.next_us else "",
-            showing.short(d.answer) if d.answer else "",
+            display.format_time(d.next_us) if d.next_us else "",
+            display.short_json(d.answer) if d.answer else "",
         )
         for d in found
     ]
-    showing.table(("DELIVERY", "EVENT", "JOB", "AT", "OUTCOME", "TRIES", "STATUS", "NEXT", "ANSWER"), rows)
+    display.print_table(
+        ("DELIVERY", "EVENT", "JOB", "AT", "OUTCOME", "TRIES", "STATUS", "NEXT", "ANSWER"), rows
+    )
 
 
 def retry(
@@ -318,10 +322,10 @@ def retry(
     store: StoreOption = None,
 ) -> None:
     """Send a delivery again, whatever came of it before; it keeps its id."""
-    with hand(store, by) as control:
+    with open_control(store, by) as control:
         found = control.webhooks.retry(delivery, reason=reason)
     if json:
-        showing.as_json(found)
+        display.print_json(found)
     else:
         typer.echo(
             f"delivery {delivery} is due; the next server that looks sends it, or 'spinney webhook deliver'"
@@ -336,34 +340,36 @@ def deliver(
     store: StoreOption = None,
 ) -> None:
     """Send once what is due, where no server runs: for cron, or to try one. Ends with 1 when one was not taken."""
-    from spinney.model.webhooks import Outcome
+    from spinney.model.webhooks import DeliveryOutcome
 
-    with opened(store) as s:
+    with open_local_store(store) as s:
         sent = [_line(delivery, told) for delivery, told in _sent(s, private)]
     counts = Counter(line["outcome"] for line in sent)
     if json:
-        showing.lines(sent)
+        display.print_json_lines(sent)
     else:
         for line in sent:
             said = f"{line['status'] or 'no answer'} {line['answer'] or ''}".strip()
-            typer.echo(showing.safe(f"{line['webhook']} {line['delivery']} {line['outcome']}: {said}"))
-        typer.echo(f"{counts[Outcome.DELIVERED]:,} delivered, {len(sent) - counts[Outcome.DELIVERED]:,} not")
-    if len(sent) != counts[Outcome.DELIVERED]:
+            typer.echo(display.safe(f"{line['webhook']} {line['delivery']} {line['outcome']}: {said}"))
+        typer.echo(
+            f"{counts[DeliveryOutcome.DELIVERED]:,} delivered, {len(sent) - counts[DeliveryOutcome.DELIVERED]:,} not"
+        )
+    if len(sent) != counts[DeliveryOutcome.DELIVERED]:
         raise typer.Exit(1)
 
 
 # --- sending ----------------------------------------------------------------------------------
 
 
-def _sent(store: "Store", private: bool) -> "Iterator[tuple[Delivery, Told]]":
+def _sent(store: "Store", private: bool) -> "Iterator[tuple[Delivery, DeliveryResult]]":
     """Each delivery that is due, sent, with what came of it. Of a webhook whose receiver did not take one the others
     wait for the next call: it may be away."""
-    from spinney.model.webhooks import Outcome
-    from spinney.reports import telling
-    from spinney.reports.doors import Doors
+    from spinney.model.webhooks import DeliveryOutcome
+    from spinney.reports import webhook_delivery
+    from spinney.reports.safe_transport import SafeTransport
 
-    def transport() -> Doors:
-        return Doors(
+    def transport() -> SafeTransport:
+        return SafeTransport(
             private=private, advice="give a public address, or add --private, and retry this delivery"
         )
 
@@ -372,15 +378,17 @@ def _sent(store: "Store", private: bool) -> "Iterator[tuple[Delivery, Told]]":
         name for name, at_us in store.webhooks.due().items() if at_us <= now_us() and name not in left
     ]:
         for name in names:
-            taken = store.webhooks.take({name: 1}, now_us=now_us(), until_us=now_us() + telling.TURN_US)
+            taken = store.webhooks.take(
+                {name: 1}, now_us=now_us(), until_us=now_us() + webhook_delivery.DELIVERY_LEASE_US
+            )
             for each in taken:
-                told = telling.deliver(store, each, clock=now_us, transport=transport)
-                if told.sent and told.outcome is not Outcome.DELIVERED:
+                told = webhook_delivery.deliver(store, each, clock=now_us, transport=transport)
+                if told.sent and told.outcome is not DeliveryOutcome.DELIVERED:
                     left.add(name)
                 yield each.delivery, told
 
 
-def _line(delivery: "Delivery", told: "Told") -> dict[str, Any]:
+def _line(delivery: "Delivery", told: "DeliveryResult") -> dict[str, Any]:
     return {
         "delivery": delivery.delivery,
         "webhook": delivery.webhook,
@@ -396,21 +404,21 @@ def _line(delivery: "Delivery", told: "Told") -> dict[str, Any]:
 # --- words ------------------------------------------------------------------------------------
 
 
-def _outcome(word: str | None) -> "Outcome | None":
-    from spinney.model.webhooks import Outcome
+def _outcome(word: str | None) -> "DeliveryOutcome | None":
+    from spinney.model.webhooks import DeliveryOutcome
     from spinney.params.hints import did_you_mean
 
     if word is None:
         return None
-    if word not in set(Outcome):
-        hint = did_you_mean(word, map(str, Outcome))
-        raise UsageError(f"no delivery is {word!r:.80}{hint}; use {', '.join(Outcome)}")
-    return Outcome(word)
+    if word not in set(DeliveryOutcome):
+        hint = did_you_mean(word, map(str, DeliveryOutcome))
+        raise UsageError(f"no delivery is {word!r:.80}{hint}; use {', '.join(DeliveryOutcome)}")
+    return DeliveryOutcome(word)
 
 
-def _with_secret(name: str, made: "WithSecret", json: bool) -> None:
+def _with_secret(name: str, made: "WebhookWithSecret", json: bool) -> None:
     if json:
-        showing.as_json({"webhook": made.webhook, "secret": made.secret})
+        display.print_json({"webhook": made.webhook, "secret": made.secret})
         return
     typer.echo(f"webhook {name} is signed with this secret; it is not shown again:", err=True)
     typer.echo(made.secret)
@@ -418,7 +426,7 @@ def _with_secret(name: str, made: "WithSecret", json: bool) -> None:
 
 def _changed(found: "Webhook", sentence: str, json: bool) -> None:
     if json:
-        showing.as_json(found)
+        display.print_json(found)
     else:
         typer.echo(sentence)
 
@@ -431,13 +439,13 @@ def _show(webhook: "Webhook") -> None:
         ("events", " ".join(webhook.events)),
         ("of", _of(webhook)),
         ("state", _state(webhook)),
-        ("by", f"{webhook.by}, {showing.moment(webhook.at_us)}"),
+        ("by", f"{webhook.by}, {display.format_time(webhook.at_us)}"),
         ("within", None if webhook.within.everywhere else " ".join(within) or "nothing"),
     )
-    out = showing.console()
+    out = display.console()
     for label, value in facts:
         if value is not None:
-            out.print(f"{label:<12} {showing.safe(value)}")
+            out.print(f"{label:<12} {display.safe(value)}")
 
 
 def _of(webhook: "Webhook") -> str:

@@ -22,7 +22,7 @@ class Call(Generic[T]):
     method: str
     path: str
     """Below ``/api/v1``, parts quoted."""
-    meaning: Callable[[bytes], T]
+    decode: Callable[[bytes], T]
     """What the body of the answer means."""
     query: tuple[tuple[str, str], ...] = ()
     json: Any = None
@@ -47,28 +47,28 @@ def path(text: str, *parts: object) -> str:
     return text.format(*(quote(str(part), safe="") for part in parts))
 
 
-def said(**given: Any) -> dict[str, Any]:
+def json_body(**given: Any) -> dict[str, Any]:
     """A body of JSON: what is None is left out."""
     return {name.rstrip("_"): value for name, value in given.items() if value is not None}
 
 
 def get(where: str, answer: Any, **query: Any) -> "Call[Any]":
     """A call that reads; its answer is JSON of this type."""
-    return Call(method="GET", path=where, meaning=answer_of(answer), query=words(**query))
+    return Call(method="GET", path=where, decode=decode_json(answer), query=query_params(**query))
 
 
-def do(method: str, where: str, answer: Any = None, json: Any = None, **query: Any) -> "Call[Any]":
+def request(method: str, where: str, answer: Any = None, json: Any = None, **query: Any) -> "Call[Any]":
     """A call that does something; ``answer`` None: its answer says nothing."""
-    meaning = nothing if answer is None else answer_of(answer)
-    return Call(method=method, path=where, meaning=meaning, query=words(**query), json=json)
+    decode = no_content if answer is None else decode_json(answer)
+    return Call(method=method, path=where, decode=decode, query=query_params(**query), json=json)
 
 
-def answer_of(type_: Any) -> Callable[[bytes], Any]:
+def decode_json(type_: Any) -> Callable[[bytes], Any]:
     """The meaning of an answer that is JSON of this type. What a newer server says beside is passed over."""
     return _adapter(type_).validate_json
 
 
-def nothing(_: bytes) -> None:
+def no_content(_: bytes) -> None:
     """The meaning of an answer that says nothing."""
 
 
@@ -77,16 +77,16 @@ def _adapter(type_: Any) -> "TypeAdapter[Any]":
     return TypeAdapter(type_)
 
 
-def words(**given: Any) -> tuple[tuple[str, str], ...]:
+def query_params(**given: Any) -> tuple[tuple[str, str], ...]:
     """A query: what is None is left out, lists are repeated, flags are words."""
     found: list[tuple[str, str]] = []
     for name, value in given.items():
         values = value if isinstance(value, list | tuple | set | frozenset) else (value,)
-        found += [(name.rstrip("_"), _word(v)) for v in values if v is not None]
+        found += [(name.rstrip("_"), _query_value(v)) for v in values if v is not None]
     return tuple(found)
 
 
-def _word(value: Any) -> str:
+def _query_value(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 

@@ -10,15 +10,15 @@ from typing import Any, Self, TypeVar
 import httpx
 import orjson
 
-from spinney.answers import Page
 from spinney.client.calls import Call, path
-from spinney.client.refusals import BrokenOff, ServerAway, refusal
-from spinney.client.streaming import Event, Lines
+from spinney.client.errors import IncompleteResponse, ServerUnavailable, error_from_response
+from spinney.client.streaming import Event, EventParser
 from spinney.client.verbs import Verbs
 from spinney.client.verbs.jobs import file_path
 from spinney.model import durations
 from spinney.model.durations import Duration
 from spinney.model.errors import UsageError
+from spinney.schemas import Page
 
 T = TypeVar("T")
 
@@ -49,8 +49,8 @@ class _Place:
         # Reading all certificates of this host takes longer than a request; without https nothing needs them.
         self.verify = True if self.base.startswith("https://") else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
-    def away(self, error: Exception) -> ServerAway:
-        return ServerAway(
+    def away(self, error: Exception) -> ServerUnavailable:
+        return ServerUnavailable(
             f"the server at {self.shown} does not answer ({error}); see that it runs, and its address"
         )
 
@@ -79,7 +79,7 @@ def _line(text: str) -> Any:
     """The value of a line. Raises what a line that tells of a problem says."""
     found = orjson.loads(text)
     if isinstance(found, dict) and "problem" in found:
-        raise refusal(int(found["problem"].get("status", 0)), orjson.dumps(found["problem"]))
+        raise error_from_response(int(found["problem"].get("status", 0)), orjson.dumps(found["problem"]))
     return found
 
 
@@ -90,7 +90,7 @@ def _output(job: int, fence: int, stream: str, start: int, *, follow: bool) -> d
     return asked | {"headers": _from(start)}
 
 
-def _broke_off(error: httpx.TransportError) -> bool:
+def _is_incomplete(error: httpx.TransportError) -> bool:
     """Whether the server closed the connection in the middle of an answer, as it does when the rest is forbidden."""
     return isinstance(error, httpx.RemoteProtocolError)
 
@@ -98,17 +98,17 @@ def _broke_off(error: httpx.TransportError) -> bool:
 def _require_allowed(answer: httpx.Response) -> None:
     """Raise what the server says when it is asked anew for what broke off, where that is a refusal."""
     if answer.is_client_error and answer.status_code != httpx.codes.REQUESTED_RANGE_NOT_SATISFIABLE:
-        raise refusal(answer.status_code, answer.content)
+        raise error_from_response(answer.status_code, answer.content)
 
 
 def _from(start: int) -> dict[str, str]:
     return {"Range": f"bytes={start}-"} if start else {}
 
 
-def _meant(call: Call[T], status: int, content: bytes) -> T:
+def _decoded(call: Call[T], status: int, content: bytes) -> T:
     if not 200 <= status < 300:
-        raise refusal(status, content)
-    return call.meaning(content)
+        raise error_from_response(status, content)
+    return call.decode(content)
 
 
 class Client(Verbs):
@@ -139,12 +139,12 @@ class Client(Verbs):
         self._http.close()
 
     def send(self, call: Call[T]) -> T:
-        """What the answer of a call means. Raises what the server refused it with; ServerAway."""
+        """What the answer of a call means. Raises what the server refused it with; ServerUnavailable."""
         try:
             answer = self._http.request(**_request(call))
         except httpx.TransportError as error:
             raise self._place.away(error) from error
-        return _meant(call, answer.status_code, answer.content)
+        return _decoded(call, answer.status_code, answer.content)
 
     def each(self, page: Callable[..., Page[T]], *args: Any, **given: Any) -> Iterator[T]:
         """All of a list, page by page: ``spinney.each(spinney.jobs, state=["failed"])``."""
@@ -170,24 +170,26 @@ class Client(Verbs):
         try:
             with self._http.stream(**_following(call)) as answer:
                 if not answer.is_success:
-                    raise refusal(answer.status_code, answer.read())
+                    raise error_from_response(answer.status_code, answer.read())
                 for line in answer.iter_lines():
                     yield _line(line)
         except httpx.TransportError as error:
             raise self._place.away(error) from error
 
     def pieces(self, call: Call[Any]) -> Iterator[bytes]:
-        """What the answer of a call that reads has, piece by piece. Raises what the server refused it with, ServerAway,
-        and BrokenOff where the server closed the connection before the end."""
+        """What the answer of a call that reads has, piece by piece. Raises what the server refused it with,
+        ServerUnavailable, and IncompleteResponse where the server closed the connection before the end."""
         begun = False
         try:
             with self._http.stream(**_request(call)) as answer:
                 if not answer.is_success:
-                    raise refusal(answer.status_code, answer.read())
+                    raise error_from_response(answer.status_code, answer.read())
                 begun = True
                 yield from answer.iter_bytes()
         except httpx.TransportError as error:
-            raise (BrokenOff() if begun and _broke_off(error) else self._place.away(error)) from error
+            raise (
+                IncompleteResponse() if begun and _is_incomplete(error) else self._place.away(error)
+            ) from error
 
     def _content(
         self,
@@ -204,10 +206,10 @@ class Client(Verbs):
                 if answer.status_code == httpx.codes.REQUESTED_RANGE_NOT_SATISFIABLE:
                     return
                 if not answer.is_success:
-                    raise refusal(answer.status_code, answer.read())
+                    raise error_from_response(answer.status_code, answer.read())
                 yield from answer.iter_bytes()
         except httpx.TransportError as error:
-            if _broke_off(error):
+            if _is_incomplete(error):
                 with suppress(httpx.TransportError):  # a server that was killed breaks off as well
                     _require_allowed(self._http.get(f"{PREFIX}{path}", headers=_ONE_BYTE))
             raise self._place.away(error) from error
@@ -215,7 +217,7 @@ class Client(Verbs):
     def watch(self, *topics: str, last: str | None = None) -> Iterator[Event]:
         """States of these topics as they change, for ever; a stream that is cut off goes on behind its last event."""
         while True:
-            lines = Lines()
+            lines = EventParser()
             headers = {"Last-Event-ID": last} if last else {}
             try:
                 with self._http.stream(
@@ -226,7 +228,7 @@ class Client(Verbs):
                     timeout=STREAM_S,
                 ) as answer:
                     if not answer.is_success:
-                        raise refusal(answer.status_code, answer.read())
+                        raise error_from_response(answer.status_code, answer.read())
                     for line in answer.iter_lines():
                         for event in lines.feed(line):
                             last = event.id
@@ -264,12 +266,12 @@ class AsyncClient(Verbs):
         await self._http.aclose()
 
     async def send(self, call: Call[T]) -> T:
-        """What the answer of a call means. Raises what the server refused it with; ServerAway."""
+        """What the answer of a call means. Raises what the server refused it with; ServerUnavailable."""
         try:
             answer = await self._http.request(**_request(call))
         except httpx.TransportError as error:
             raise self._place.away(error) from error
-        return _meant(call, answer.status_code, answer.content)
+        return _decoded(call, answer.status_code, answer.content)
 
     async def each(
         self, page: Callable[..., Awaitable[Page[T]]], *args: Any, **given: Any
@@ -298,7 +300,7 @@ class AsyncClient(Verbs):
         try:
             async with self._http.stream(**_following(call)) as answer:
                 if not answer.is_success:
-                    raise refusal(answer.status_code, await answer.aread())
+                    raise error_from_response(answer.status_code, await answer.aread())
                 async for line in answer.aiter_lines():
                     yield _line(line)
         except httpx.TransportError as error:
@@ -310,12 +312,14 @@ class AsyncClient(Verbs):
         try:
             async with self._http.stream(**_request(call)) as answer:
                 if not answer.is_success:
-                    raise refusal(answer.status_code, await answer.aread())
+                    raise error_from_response(answer.status_code, await answer.aread())
                 begun = True
                 async for piece in answer.aiter_bytes():
                     yield piece
         except httpx.TransportError as error:
-            raise (BrokenOff() if begun and _broke_off(error) else self._place.away(error)) from error
+            raise (
+                IncompleteResponse() if begun and _is_incomplete(error) else self._place.away(error)
+            ) from error
 
     async def _content(
         self,
@@ -332,11 +336,11 @@ class AsyncClient(Verbs):
                 if answer.status_code == httpx.codes.REQUESTED_RANGE_NOT_SATISFIABLE:
                     return
                 if not answer.is_success:
-                    raise refusal(answer.status_code, await answer.aread())
+                    raise error_from_response(answer.status_code, await answer.aread())
                 async for piece in answer.aiter_bytes():
                     yield piece
         except httpx.TransportError as error:
-            if _broke_off(error):
+            if _is_incomplete(error):
                 with suppress(httpx.TransportError):  # a server that was killed breaks off as well
                     _require_allowed(await self._http.get(f"{PREFIX}{path}", headers=_ONE_BYTE))
             raise self._place.away(error) from error
@@ -344,7 +348,7 @@ class AsyncClient(Verbs):
     async def watch(self, *topics: str, last: str | None = None) -> AsyncIterator[Event]:
         """As ``Client.watch``."""
         while True:
-            lines = Lines()
+            lines = EventParser()
             headers = {"Last-Event-ID": last} if last else {}
             try:
                 async with self._http.stream(
@@ -355,7 +359,7 @@ class AsyncClient(Verbs):
                     timeout=STREAM_S,
                 ) as answer:
                     if not answer.is_success:
-                        raise refusal(answer.status_code, await answer.aread())
+                        raise error_from_response(answer.status_code, await answer.aread())
                     async for line in answer.aiter_lines():
                         for event in lines.feed(line):
                             last = event.id

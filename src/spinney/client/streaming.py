@@ -6,7 +6,7 @@ from typing import Any
 
 import orjson
 
-from spinney.client.refusals import refusal
+from spinney.client.errors import error_from_response
 
 _END = "end"
 """The event by which a server ends the stream of somebody who may watch no more."""
@@ -23,7 +23,7 @@ class Event:
     """What a stream that was cut off goes on behind."""
 
 
-class Lines:
+class EventParser:
     """Makes events of the lines of one stream."""
 
     def __init__(self) -> None:
@@ -35,7 +35,7 @@ class Lines:
         if not line:
             if self._data and self._topic == _END:
                 problem = "\n".join(self._data).encode()
-                raise refusal(int(orjson.loads(problem).get("status", 0)), problem)
+                raise error_from_response(int(orjson.loads(problem).get("status", 0)), problem)
             if self._data:
                 yield Event(topic=self._topic, data=orjson.loads("\n".join(self._data)), id=self._id)
             self._topic, self._data = "", []

@@ -6,8 +6,8 @@ more than himself; of a user's own token no right goes beyond his.
 
 from collections.abc import Sequence
 
-from spinney.control import passwords, slowing
-from spinney.control.hand import ASK, Hand
+from spinney.control import login_limits, passwords
+from spinney.control.service import ASK, Service
 from spinney.model.access import Rights, Role
 from spinney.model.accounts import (
     Link,
@@ -21,7 +21,7 @@ from spinney.model.accounts import (
     token_name,
     user_name,
 )
-from spinney.model.errors import BadLogin, Forbidden, NoSuch, NotYours, UsageError
+from spinney.model.errors import BadLogin, Forbidden, NoSuch, NotVisible, UsageError
 from spinney.params.hints import did_you_mean
 
 RESET_US = 24 * 3_600_000_000
@@ -32,7 +32,7 @@ _NOBODYS = ""
 """Owner of machines' tokens, as the store has it."""
 
 
-class Accounts(Hand):
+class Accounts(Service):
     """Every change is in the audit, and obeyed from the next request on."""
 
     # --- users ----------------------------------------------------------------------------
@@ -54,25 +54,25 @@ class Accounts(Hand):
         self._require_cover(rights)
         hash_ = None if password is None else passwords.hashed(password)
         return self.store.accounts.add(
-            user_name(name), rights, hash_, self.author(reason), now_us=self.clock()
+            user_name(name), rights, hash_, self.actor(reason), now_us=self.clock()
         )
 
     def change(self, name: str, rights: Rights, *, reason: str | None = None) -> User:
         """Give a user other rights. Raises NoSuch, Refused (the only admin without limits), Forbidden."""
         self._managed(name)
         self._require_cover(rights)
-        return self.store.accounts.change(name, rights, self.author(reason), now_us=self.clock())
+        return self.store.accounts.change(name, rights, self.actor(reason), now_us=self.clock())
 
     def disable(self, name: str, *, disabled: bool = True, reason: str | None = None) -> User:
         """Let nobody in by this name, or again (False). Raises NoSuch, Refused (the only admin without limits),
         Forbidden."""
         self._managed(name)
-        return self.store.accounts.disable(name, self.author(reason), disabled=disabled, now_us=self.clock())
+        return self.store.accounts.disable(name, self.actor(reason), disabled=disabled, now_us=self.clock())
 
     def delete(self, name: str, *, reason: str | None = None) -> None:
         """The same for good; tokens are revoked. Raises what ``disable`` raises."""
         self._managed(name)
-        self.store.accounts.delete(name, self.author(reason), now_us=self.clock())
+        self.store.accounts.delete(name, self.actor(reason), now_us=self.clock())
 
     # --- passwords, links, sessions -------------------------------------------------------
 
@@ -80,23 +80,23 @@ class Accounts(Hand):
         """Another password (None: none any more), which ends all sessions. Raises NoSuch, UsageError, Forbidden."""
         self._managed(name)
         hash_ = None if password is None else passwords.hashed(password)
-        return self.store.accounts.set_password(name, hash_, self.author(reason), now_us=self.clock())
+        return self.store.accounts.set_password(name, hash_, self.actor(reason), now_us=self.clock())
 
     def change_password(self, before: str, after: str) -> User:
         """One's own, by the one that there is; ends all sessions, also the one it is asked with. Raises BadLogin,
-        TooSoon (guessed at too often), UsageError, NoSuch (who asks is no user)."""
+        TooManyAttempts (guessed at too often), UsageError, NoSuch (who asks is no user)."""
         self.store.accounts.user(self.by)
         with passwords.room():
-            attempt = self.store.entering.attempt(slowing.password_limits(self.by), now_us=self.clock())
+            attempt = self.store.sign_in.attempt(login_limits.password_limits(self.by), now_us=self.clock())
             found = self.store.accounts.password(self.by)
             proof = None if found is None else found[1]
             if not passwords.fits(proof, before):
                 raise BadLogin(
                     "that is not the password that you have; try again, or ask an admin for a link"
                 )
-        self.store.entering.take_back(attempt)
+        self.store.sign_in.take_back(attempt)
         return self.store.accounts.set_password(
-            self.by, passwords.hashed(after), self.author(), proof=proof, now_us=self.clock()
+            self.by, passwords.hashed(after), self.actor(), proof=proof, now_us=self.clock()
         )
 
     def invite(self, name: str) -> tuple[str, Link]:
@@ -104,8 +104,8 @@ class Accounts(Hand):
         NoSuch, Refused (disabled), Forbidden."""
         self._managed(name)
         secret = new_secret()
-        link = self.store.entering.invite(
-            name, digest(secret), self.author(), lasts_us=RESET_US, now_us=self.clock()
+        link = self.store.sign_in.invite(
+            name, digest(secret), self.actor(), lasts_us=RESET_US, now_us=self.clock()
         )
         return secret, link
 
@@ -116,21 +116,21 @@ class Accounts(Hand):
         if self.store.accounts.any_user():
             return None
         secret = new_secret()
-        self.store.entering.invite(
-            None, digest(secret), self.author(), lasts_us=FIRST_ADMIN_US, now_us=self.clock()
+        self.store.sign_in.invite(
+            None, digest(secret), self.actor(), lasts_us=FIRST_ADMIN_US, now_us=self.clock()
         )
         return secret
 
     def sessions(self, name: str) -> Sequence[Session]:
         """A user's logins, oldest first. Raises NoSuch, Forbidden."""
         self._require_self_or_admin(name, _USERS)
-        return self.store.entering.sessions(name, now_us=self.clock())
+        return self.store.sign_in.sessions(name, now_us=self.clock())
 
     def end_sessions(self, name: str, *, reason: str | None = None) -> int:
         """End all of a user's logins; how many. Raises NoSuch, Forbidden."""
         if name != self.by:
             self._managed(name)
-        return self.store.entering.end(name, self.author(reason), now_us=self.clock())
+        return self.store.sign_in.end(name, self.actor(reason), now_us=self.clock())
 
     # --- tokens ---------------------------------------------------------------------------
 
@@ -173,7 +173,7 @@ class Accounts(Hand):
             by=self.by,
             expires_us=expires_us,
         )
-        made = self.store.accounts.make_token(token, digest(secret), self.author(reason), now_us=now_us)
+        made = self.store.accounts.make_token(token, digest(secret), self.actor(reason), now_us=now_us)
         return NewToken(token=made, secret=secret)
 
     def find_token(self, name: str, owner: str | None) -> Token:
@@ -192,9 +192,9 @@ class Accounts(Hand):
         found = self.store.accounts.token(token_id)
         if found.owner != self.by:
             if not self.rights.permits(Role.ADMIN):
-                raise NotYours(f"you have no token with the id {token_id!r:.60}; look at those you have")
+                raise NotVisible(f"you have no token with the id {token_id!r:.60}; look at those you have")
             self._require_cover(found.rights)
-        return self.store.accounts.revoke(token_id, self.author(reason), now_us=self.clock())
+        return self.store.accounts.revoke(token_id, self.actor(reason), now_us=self.clock())
 
     # --- who may --------------------------------------------------------------------------
 

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from spinney.control.hand import Hand
-from spinney.control.looking import Looking
+from spinney.control.queries import Queries
+from spinney.control.service import Service
 from spinney.model.errors import NoSuchJob
 from spinney.model.jobs import Filter, Job
 from spinney.model.operators import FailureGroups
@@ -30,11 +30,11 @@ class Batch:
     """Since it was submitted, until it settled."""
     per_s: float | None
     """Settled a second, in the mean since it began; None: nothing has."""
-    expected_us: int | None
+    eta_us: int | None
     """When it will be through at that pace; None: it is, or nobody can tell."""
 
 
-class Batches(Hand):
+class Batches(Service):
     """Read within the limits of who asks."""
 
     def page(self, which: Filter, *, before: int = 0, limit: int = PAGE) -> tuple[list[Batch], int | None]:
@@ -69,8 +69,8 @@ class Batches(Hand):
         return self.store.failures.groups(limit=limit, within=within, root_id=job_id)
 
     @property
-    def _look(self) -> Looking:
-        return self.part(Looking)
+    def _look(self) -> Queries:
+        return self.part(Queries)
 
     def _fitting(self, roots: list[int], which: Filter) -> list[Job]:
         if not roots:
@@ -99,5 +99,5 @@ class Batches(Hand):
             progress=settled / total if total else 0.0,
             age_s=max(0, now_us - job.created_us) / 1e6,
             per_s=per_s,
-            expected_us=None if per_s is None or not open_ else now_us + round(open_ / per_s * 1e6),
+            eta_us=None if per_s is None or not open_ else now_us + round(open_ / per_s * 1e6),
         )

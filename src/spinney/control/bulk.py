@@ -10,17 +10,17 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from spinney.control.after import Trees, finished_after, roots
-from spinney.control.hand import Hand
-from spinney.control.holding import require_meant
-from spinney.control.naming import require_known, require_possible, require_queue
-from spinney.control.reaching import Reach
-from spinney.control.removing import remove_folders
-from spinney.control.stepping import STEP, Stepping, pages
-from spinney.control.trial import Canary, Trial
+from spinney.control.and_after import AndAfterRun, finished_after, roots
+from spinney.control.canary import Canary, CanaryRun
+from spinney.control.filter_checks import require_known, require_possible, require_queue
+from spinney.control.folder_removal import remove_folders
+from spinney.control.holds import require_meant
+from spinney.control.order_scope import OrderScope
+from spinney.control.service import Service
+from spinney.control.step_run import STEP, StepRun, pages
 from spinney.model.errors import UsageError
 from spinney.model.jobs import Filter
-from spinney.model.operators import POSSIBLE, USUAL, Order, Step, Verb
+from spinney.model.operators import ALLOWED_STATES, DEFAULT_STATES, BulkStep, Order, Verb
 from spinney.model.states import State
 from spinney.model.types import PRIORITIES
 from spinney.params.hints import did_you_mean, listed
@@ -63,26 +63,26 @@ class Report:
 
     touched: int = 0
     reopened: int = 0
-    passed_over: int = 0
+    skipped: int = 0
     refused: dict[int, str] = field(default_factory=dict)
     stopped: str | None = None
     """Why a canary ended it."""
 
-    def add(self, step: Step) -> None:
+    def add(self, step: BulkStep) -> None:
         self.touched += len(step.touched)
         self.reopened += len(step.reopened)
-        self.passed_over += len(step.passed_over)
-        for job_id in (*step.touched, *step.reopened, *step.passed_over):
+        self.skipped += len(step.skipped)
+        for job_id in (*step.touched, *step.reopened, *step.skipped):
             self.refused.pop(job_id, None)
         self.refused |= step.refused
 
 
-OnStep = Callable[[Report, Step], None]
-OnLook = Callable[[Report, Trial], None]
+OnStep = Callable[[Report, BulkStep], None]
+OnCanaryCheck = Callable[[Report, CanaryRun], None]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Bulk(Hand):
+class Bulk(Service):
     """Bulk verbs in somebody's name."""
 
     sleep: Callable[[float], None] = time.sleep
@@ -101,14 +101,16 @@ class Bulk(Hand):
 
         Raises UsageError (and its kin) for what cannot be meant, with the nearest that can; Forbidden.
         """
-        reach = self._reach(order)
-        reach.require()
+        order_scope = self._order_scope(order)
+        order_scope.require()
         self._check(order)
         last = next(iter(self.store.bulk.find(Filter(), newest=True, limit=1)), 0)
         if which is None:
-            fits = reach.bounded(Filter(ids=tuple(ids), states=tuple(sorted(POSSIBLE[order.verb]))))
+            fits = order_scope.bounded(
+                Filter(ids=tuple(ids), states=tuple(sorted(ALLOWED_STATES[order.verb])))
+            )
         else:
-            fits = which = reach.bounded(
+            fits = which = order_scope.bounded(
                 self._meant(order.verb, replace(which, ids=tuple(ids)) if ids else which)
             )
         jobs = self.store.bulk.count(fits, most=COUNTED + 1)
@@ -138,7 +140,7 @@ class Bulk(Hand):
 
     def stages(self, plan: Plan) -> Sequence[StageCount]:
         """For retry and rerun: what would run again, and in how many jobs, of those counted."""
-        plan = self._within_reach(plan)
+        plan = self._within_scope(plan)
         if plan.order.verb not in (Verb.RETRY, Verb.RERUN):
             return ()
         again = replace(plan.order, verb=Verb.RERUN, stage=None)
@@ -160,7 +162,7 @@ class Bulk(Hand):
     def _pages(self, plan: Plan) -> Iterator[Sequence[int]]:
         """Of those counted."""
         if plan.which is None:
-            yield self._reach(plan.order).sift(plan.ids)[0]
+            yield self._order_scope(plan.order).sift(plan.ids)[0]
             return
         left = COUNTED
         for page in pages(self.store, plan.order.verb, plan.which, plan.last):
@@ -173,20 +175,20 @@ class Bulk(Hand):
         """What finished after the first failure, if it is asked for: a filter a tree."""
         if not plan.order.and_after:
             return
-        reach = self._reach(plan.order)
-        ids, _ = reach.sift(plan.ids)
+        order_scope = self._order_scope(plan.order)
+        ids, _ = order_scope.sift(plan.ids)
         for root_id in roots(self.store, plan.order.verb, plan.which, ids, plan.last):
-            if reach.whole_tree(root_id) and (found := finished_after(self.store, root_id)) is not None:
+            if order_scope.whole_tree(root_id) and (found := finished_after(self.store, root_id)) is not None:
                 yield found
 
-    def _reach(self, order: Order) -> Reach:
-        return Reach(hand=self, order=order)
+    def _order_scope(self, order: Order) -> OrderScope:
+        return OrderScope(service=self, order=order)
 
-    def _within_reach(self, plan: Plan) -> Plan:
+    def _within_scope(self, plan: Plan) -> Plan:
         """The plan, whoever made it, as who asks may run it. Raises Forbidden."""
-        reach = self._reach(plan.order)
-        reach.require()
-        return plan if plan.which is None else replace(plan, which=reach.bounded(plan.which))
+        order_scope = self._order_scope(plan.order)
+        order_scope.require()
+        return plan if plan.which is None else replace(plan, which=order_scope.bounded(plan.which))
 
     def _in_sight(self, job_ids: Collection[int]) -> Collection[int]:
         if self.rights.everywhere:
@@ -218,7 +220,7 @@ class Bulk(Hand):
         if which.states is None and verb is Verb.RELEASE:
             which = replace(which, states=_KEPT, kept=True)
         if which.states is None:
-            which = replace(which, states=USUAL[verb])
+            which = replace(which, states=DEFAULT_STATES[verb])
         require_possible(verb, which.states or ())
         if verb in (Verb.RETRY, Verb.RERUN):
             which = replace(which, superseded=False)
@@ -237,7 +239,7 @@ class Bulk(Hand):
         canary: Canary | None = None,
         at_once: int = STEP,
         on_step: OnStep = lambda report, step: None,
-        on_look: OnLook = lambda report, trial: None,
+        on_canary_check: OnCanaryCheck = lambda report, trial: None,
     ) -> Report:
         """Do it; the report says to how many.
 
@@ -245,17 +247,17 @@ class Bulk(Hand):
         to be told what each brought about. What is out of reach is refused. Raises UsageError for a canary that
         cannot be meant, Forbidden, and what ``go_on`` raises.
         """
-        plan = self._within_reach(plan)
+        plan = self._within_scope(plan)
         if canary is not None and (plan.order.and_after or plan.order.verb not in (Verb.RETRY, Verb.RERUN)):
             raise UsageError(
                 "a canary is for retry and rerun, and not together with what finished after a failure"
             )
         report = Report()
-        trial = None if canary is None else Trial(canary, self.store, self.sleep, self.clock)
+        trial = None if canary is None else CanaryRun(canary, self.store, self.sleep, self.clock)
 
-        def look(seen: Trial) -> None:
+        def look(seen: CanaryRun) -> None:
             self.go_on()
-            on_look(report, seen)
+            on_canary_check(report, seen)
 
         def size() -> int:
             """How many the next step may take; where a canary sings no more, none."""
@@ -271,7 +273,7 @@ class Bulk(Hand):
                 if trial is not None:
                     trial.add(step.touched)
                 if step.touched:
-                    self.nudge()
+                    self.wake_nodes()
                 if plan.order.verb is Verb.DELETE and remove is not None:
                     remove_folders(self.store, step.touched, remove)
                 on_step(report, step)
@@ -286,15 +288,15 @@ class Bulk(Hand):
 
     def _steps(
         self, plan: Plan, size: Callable[[], int], at_once: int, *, trial: bool = False
-    ) -> Iterator[Step]:
-        author, reach = self.author(plan.order.reason), self._reach(plan.order)
+    ) -> Iterator[BulkStep]:
+        actor, order_scope = self.actor(plan.order.reason), self._order_scope(plan.order)
         if plan.order.and_after:
-            return Trees(reach, author, self.clock, at_once, trial=trial).steps(
+            return AndAfterRun(order_scope, actor, self.clock, at_once, trial=trial).steps(
                 plan.which, plan.ids, plan.last
             )
-        limited = None if reach.unlimited else reach
-        stepping = Stepping(self.store, plan.order, author, self.clock, size, at_once, limited)
-        return stepping.to(plan.ids) if plan.which is None else stepping.to_all(plan.which, plan.last)
+        limited = None if order_scope.unlimited else order_scope
+        step_run = StepRun(self.store, plan.order, actor, self.clock, size, at_once, limited)
+        return step_run.to(plan.ids) if plan.which is None else step_run.to_all(plan.which, plan.last)
 
 
 class _Enough(Exception):

@@ -4,38 +4,38 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from spinney.control.accounts import Accounts
-from spinney.control.admitting import admitted
 from spinney.control.bulk import Bulk
-from spinney.control.doctoring import Doctor
-from spinney.control.entering import Entering
+from spinney.control.doctor import Doctor
 from spinney.control.external import External
 from spinney.control.fleet import Fleet
-from spinney.control.hand import Hand
-from spinney.control.holding import Holds
-from spinney.control.lines import known_type, submissions
-from spinney.control.locking import Locks
-from spinney.control.looking import Looking
-from spinney.control.queueing import Queues
-from spinney.control.reaching import Reach
-from spinney.control.rehoming import Homes
-from spinney.control.removing import remove_folders
-from spinney.control.retaining import Retention
-from spinney.control.scheduling import Schedules
+from spinney.control.folder_removal import remove_folders
+from spinney.control.holds import Holds
+from spinney.control.homes import Homes
+from spinney.control.locks import Locks
+from spinney.control.order_scope import OrderScope
+from spinney.control.queries import Queries
+from spinney.control.queues import Queues
+from spinney.control.retention import Retention
+from spinney.control.schedules import Schedules
+from spinney.control.service import Service
+from spinney.control.sign_in import SignIn
+from spinney.control.submission_lines import known_type, submissions
+from spinney.control.submit_rights import authorized
 from spinney.control.webhooks import Webhooks
 from spinney.job.options import Options
 from spinney.model.access import Role
 from spinney.model.errors import DuplicateKey, Refused
 from spinney.model.jobs import Filter, Submission
-from spinney.model.operators import Author, Order, Verb
+from spinney.model.operators import Actor, Order, Verb
 from spinney.model.types import DEFAULT_QUEUE, TypeSpec
 from spinney.params.schema import checker
 from spinney.params.values import to_text
-from spinney.stores.contract import Once, Submitted, Touched
+from spinney.stores.contract import ChangedJobs, SubmissionKey, SubmitResult
 
 _NO_OPTIONS = Options()
 
 
-class Control(Hand):
+class Control(Service):
     """Every verb is durable when it returns, and wakes the nodes. Each raises Forbidden where the rights of who asks do
     not allow it, and NoSuchJob for a job that they keep out of sight."""
 
@@ -55,13 +55,13 @@ class Control(Hand):
         return self.part(Doctor)
 
     @property
-    def entering(self) -> Entering:
+    def sign_in(self) -> SignIn:
         """How people and programs get in: for a server."""
-        return self.part(Entering)
+        return self.part(SignIn)
 
     @property
     def external(self) -> External:
-        """Stages that run elsewhere, claimed and settled by parties that are no nodes."""
+        """Stages that run elsewhere, claimed and settled by external workers that are no nodes."""
         return self.part(External)
 
     @property
@@ -85,9 +85,9 @@ class Control(Hand):
         return self.part(Locks)
 
     @property
-    def look(self) -> Looking:
+    def queries(self) -> Queries:
         """All that is read, within the limits of who asks, and with secrets masked."""
-        return self.part(Looking)
+        return self.part(Queries)
 
     @property
     def queues(self) -> Queues:
@@ -118,13 +118,13 @@ class Control(Hand):
         options: Options = _NO_OPTIONS,
         *,
         keys: Iterable[str] | None = None,
-        once: Once | None = None,
-        under: Author | None = None,
+        once: SubmissionKey | None = None,
+        under: Actor | None = None,
         internal: bool = False,
-    ) -> Submitted:
+    ) -> SubmitResult:
         """A job for each dict of parameters, all or none. Without a type: of the default type of the queue that the
         options name. ``once``: a key of the caller's, with which the same may be asked again after any crash.
-        ``under``: each under a hold of its own, with this author's reason (``uploading``). ``internal``: the caller is
+        ``under``: each under a hold of its own, with this author's reason (``uploads``). ``internal``: the caller is
         code of the application, or has the store itself, and answers for the parameters; without it jobs of internal
         types (``TypeSpec.submit``) are refused.
 
@@ -149,9 +149,9 @@ class Control(Hand):
         *,
         type_: str | None = None,
         options: Options = _NO_OPTIONS,
-        once: Once | None = None,
+        once: SubmissionKey | None = None,
         internal: bool = False,
-    ) -> Submitted:
+    ) -> SubmitResult:
         """A job for each line of JSON, all or none; empty lines are passed over.
 
         With ``type_`` a line is the job's parameters. Without, it is an object with ``type``,
@@ -170,21 +170,21 @@ class Control(Hand):
         self,
         submissions: list[Submission],
         types: Mapping[str, TypeSpec],
-        once: Once | None,
-        under: Author | None = None,
+        once: SubmissionKey | None,
+        under: Actor | None = None,
         *,
         internal: bool,
-    ) -> Submitted:
+    ) -> SubmitResult:
         if not submissions:
-            return Submitted(ids=[])
-        todo = admitted(self, submissions, types, internal=internal)
+            return SubmitResult(ids=[])
+        todo = authorized(self, submissions, types, internal=internal)
         try:
             done = self.store.submit(todo, once=once, under=under, now_us=self.clock())
         except DuplicateKey as taken:
             if self.rights.everywhere or self.store.bulk.count(self._sight(taken.job_id), most=1):
                 raise
             raise Refused(f"the key {taken.key!r} is taken; choose another key") from None
-        self.nudge()
+        self.wake_nodes()
         return done
 
     def _sight(self, job_id: int) -> Filter:
@@ -192,32 +192,32 @@ class Control(Hand):
 
     # --- operating ------------------------------------------------------------------------
 
-    def cancel(self, job_id: int, *, tree: bool = False, reason: str | None = None) -> Touched:
+    def cancel(self, job_id: int, *, tree: bool = False, reason: str | None = None) -> ChangedJobs:
         """Cancel a job, or it and all below (``tree``). What runs is asked to end, then made to."""
         self._require(Order(verb=Verb.CANCEL, tree=tree), job_id)
         touched = self.store.cancel(job_id, tree=tree, by=self.by, reason=reason, now_us=self.clock())
-        self.nudge()
+        self.wake_nodes()
         return touched
 
-    def retry(self, job_id: int, *, stage: str | None = None) -> Touched:
+    def retry(self, job_id: int, *, stage: str | None = None) -> ChangedJobs:
         """Open what failed again: behind the last stage that passed, or from an earlier one."""
         self._require(Order(verb=Verb.RETRY, stage=stage), job_id)
         touched = self.store.retry(job_id, stage=stage, by=self.by, now_us=self.clock())
-        self.nudge()
+        self.wake_nodes()
         return touched
 
-    def rerun(self, job_id: int, *, stage: str | None = None) -> Touched:
+    def rerun(self, job_id: int, *, stage: str | None = None) -> ChangedJobs:
         """Run a settled job again from its first stage, or from ``stage``, whatever had passed."""
         self._require(Order(verb=Verb.RERUN, stage=stage), job_id)
         touched = self.store.rerun(job_id, stage=stage, by=self.by, now_us=self.clock())
-        self.nudge()
+        self.wake_nodes()
         return touched
 
-    def release(self, job_id: int) -> Touched:
+    def release(self, job_id: int) -> ChangedJobs:
         """Let a held job go on."""
         self._require(Order(verb=Verb.RELEASE), job_id)
         touched = self.store.release(job_id, by=self.by, now_us=self.clock())
-        self.nudge()
+        self.wake_nodes()
         return touched
 
     def delete(self, job_id: int, remove: Callable[[int], None]) -> list[int]:
@@ -232,4 +232,4 @@ class Control(Hand):
 
     def _require(self, order: Order, job_id: int) -> None:
         """Raise Forbidden, NoSuchJob unless this may be done to the job."""
-        Reach(hand=self, order=order).require_job(job_id)
+        OrderScope(service=self, order=order).require_job(job_id)

@@ -1,13 +1,13 @@
-"""External stages: claimed, kept alive and settled by a party that is no node.
+"""External stages: claimed, kept alive and settled by an external worker that is no node.
 
-The rights of who asks say of which job types (``Rights.external``); a role is not asked for. A party belongs to who let
-it join: nobody else may speak for it. Which of its leases it has heard of is told by fences (see
-``spinney.model.external``), so that neither an answer that got lost nor a party that died and came again leaves work
-behind:
+The rights of who asks say of which job types (``Rights.external``); a role is not asked for. An external worker
+belongs to who let it join: nobody else may speak for it. Which of its leases it has heard of is told by fences (see
+``spinney.model.external``), so that neither an answer that got lost nor an external worker that died and came again
+leaves work behind:
 
 * what it was given and has never heard of goes back with its next claim;
 * what it has heard of and no longer names goes back with its next sign of life;
-* when it is silent for longer than its lease, whoever watches (a node that keeps house, a server) takes all back.
+* when it is silent for longer than its lease, whoever watches (a leader, a server) takes all back.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,11 +15,11 @@ from dataclasses import replace
 from importlib.metadata import version
 from typing import Any
 
-from spinney.control.admitting import require_type
-from spinney.control.hand import ASK, Hand, limits
-from spinney.control.lines import submissions
-from spinney.control.masked import Masks
-from spinney.control.reaching import require_priority, require_queue_within
+from spinney.control.masks import Masks
+from spinney.control.order_scope import require_priority, require_queue_within
+from spinney.control.service import ASK, Service, limits
+from spinney.control.submission_lines import submissions
+from spinney.control.submit_rights import require_type
 from spinney.job.data import data_name
 from spinney.job.options import Options
 from spinney.model import durations
@@ -29,139 +29,146 @@ from spinney.model.errors import BadParameters, Forbidden, NoSuchJob, Refused, S
 from spinney.model.external import (
     CLAIM_MAX,
     RESULT_BYTES,
-    Claimed,
-    Given,
-    Party,
-    PartyGone,
+    ClaimedWork,
+    ExternalLease,
+    ExternalWorker,
+    ExternalWorkerGone,
+    HeartbeatReply,
     Settlement,
-    Standing,
-    Work,
+    WorkItem,
     node_name,
     parse_key,
     require_sane,
 )
-from spinney.model.jobs import LaneWant, Lease, Record, SlotWant, Submission, Want
-from spinney.model.names import PARTY_PREFIX
+from spinney.model.jobs import ClaimRequest, LaneRequest, Lease, Record, SlotRequest, Submission
+from spinney.model.names import EXTERNAL_PREFIX
 from spinney.model.outcomes import Outcome
-from spinney.model.serving import ALL, Serves
+from spinney.model.queue_selection import ALL, QueueSelection
 from spinney.model.types import Isolation, StageSpec, TypeSpec
 from spinney.model.unreadable import Unreadable, json_object, of_job
-from spinney.params.masking import OPEN, Veil
+from spinney.params.masking import REDACT_NOTHING, Redactor
 from spinney.params.values import to_text
-from spinney.stores.minding import ended, overdue_of
+from spinney.stores.external_timeouts import ended_record, overdue_of
 
 SPAWN_MAX = 10_000
 """The most subjobs that one call makes: a transaction must stay short."""
 
 
-class External(Hand):
-    """What a party says. Each verb but ``join`` takes its key, and raises NoSuchParty for one that is not who asks's,
-    PartyGone when its leases have been taken back; those about one attempt take its job and fence, and raise StaleFence
-    when it is not the party's (any more)."""
+class External(Service):
+    """What an external worker says. Each verb but ``join`` takes its key, and raises NoSuchExternalWorker for one
+    that is not who asks's, ExternalWorkerGone when its leases have been taken back; those about one attempt take its
+    job and fence, and raise StaleFence when it is not the external worker's (any more)."""
 
     # --- coming and going -----------------------------------------------------------------
 
     def join(
         self, name: str, lanes: Iterable[tuple[str, str]], *, slots: int = 1, lease_s: Duration = 60.0
-    ) -> Party:
-        """Let a party come that runs these (job type, stage) pairs, ``slots`` attempts at once. One of the same name
-        and owner that is there is taken over: what it had begun counts as interrupted, and goes back at once.
+    ) -> ExternalWorker:
+        """Let an external worker come that runs these (job type, stage) pairs, ``slots`` attempts at once. One of the
+        same name and owner that is there is taken over: what it had begun counts as interrupted, and goes back at once.
 
         ``lease_s``: when nothing is heard of it for so long, its leases are taken back.
 
         Raises UsageError, BadName, UnknownType, Forbidden (a job type that may not be claimed), Refused (somebody
-        else's party has this name; the folders of the store are local)."""
+        else's external worker has this name; the folders of the store are local)."""
         wanted = tuple(dict.fromkeys((type_, stage) for type_, stage in lanes))
         node_name(name)
         lease_s = durations.seconds(lease_s, "the lease")
         require_sane(slots, lease_s, wanted)
         self._require_claims(wanted)
-        asked = Party(
+        asked = ExternalWorker(
             id=0,
             name=name,
             owner=self.by,
-            joins=0,
+            join_count=0,
             slots=slots,
             lease_s=lease_s,
             lanes=wanted,
             serves=self._serves(),
         )
-        before = self.store.parties.named(name)
+        before = self.store.external_workers.named(name)
         if before is not None:
             if before.owner != self.by and before.state != "left":
-                raise Refused(f"a party called {name} is there, and is not yours; give this one another name")
+                raise Refused(
+                    f"an external worker called {name} is there, and is not yours; give this one another name"
+                )
             self.store.recover(before.id, None, now_us=self.clock())
-        joined = self.store.parties.join(
-            asked, self.author(), version=version("spinney"), now_us=self.clock()
+        joined = self.store.external_workers.join(
+            asked, self.actor(), version=version("spinney"), now_us=self.clock()
         )
         if before is not None:
-            self.nudge()
+            self.wake_nodes()
         return joined
 
     def leave(self, key: str) -> Sequence[int]:
-        """The party goes; what it still has goes back uncounted (of types that must not run twice it counts as lost).
+        """The external worker goes; what it still has goes back uncounted (of types that must not run twice it counts
+        as lost).
         Returns the jobs. To be said twice does no harm."""
-        party = self._find(key)
-        if party.state != "left":
-            self.store.parties.left(party, self.author(), now_us=self.clock())
-        back = self.store.recover(party.id, {}, now_us=self.clock())
-        self.nudge()
+        external_worker = self._find(key)
+        if external_worker.state != "left":
+            self.store.external_workers.left(external_worker, self.actor(), now_us=self.clock())
+        back = self.store.recover(external_worker.id, {}, now_us=self.clock())
+        self.wake_nodes()
         return back
 
-    def all(self) -> Sequence[Party]:
-        """The parties that are there: all for an operator without limits, else those of who asks."""
-        found = self.store.parties.all()
+    def all(self) -> Sequence[ExternalWorker]:
+        """The external workers that are there: all for an operator without limits, else those of who asks."""
+        found = self.store.external_workers.all()
         if self.rights.everywhere and self.rights.permits(Role.OPERATOR):
             return found
-        return [party for party in found if party.owner == self.by]
+        return [external_worker for external_worker in found if external_worker.owner == self.by]
 
     # --- leases ---------------------------------------------------------------------------
 
-    def claim(self, key: str, *, seen: int, limit: int = 1) -> Claimed:
+    def claim(self, key: str, *, seen: int, limit: int = 1) -> ClaimedWork:
         """Up to ``limit`` attempts for free slots, by all the rules by which nodes are given theirs. ``seen``: the
-        highest fence of which the party has heard, 0 at first. A party makes one claim at a time: what an earlier one
-        gave of which it has not heard goes back with this one."""
-        party = self._beating(key)
-        self._require_serves(party)
-        given = self.store.parties.given(party.id)
+        highest fence of which the external worker has heard, 0 at first. An external worker makes one claim at a
+        time: what an earlier one gave of which it has not heard goes back with this one."""
+        external_worker = self._beating(key)
+        self._require_serves(external_worker)
+        given = self.store.external_workers.given(external_worker.id)
         unheard = [one for one in given if one.fence > seen]
         back = [Record(one.job_id, one.fence, Outcome.RETURNED, 0, 0) for one in unheard]
         taken = {one.slot for one in given if one.fence <= seen}
-        free = [slot for slot in range(party.slots) if slot not in taken][: max(0, min(limit, CLAIM_MAX))]
+        free = [slot for slot in range(external_worker.slots) if slot not in taken][
+            : max(0, min(limit, CLAIM_MAX))
+        ]
         types = self.store.types()
-        want = Want(
-            node_id=party.id,
-            slots=[SlotWant(slot, 1, 0.0, True) for slot in free],
+        want = ClaimRequest(
+            node_id=external_worker.id,
+            slots=[SlotRequest(slot, 1, 0.0, True) for slot in free],
             lanes={
-                lane: _want(stage) for lane in party.lanes if (stage := self._stage(types, *lane)) is not None
+                lane: _want(stage)
+                for lane in external_worker.lanes
+                if (stage := self._stage(types, *lane)) is not None
             },
         )
-        answer = self.store.exchange(back, want, now_us=self.clock())
+        answer = self.store.flush_and_claim(back, want, now_us=self.clock())
         if answer.leases:
-            # Durable before the party hears of it: it may be elsewhere, and outlive a loss of power here.
+            # Durable before the external worker hears of it: it may be elsewhere, and outlive a loss of power here.
             self.store.started([lease.fence for lease in answer.leases], now_us=self.clock())
         if back or answer.left:
-            self.nudge()
-        return Claimed(
+            self.wake_nodes()
+        return ClaimedWork(
             work=self._works(answer.leases, types),
             seen=max([seen, *(lease.fence for lease in answer.leases)]),
         )
 
-    def alive(self, key: str, *, seen: int, fences: Iterable[int]) -> Standing:
-        """A sign of life, with the attempts on which the party works. What it had, has heard of (``seen``) and does not
-        name goes back."""
-        party, named = self._beating(key), set(fences)
-        given = self.store.parties.given(party.id)
-        records = overdue_of(self.store, party, given, now_us=self.clock())
+    def heartbeat(self, key: str, *, seen: int, fences: Iterable[int]) -> HeartbeatReply:
+        """A sign of life, with the attempts on which the external worker works. What it had, has heard of (``seen``)
+        and does not name goes back."""
+        external_worker, named = self._beating(key), set(fences)
+        given = self.store.external_workers.given(external_worker.id)
+        records = overdue_of(self.store, external_worker, given, now_us=self.clock())
         over = {record.fence for record in records}
         records += self._left_out([g for g in given if g.fence <= seen and g.fence not in named | over])
         if records:
-            self.store.exchange(records, None, now_us=self.clock())
-            self.nudge()
+            self.store.flush_and_claim(records, None, now_us=self.clock())
+            self.wake_nodes()
         yours = [one for one in given if one.fence in named - over]
-        return Standing(
+        return HeartbeatReply(
             yours=tuple(one.fence for one in yours),
-            cancel=tuple(one.fence for one in yours if one.wish_us is not None),
+            cancel=tuple(one.fence for one in yours if one.cancel_requested_us is not None),
             lost=tuple(sorted(named - {one.fence for one in yours})),
             unheard=sum(one.fence > seen and one.fence not in named for one in given),
         )
@@ -170,14 +177,14 @@ class External(Hand):
         """Record what became of an attempt. Said again in the same words (the answer got lost) it does no harm.
 
         Raises BadParameters (a result that is too large), Refused (cancelled, where nobody wished it)."""
-        party = self._find(key)
+        external_worker = self._find(key)
         result = _result(said)
-        one = self._given(party, job_id, fence)
+        one = self._given(external_worker, job_id, fence)
         if one is None:
-            if self._told_before(party, job_id, fence, said):
+            if self._told_before(external_worker, job_id, fence, said):
                 return
             raise StaleFence(job_id, fence)
-        if said.outcome is Outcome.CANCELLED and one.wish_us is None:
+        if said.outcome is Outcome.CANCELLED and one.cancel_requested_us is None:
             raise Refused(
                 f"nobody has asked for job {job_id} to be cancelled; say error, hold or returned, or cancel the job "
                 f"first"
@@ -185,7 +192,7 @@ class External(Hand):
         said = _without_secrets(said, Masks(self.store.types()).over(self.store.job(job_id)))
         began_us = 0 if said.outcome is Outcome.RETURNED else one.running_us
         error = None if said.error is None else to_text(said.error, "the error")
-        record = ended(one, said.outcome, _clean(said.message), now_us=self.clock())._replace(
+        record = ended_record(one, said.outcome, _clean(said.message), now_us=self.clock())._replace(
             started_us=began_us,
             result=result,
             error=error,
@@ -195,14 +202,14 @@ class External(Hand):
             lane=said.lane,
             lock=said.lock,
         )
-        if self.store.exchange([record], None, now_us=self.clock()).refused:
+        if self.store.flush_and_claim([record], None, now_us=self.clock()).refused:
             raise StaleFence(job_id, fence)
-        self.nudge()
+        self.wake_nodes()
 
     # --- while it runs --------------------------------------------------------------------
 
-    def attempt(self, key: str, job_id: int, fence: int) -> Given:
-        """The lease of an attempt that the party has; for what is not in the store, too (its output)."""
+    def attempt(self, key: str, job_id: int, fence: int) -> ExternalLease:
+        """The lease of an attempt that the external worker has; for what is not in the store, too (its output)."""
         found = self._given(self._find(key), job_id, fence)
         if found is None:
             raise StaleFence(job_id, fence)
@@ -248,7 +255,7 @@ class External(Hand):
         for submission in wanted:
             self._require_may_name(submission, types)
         born = self.store.spawn(job_id, fence, wanted, now_us=self.clock())
-        self.nudge()
+        self.wake_nodes()
         return born.ids
 
     def take_lock(
@@ -263,31 +270,35 @@ class External(Hand):
 
     # --- whose it is ----------------------------------------------------------------------
 
-    def _find(self, key: str) -> Party:
-        party = self.store.parties.find(*parse_key(key), self.by)
-        self._require_claims(party.lanes)
-        return party
+    def _find(self, key: str) -> ExternalWorker:
+        external_worker = self.store.external_workers.find(*parse_key(key), self.by)
+        self._require_claims(external_worker.lanes)
+        return external_worker
 
-    def _beating(self, key: str) -> Party:
-        party = self._find(key)
-        party.require_there()
-        if not self.store.beat(party.id, now_us=self.clock()):
-            raise PartyGone(
-                f"party {party.name} has just been taken back; stop what it does and let it join again"
+    def _beating(self, key: str) -> ExternalWorker:
+        external_worker = self._find(key)
+        external_worker.require_there()
+        if not self.store.beat(external_worker.id, now_us=self.clock()):
+            raise ExternalWorkerGone(
+                f"external worker {external_worker.name} has just been taken back; stop what it does and "
+                "let it join again"
             )
-        return party
+        return external_worker
 
-    def _given(self, party: Party, job_id: int, fence: int) -> Given | None:
-        given = self.store.parties.given(party.id)
+    def _given(self, external_worker: ExternalWorker, job_id: int, fence: int) -> ExternalLease | None:
+        given = self.store.external_workers.given(external_worker.id)
         return next((one for one in given if (one.job_id, one.fence) == (job_id, fence)), None)
 
-    def _told_before(self, party: Party, job_id: int, fence: int, said: Settlement) -> bool:
+    def _told_before(
+        self, external_worker: ExternalWorker, job_id: int, fence: int, said: Settlement
+    ) -> bool:
         try:
             attempts = self.store.attempts(job_id)
         except NoSuchJob:
             return False
         return any(
-            (a.fence, a.outcome, a.node) == (fence, said.outcome, PARTY_PREFIX + party.name) for a in attempts
+            (a.fence, a.outcome, a.node) == (fence, said.outcome, EXTERNAL_PREFIX + external_worker.name)
+            for a in attempts
         )
 
     def _target(self, job_id: int, of: str) -> int:
@@ -308,28 +319,32 @@ class External(Hand):
             if not self.rights.claims(type_):
                 raise Forbidden(f"{self.by} may not claim external stages of job type {type_!r}; {ASK}")
 
-    def _serves(self) -> Serves:
+    def _serves(self) -> QueueSelection:
         """From which queues: a claim can tell these apart, and collections not."""
         within = self.rights.within
         if within.collections is not None or within.queues == ():
             raise Forbidden(
-                f"{self.by} is limited to {limits(self.rights)}, and a party is given jobs of every collection; {ASK}"
+                f"{self.by} is limited to {limits(self.rights)}, and an external worker is given jobs of "
+                f"every collection; {ASK}"
             )
-        return ALL if within.queues is None else Serves(active=within.queues)
+        return ALL if within.queues is None else QueueSelection(active=within.queues)
 
-    def _require_serves(self, party: Party) -> None:
-        """Raise Forbidden where who asks has been limited since the party joined: it would be given too much."""
+    def _require_serves(self, external_worker: ExternalWorker) -> None:
+        """Raise Forbidden where who asks has been limited since the external worker joined: it would be given too
+        much."""
         allowed = self._serves()
-        named = party.serves.active
+        named = external_worker.serves.active
         if not allowed.all and (not named or not set(named) <= set(allowed.active)):
             raise Forbidden(
-                f"{self.by} is limited to {limits(self.rights)}, and was to something else when party {party.name} "
+                f"{self.by} is limited to {limits(self.rights)}, and was to something else when external "
+                f"worker {external_worker.name} "
                 f"joined; let it join again"
             )
 
     def _require_may_name(self, submission: Submission, types: Mapping[str, TypeSpec]) -> None:
-        """What neither is named nor its type's own is the parent's, which the party has been given. Of types whose
-        stages the party may claim it is a part of the application; of others it submits as anybody."""
+        """What neither is named nor its type's own is the parent's, which the external worker has been given. Of
+        types whose stages the external worker may claim it is a part of the application; of others it submits as
+        anybody."""
         rights = self.rights
         if not rights.claims(submission.type):
             require_type(self, types[submission.type], submission.params)
@@ -366,8 +381,9 @@ class External(Hand):
         found = types[type_].stage(stage) if type_ in types else None
         return None if found is None or found.isolation is not Isolation.EXTERNAL else found
 
-    def _works(self, leases: Sequence[Lease], types: Mapping[str, TypeSpec]) -> tuple[Work, ...]:
-        """What the party gets. A job that it could not go by, because something of it cannot be read, fails instead."""
+    def _works(self, leases: Sequence[Lease], types: Mapping[str, TypeSpec]) -> tuple[WorkItem, ...]:
+        """What the external worker gets. A job that it could not go by, because something of it cannot be read, fails
+        instead."""
         works = [self._work(lease, types) for lease in leases]
         wrong = [
             Record(
@@ -383,12 +399,12 @@ class External(Hand):
             if (damage := _damage(work)) is not None
         ]
         if wrong:
-            self.store.exchange(wrong, None, now_us=self.clock())
+            self.store.flush_and_claim(wrong, None, now_us=self.clock())
         return tuple(work for work in works if _damage(work) is None)
 
-    def _work(self, lease: Lease, types: Mapping[str, TypeSpec]) -> Work:
+    def _work(self, lease: Lease, types: Mapping[str, TypeSpec]) -> WorkItem:
         stage = types[lease.type].stage(lease.stage)
-        return Work(
+        return WorkItem(
             job_id=lease.job_id,
             fence=lease.fence,
             type=lease.type,
@@ -403,26 +419,26 @@ class External(Hand):
             grace_s=0.0 if stage is None else stage.grace_s,
         )
 
-    def _left_out(self, given: Sequence[Given]) -> list[Record]:
-        """Records for what the party had and no longer works on: as when a node hands it back."""
+    def _left_out(self, given: Sequence[ExternalLease]) -> list[Record]:
+        """Records for what the external worker had and no longer works on: as when a node hands it back."""
         types, now_us = (self.store.types() if given else {}), self.clock()
         once = {one.type for one in given if one.type in types and types[one.type].on_lost == "orphan"}
         return [
-            ended(one, Outcome.LOST, "its party no longer works on it", now_us=now_us)
+            ended_record(one, Outcome.LOST, "its external worker no longer works on it", now_us=now_us)
             if one.type in once
             else Record(one.job_id, one.fence, Outcome.RETURNED, 0, 0)
             for one in given
         ]
 
 
-def _damage(work: Work) -> Unreadable | None:
+def _damage(work: WorkItem) -> Unreadable | None:
     """What of it cannot be read; None: nothing."""
     values = (work.params, *work.data.values(), *work.results.values())
     return next((value for value in values if isinstance(value, Unreadable)), None)
 
 
-def _want(stage: StageSpec) -> LaneWant:
-    return LaneWant(locks=tuple((lock.template, lock.until) for lock in stage.locks))
+def _want(stage: StageSpec) -> LaneRequest:
+    return LaneRequest(locks=tuple((lock.template, lock.until) for lock in stage.locks))
 
 
 def _result(said: Settlement) -> str | None:
@@ -437,14 +453,16 @@ def _result(said: Settlement) -> str | None:
     return text
 
 
-def _without_secrets(said: Settlement, veil: Veil) -> Settlement:
+def _without_secrets(said: Settlement, redactor: Redactor) -> Settlement:
     """As a node's worker does: what is recorded becomes a failure's cause, and a filter by message finds it."""
-    if veil is OPEN:
+    if redactor is REDACT_NOTHING:
         return said
     return replace(
         said,
-        message=None if said.message is None else veil.text(said.message),
-        error=None if said.error is None else {part: veil.text(text) for part, text in said.error.items()},
+        message=None if said.message is None else redactor.text(said.message),
+        error=None
+        if said.error is None
+        else {part: redactor.text(text) for part, text in said.error.items()},
     )
 
 

@@ -12,7 +12,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from spinney.model.accounts import PASSWORD_MAX, require_password
-from spinney.model.errors import TooSoon, UsageError
+from spinney.model.errors import TooManyAttempts, UsageError
 
 if TYPE_CHECKING:
     from argon2 import PasswordHasher
@@ -24,10 +24,10 @@ _room = threading.BoundedSemaphore(AT_ONCE)
 
 @contextmanager
 def room() -> Iterator[None]:
-    """Around what anybody can ask for. Raises TooSoon, without waiting, where others have taken it all: before anything
-    is counted, so that nobody clears a count by crowding."""
+    """Around what anybody can ask for. Raises TooManyAttempts, without waiting, where others have taken it all:
+    before anything is counted, so that nobody clears a count by crowding."""
     if not _room.acquire(blocking=False):
-        raise TooSoon(1.0, why="many log in at this moment")
+        raise TooManyAttempts(1.0, why="many log in at this moment")
     try:
         yield
     finally:

@@ -9,12 +9,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from spinney.control.hand import ASK, Hand, limits
-from spinney.control.lines import known_type
-from spinney.control.naming import require_queue
-from spinney.model.access import Role, Within
+from spinney.control.filter_checks import require_queue
+from spinney.control.service import ASK, Service, limits
+from spinney.control.submission_lines import known_type
+from spinney.model.access import AccessScope, Role
 from spinney.model.errors import Forbidden, NoSuch
-from spinney.model.webhooks import EVERY, Delivery, Outcome, Webhook
+from spinney.model.webhooks import EVERY, Delivery, DeliveryOutcome, Webhook
 from spinney.params.hints import did_you_mean
 
 SECRET_BYTES = 32
@@ -22,14 +22,14 @@ _WHAT = "work with webhooks"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WithSecret:
+class WebhookWithSecret:
     """A webhook, and the secret with which it is signed from now on: told this once."""
 
     webhook: Webhook
     secret: str = field(repr=False)
 
 
-class Webhooks(Hand):
+class Webhooks(Service):
     """For operators. Every change is audited. What is not there, or out of sight, raises NoSuch."""
 
     def add(
@@ -43,7 +43,7 @@ class Webhooks(Hand):
         queue: str | None = None,
         roots_only: bool = True,
         reason: str | None = None,
-    ) -> WithSecret:
+    ) -> WebhookWithSecret:
         """Tell this URL from now on.
 
         Raises UsageError, BadName, BadParameters (a password in the URL), UnknownType, Refused (the name is taken),
@@ -62,8 +62,8 @@ class Webhooks(Hand):
         )
         self._require_known({"type": type_, "collection": collection, "queue": queue})
         secret = new_secret()
-        made = self.store.webhooks.add(asked, secret, self.author(reason), now_us=self.clock())
-        return WithSecret(webhook=made, secret=secret)
+        made = self.store.webhooks.add(asked, secret, self.actor(reason), now_us=self.clock())
+        return WebhookWithSecret(webhook=made, secret=secret)
 
     def all(self) -> list[Webhook]:
         """Those in sight, by name."""
@@ -87,37 +87,37 @@ class Webhooks(Hand):
         if "events" in meant:
             meant["events"] = tuple(meant["events"] or ())
         self._require_known(meant)
-        return self.store.webhooks.change(name, meant, self.author(reason), now_us=self.clock())
+        return self.store.webhooks.change(name, meant, self.actor(reason), now_us=self.clock())
 
-    def rotate(self, name: str, *, reason: str | None = None) -> WithSecret:
+    def rotate(self, name: str, *, reason: str | None = None) -> WebhookWithSecret:
         """Sign with a new secret from now on."""
         self.find(name)
         secret = new_secret()
-        found = self.store.webhooks.rotate(name, secret, self.author(reason), now_us=self.clock())
-        return WithSecret(webhook=found, secret=secret)
+        found = self.store.webhooks.rotate(name, secret, self.actor(reason), now_us=self.clock())
+        return WebhookWithSecret(webhook=found, secret=secret)
 
     def pause(self, name: str, *, reason: str | None = None) -> Webhook:
-        """Send it nothing until it is resumed; what it is to be told is kept for 30 days."""
+        """Send it nothing until it is resumed; deliveries are kept for 30 days."""
         self.find(name)
-        return self.store.webhooks.pause(name, self.author(reason), paused=True, now_us=self.clock())
+        return self.store.webhooks.pause(name, self.actor(reason), paused=True, now_us=self.clock())
 
     def resume(self, name: str, *, reason: str | None = None) -> Webhook:
         """Send it what has waited, and go on."""
         self.find(name)
-        return self.store.webhooks.pause(name, self.author(reason), paused=False, now_us=self.clock())
+        return self.store.webhooks.pause(name, self.actor(reason), paused=False, now_us=self.clock())
 
     def remove(self, name: str, *, reason: str | None = None) -> None:
         """Tell it nothing any more; its deliveries go, too."""
         self.find(name)
-        self.store.webhooks.remove(name, self.author(reason), now_us=self.clock())
+        self.store.webhooks.remove(name, self.actor(reason), now_us=self.clock())
 
     def test(self, name: str) -> Delivery:
         """Send it a ``ping``, on the way that everything else goes."""
         self.find(name)
-        return self.store.webhooks.ping(name, self.author(), now_us=self.clock())
+        return self.store.webhooks.ping(name, self.actor(), now_us=self.clock())
 
     def deliveries(
-        self, name: str, *, limit: int = 100, after: int = 0, outcome: Outcome | None = None
+        self, name: str, *, limit: int = 100, after: int = 0, outcome: DeliveryOutcome | None = None
     ) -> Sequence[Delivery]:
         """What it was told, and is to be: newest first, from below the number (``seq``) ``after``."""
         self.find(name)
@@ -136,7 +136,7 @@ class Webhooks(Hand):
     def retry(self, delivery: str, *, reason: str | None = None) -> Delivery:
         """Send it at once, whatever came of it before, and again as long as any other."""
         self.delivery(delivery)
-        return self.store.webhooks.retry(delivery, self.author(reason), now_us=self.clock())
+        return self.store.webhooks.retry(delivery, self.actor(reason), now_us=self.clock())
 
     def _sees(self, webhook: Webhook) -> bool:
         return _covers(self.rights.within, webhook.within)
@@ -164,7 +164,7 @@ def new_secret() -> str:
     return f"whs_{secrets.token_urlsafe(SECRET_BYTES)}"
 
 
-def _covers(mine: Within, its: Within) -> bool:
+def _covers(mine: AccessScope, its: AccessScope) -> bool:
     """Whether all that it may tell of is in sight."""
     return all(
         allowed is None or (told is not None and set(told) <= set(allowed))

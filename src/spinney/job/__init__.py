@@ -4,6 +4,6 @@
 submitted or spawned beside its parameters · ``port`` the requests to the engine behind it.
 """
 
-from spinney.job.handle import Assignment, Cancelled, Child, Job, Kind, LockTaken, Port
+from spinney.job.handle import Assignment, Cancelled, Child, Job, LockTaken, Port, Submittable
 
-__all__ = ["Assignment", "Cancelled", "Child", "Job", "Kind", "LockTaken", "Port"]
+__all__ = ["Assignment", "Cancelled", "Child", "Job", "LockTaken", "Port", "Submittable"]

@@ -6,7 +6,7 @@ from typing import Any
 
 from spinney.job.port import Port
 from spinney.model.errors import BadParameters, Refused
-from spinney.model.places import HOME_MARK, job_folder
+from spinney.model.paths import HOME_MARK, job_folder
 from spinney.params.values import to_text
 
 
@@ -70,11 +70,11 @@ class Data(MutableMapping[str, Any]):
 class Relative:
     """A job of the same tree, seen from below: what a subjob may use of its parent and root."""
 
-    __slots__ = ("_asker", "_port", "_root", "id")
+    __slots__ = ("_observer_id", "_port", "_root", "id")
 
-    def __init__(self, job_id: int, port: Port, folder_root: Path, *, asker: int) -> None:
-        """``asker``: the job that sees it so; a root sees itself."""
-        self.id, self._port, self._root, self._asker = job_id, port, folder_root, asker
+    def __init__(self, job_id: int, port: Port, folder_root: Path, *, observer_id: int) -> None:
+        """``observer_id``: the job that sees it so; a root sees itself."""
+        self.id, self._port, self._root, self._observer_id = job_id, port, folder_root, observer_id
 
     @property
     def data(self) -> Data:
@@ -84,7 +84,7 @@ class Relative:
     def folder(self) -> Path:
         """Its folder. Where folders are local, only when that is on this host: raises Refused when there is none here,
         rather than make one that the job itself will never see."""
-        local = self.id != self._asker and (self._root / HOME_MARK).exists()
+        local = self.id != self._observer_id and (self._root / HOME_MARK).exists()
         if local and not (self._root / job_folder(self.id)).is_dir():
             raise Refused(
                 f"the folder of job {self.id} is not on this host, where folders are local, or it has none yet; hand "

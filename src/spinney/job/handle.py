@@ -25,7 +25,7 @@ from spinney.model.states import State
 from spinney.params.schema import validate_against_schema
 from spinney.params.values import to_text
 
-__all__ = ["Assignment", "Cancelled", "Child", "Job", "Kind", "LockTaken", "Port"]
+__all__ = ["Assignment", "Cancelled", "Child", "Job", "LockTaken", "Port", "Submittable"]
 
 _CHUNK = 1000
 """Jobs asked for in one message: their rows are hidden until the stage passes, so that a long
@@ -46,18 +46,18 @@ class Child(NamedTuple):
     params: Any
 
 
-class Kind(Protocol):
+class Submittable(Protocol):
     """What may be spawned or submitted: a job type, bare or with options."""
 
     @property
     def name(self) -> str: ...
     @property
-    def order(self) -> Options: ...
+    def submit_options(self) -> Options: ...
     def texts(self, rows: Iterable[Mapping[str, Any]]) -> list[str]:
         """Parameters, checked, as JSON texts."""
 
 
-_NO_KINDS: Mapping[str, Kind] = MappingProxyType({})
+_NO_KINDS: Mapping[str, Submittable] = MappingProxyType({})
 
 
 @final
@@ -84,15 +84,17 @@ class Cancelled(Signal):
 class Job:
     """One attempt's view of its job. Made by the engine, never by a user."""
 
-    __slots__ = ("_assignment", "_folder", "_kinds", "_params", "_port", "_results", "asked_folder")
+    __slots__ = ("_assignment", "_folder", "_kinds", "_params", "_port", "_results", "folder_requested")
 
-    def __init__(self, assignment: Assignment, port: Port, kinds: Mapping[str, Kind] = _NO_KINDS) -> None:
+    def __init__(
+        self, assignment: Assignment, port: Port, kinds: Mapping[str, Submittable] = _NO_KINDS
+    ) -> None:
         """``kinds``: the application's job types by name, for those given by name."""
         self._assignment, self._port, self._kinds = assignment, port, kinds
         self._params: Mapping[str, Any] | None = None
         self._results: Mapping[str, Any] | None = None
         self._folder: Path | None = None
-        self.asked_folder = False
+        self.folder_requested = False
         """Whether this attempt has asked for its folder: if so, what is in it is synced."""
 
     # --- what it is -----------------------------------------------------------------------
@@ -138,7 +140,7 @@ class Job:
         return self._relative(self._assignment.root_id)
 
     def _relative(self, job_id: int) -> Relative:
-        return Relative(job_id, self._port, self._assignment.folder_root, asker=self.id)
+        return Relative(job_id, self._port, self._assignment.folder_root, observer_id=self.id)
 
     # --- what it keeps --------------------------------------------------------------------
 
@@ -150,7 +152,7 @@ class Job:
     @property
     def folder(self) -> Path:
         """The job's own folder, made when first asked for; it lasts over stages and attempts."""
-        self.asked_folder = True
+        self.folder_requested = True
         if self._folder is None:
             self._folder = folder_of(self._assignment.folder_root, self.id)
         return self._folder
@@ -164,7 +166,7 @@ class Job:
 
     # --- subjobs --------------------------------------------------------------------------
 
-    def spawn(self, kind: Kind | str, /, **params: Any) -> int:
+    def spawn(self, kind: Submittable | str, /, **params: Any) -> int:
         """One subjob; returns its id.
 
         It is born in the moment this stage is recorded as passed, and not at all when it fails. With
@@ -174,7 +176,7 @@ class Job:
         return self.spawn_many(kind, [params])[0]
 
     def spawn_many(
-        self, kind: Kind | str, rows: Iterable[Mapping[str, Any]], *, keys: Iterable[str] | None = None
+        self, kind: Submittable | str, rows: Iterable[Mapping[str, Any]], *, keys: Iterable[str] | None = None
     ) -> list[int]:
         """A subjob for each dict of parameters; returns their ids in order. ``keys``: one for each."""
         ids: list[int] = []
@@ -192,7 +194,7 @@ class Job:
 
     # --- jobs of their own ----------------------------------------------------------------
 
-    def submit(self, kind: Kind | str, /, **params: Any) -> int:
+    def submit(self, kind: Submittable | str, /, **params: Any) -> int:
         """A job of its own; returns its id. It is no subjob: this job does not wait for it, nor fail or regrow with
         it, and to cancel or delete this tree does not reach it.
 
@@ -207,7 +209,7 @@ class Job:
         return self.submit_many(kind, [params])[0]
 
     def submit_many(
-        self, kind: Kind | str, rows: Iterable[Mapping[str, Any]], *, keys: Iterable[str] | None = None
+        self, kind: Submittable | str, rows: Iterable[Mapping[str, Any]], *, keys: Iterable[str] | None = None
     ) -> list[int]:
         """A job of its own for each dict of parameters; returns their ids in order. ``keys``: one for each.
 
@@ -282,14 +284,14 @@ class Job:
         return f"<Job {self.id} {self.type}.{self.stage}, attempt {self.attempt}>"
 
     def _parts(
-        self, kind: Kind | str, rows: Iterable[Mapping[str, Any]], keys: Iterable[str] | None
+        self, kind: Submittable | str, rows: Iterable[Mapping[str, Any]], keys: Iterable[str] | None
     ) -> Iterator[dict[str, Any]]:
         """An order for many jobs, in messages. Made as a whole first, so that keys are counted and checked before the
         first is sent."""
         found = self._kind(kind)
-        return _chunks(to_json(found.order.submission(found.name, found.texts(rows), keys)))
+        return _chunks(to_json(found.submit_options.submission(found.name, found.texts(rows), keys)))
 
-    def _kind(self, kind: Kind | str) -> Kind:
+    def _kind(self, kind: Submittable | str) -> Submittable:
         if not isinstance(kind, str):
             return kind
         return self._kinds.get(kind) or _ForeignKind(kind, self._port)
@@ -299,7 +301,7 @@ class _ForeignKind:
     """A job type of another application, known by the schema that its nodes registered."""
 
     def __init__(self, name: str, port: Port) -> None:
-        self.name, self.order, self._port = name, Options(), port
+        self.name, self.submit_options, self._port = name, Options(), port
 
     def texts(self, rows: Iterable[Mapping[str, Any]]) -> list[str]:
         schema = self._port.ask("type_schema", type=self.name)

@@ -1,6 +1,6 @@
-"""How functions and programs become job types: ``kinds`` the types, ``stage`` their stages, ``functions``
+"""How functions and programs become job types: ``job_types`` the types, ``stage`` their stages, ``functions``
 what may be called as one."""
 
-from spinney.jobtype.kinds import JobType, Order, Pipeline
+from spinney.jobtype.job_types import ConfiguredJob, JobType, Pipeline
 
-__all__ = ["JobType", "Order", "Pipeline"]
+__all__ = ["ConfiguredJob", "JobType", "Pipeline"]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, TypedDict
 
 from spinney.jobtype.functions import name_of, require_function
-from spinney.model import durations, locking
+from spinney.model import durations, lock_names
 from spinney.model.durations import Duration
 from spinney.model.errors import UsageError
 from spinney.model.outcomes import STAGE_WORDS
@@ -17,7 +17,7 @@ from spinney.params.parameters import adapter
 from spinney.params.signature import Signature, is_plain
 
 
-class AnyStageOptions(TypedDict, total=False):
+class CommonStageOptions(TypedDict, total=False):
     """What may be said of any stage."""
 
     queue: str
@@ -33,7 +33,7 @@ class AnyStageOptions(TypedDict, total=False):
     """Run once more when the tree below regrew."""
 
 
-class StageOptions(AnyStageOptions, total=False):
+class StageOptions(CommonStageOptions, total=False):
     """What may be said of a stage that is a function."""
 
     name: str
@@ -42,14 +42,14 @@ class StageOptions(AnyStageOptions, total=False):
     """``process`` (the default; ``async`` for an async function), ``cold``, ``thread`` or ``async``."""
 
 
-class ExternalOptions(AnyStageOptions, total=False):
-    """What may be said of a stage that a party runs which is no node."""
+class ExternalOptions(CommonStageOptions, total=False):
+    """What may be said of a stage that an external worker runs which is no node."""
 
     params: Mapping[str, Any]
-    """Parameter name to type; unless given the party takes whatever comes."""
+    """Parameter name to type; unless given the external worker takes whatever comes."""
 
 
-class ProgramOptions(AnyStageOptions, total=False):
+class ProgramOptions(CommonStageOptions, total=False):
     """What may be said of a stage that is a program."""
 
     params: Mapping[str, Any]
@@ -65,9 +65,9 @@ class Stage:
     spec: StageSpec
     signature: Signature
     function: Callable[..., Any] | None
-    """None: a program, or a party's."""
+    """None: a program, or an external worker's."""
     declared: bool = True
-    """False: a program (or a party's stage) that says nothing of its parameters."""
+    """False: a program (or an external worker's stage) that says nothing of its parameters."""
 
 
 def function_stage(type_name: str, function: Callable[..., Any], options: StageOptions) -> Stage:
@@ -111,7 +111,7 @@ def program_stage(type_name: str, name: str, argv: Sequence[str], options: Progr
 
 
 def external_stage(type_name: str, name: str, options: ExternalOptions) -> Stage:
-    """A stage that nothing of the application runs: a party claims it over the API."""
+    """A stage that nothing of the application runs: an external worker claims it over the API."""
     where = f"stage {name!r} of {type_name!r}"
     require_known(where, options, ExternalOptions)
     found = signature.of_mapping(where, options.get("params", {}))
@@ -120,7 +120,7 @@ def external_stage(type_name: str, name: str, options: ExternalOptions) -> Stage
     return Stage(spec=spec, signature=found, function=None, declared="params" in options)
 
 
-def _policy(where: str, options: AnyStageOptions) -> dict[str, Any]:
+def _policy(where: str, options: CommonStageOptions) -> dict[str, Any]:
     policy: dict[str, Any] = {
         key: options[key] for key in ("queue", "max_attempts", "backoff", "again") if key in options
     }
@@ -140,7 +140,7 @@ def _locks(where: str, locks: Sequence[str | LockSpec]) -> tuple[LockSpec, ...]:
         specs = tuple(lock if isinstance(lock, LockSpec) else LockSpec(template=lock) for lock in locks)
         for spec in specs:
             # Whatever its parameters are: with one letter for each it must be a name.
-            locking.render(spec.template, dict.fromkeys(locking.fields(spec.template), "x"))
+            lock_names.render(spec.template, dict.fromkeys(lock_names.fields(spec.template), "x"))
     except UsageError as error:
         raise UsageError(f"{where}: {error}") from error
     templates = [spec.template for spec in specs]

@@ -1,6 +1,6 @@
 """Who may what: roles, and the limits within which somebody has one. Pure rules; nobody is looked up here.
 
-A role is a rank: each may what those before it may. Limits narrow what is seen and touched (``Within``), and which
+A role is a rank: each may what those before it may. Limits narrow what is seen and touched (``AccessScope``), and which
 shares, priorities, queues and locks may be named. What lies out of sight is not there for who asks.
 """
 
@@ -34,7 +34,7 @@ _RANKS = {role: rank for rank, role in enumerate(Role)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Within:
+class AccessScope:
     """Which jobs somebody sees and touches: those of these collections and of these queues. None: of all."""
 
     collections: tuple[str, ...] | None = None
@@ -51,9 +51,9 @@ class Within:
             self.queues is None or queue in self.queues
         )
 
-    def narrowed(self, other: "Within") -> "Within":
+    def narrowed(self, other: "AccessScope") -> "AccessScope":
         """What lies within both."""
-        return Within(
+        return AccessScope(
             collections=_both(self.collections, other.collections), queues=_both(self.queues, other.queues)
         )
 
@@ -63,7 +63,7 @@ class Rights:
     """What somebody may. Raises UsageError, BadName for what cannot be meant."""
 
     role: Role
-    within: Within = Within()
+    within: AccessScope = AccessScope()
     shares: tuple[str, ...] | None = None
     """Which shares may be named in a submission; ``lab:*`` means all that begin so. None: any."""
     priorities: tuple[int, int] | None = None
@@ -150,7 +150,7 @@ class Rights:
 
 
 ALL_RIGHTS = Rights(role=Role.ADMIN, external=("*",))
-"""Of whoever has the store itself at hand."""
+"""Of whoever opens the store directly."""
 
 
 def _fits(patterns: Sequence[str] | None, text: str) -> bool:

@@ -13,7 +13,7 @@ from typing import Any
 import orjson
 
 from spinney.model import names
-from spinney.model.access import Rights, Role, Within
+from spinney.model.access import AccessScope, Rights, Role
 from spinney.model.errors import BadName, SpinneyError, UsageError
 
 PASSWORD_MIN, PASSWORD_MAX = 12, 256
@@ -92,7 +92,7 @@ class Session:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Known:
+class Identity:
     """Who asks, once a secret has shown it."""
 
     name: str
@@ -135,7 +135,7 @@ class LoginLimit:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Attempt:
+class LoginAttempt:
     """A login under way, which counts as failed until it has succeeded."""
 
     limits: tuple[LoginLimit, ...]
@@ -207,7 +207,7 @@ def rights_of(text: str) -> Rights:
     within, priorities = said["within"], said["priorities"]
     return Rights(
         role=Role(said["role"]),
-        within=Within(collections=_tuple(within["collections"]), queues=_tuple(within["queues"])),
+        within=AccessScope(collections=_tuple(within["collections"]), queues=_tuple(within["queues"])),
         shares=_tuple(said["shares"]),
         priorities=None if priorities is None else (priorities[0], priorities[1]),
         locks=_tuple(said["locks"]),
@@ -220,7 +220,7 @@ def rights_in(text: str) -> Rights:
     try:
         return rights_of(text)
     except (SpinneyError, KeyError, TypeError, ValueError):
-        return Rights(role=Role.VIEWER, within=Within(collections=(), queues=()))
+        return Rights(role=Role.VIEWER, within=AccessScope(collections=(), queues=()))
 
 
 def _tuple(value: list[str] | None) -> tuple[str, ...] | None:

@@ -14,7 +14,7 @@ BEGINNING = "0" * 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class AuditEntry:
     """One verb, in one transaction. Large verbs work in steps and leave an entry for each."""
 
     seq: int
@@ -32,7 +32,7 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Call:
+class AuditCall:
     """One verb as somebody asked for it, with the steps in which it was done put together."""
 
     first: int
@@ -52,7 +52,7 @@ class Call:
     call: str
 
 
-def digest(before: str, entry: Entry) -> str:
+def digest(before: str, entry: AuditEntry) -> str:
     """The link of this entry: SHA-256, in hexadecimal, over the link before and the entry's canonical JSON."""
     text = orjson.dumps(asdict(entry), option=orjson.OPT_SORT_KEYS)
     return hashlib.sha256(before.encode() + b"\n" + text).hexdigest()

@@ -57,7 +57,7 @@ def require_amount(amount: object) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Words:
+class CapacityRules:
     """What one party says of locks."""
 
     exact: Mapping[str, int] = field(default_factory=dict)
@@ -65,7 +65,7 @@ class Words:
     """(beginning, capacity), the longest first."""
 
     @classmethod
-    def of(cls, said: Iterable[tuple[str, int]]) -> "Words":
+    def of(cls, said: Iterable[tuple[str, int]]) -> "CapacityRules":
         """From pairs of a name, or a family's, and its capacity."""
         exact: dict[str, int] = {}
         families: list[tuple[str, int]] = []
@@ -88,9 +88,9 @@ class Words:
 class Capacities:
     """What everybody says."""
 
-    set: Words = Words()
+    set: CapacityRules = CapacityRules()
     """By operators."""
-    declared: Words = Words()
+    declared: CapacityRules = CapacityRules()
     """By applications."""
 
     def in_force(self, name: str, given: int | None = None) -> int:

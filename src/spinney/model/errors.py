@@ -58,7 +58,7 @@ class NoSuch(Refused):
     """Nothing of that name is there; the message names the nearest, or how to list what there is."""
 
 
-class NotYours(NoSuch):
+class NotVisible(NoSuch):
     """It is somebody else's, and out of sight: it is refused as what is not there."""
 
 
@@ -70,7 +70,7 @@ class BadLogin(SpinneyError):
     """Who asks is not known: the name or the secret is wrong, or no longer good. Log in again, or ask an admin."""
 
 
-class TooSoon(Refused):
+class TooManyAttempts(Refused):
     """Too many attempts have failed, or are made at once; the message says after how many seconds to try again."""
 
     def __init__(self, wait_s: float, *, why: str = "too many attempts have failed") -> None:
@@ -112,15 +112,15 @@ class StoreUnusable(SpinneyError):
     """The store cannot be used as it is; the message names the cause and the mend."""
 
 
-class StoreAway(StoreUnusable):
+class StoreUnavailable(StoreUnusable):
     """The store does not answer now, or has no room; what was asked has not been done and may be asked again."""
 
 
-class StoreLocked(StoreAway):
+class StoreLocked(StoreUnavailable):
     """Another program keeps the database locked; the message says which, and nothing has been done."""
 
 
-class FateUnknown(StoreAway):
+class CommitUncertain(StoreUnavailable):
     """The connection was lost while the store was committing: what was asked may have been done or not. Look before
     you ask again."""
 

@@ -1,10 +1,10 @@
-"""Parties: who runs stages of isolation ``external`` and is no node.
+"""External workers: who runs stages of isolation ``external`` and is no node.
 
-A party joins for some lanes (a type's stage each), claims, keeps alive, settles. To everybody else it looks like a
-node with slots, so that limits, holds, locks and shares count for it as for all. **Its leases have fences that only
-grow**, and that is all that is needed to tell what an answer that got lost had given: with every claim and every sign
-of life a party says the highest fence of which it has ever heard. What has a higher one it has never heard of; what has
-a lower one, and it does not name, it does not work on.
+An external worker joins for some lanes (a type's stage each), claims, keeps alive, settles. To everybody else it
+looks like a node with slots, so that limits, holds, locks and shares count for it as for all. **Its leases have
+fences that only grow**, and that is all that is needed to tell what an answer that got lost had given: with every
+claim and every sign of life an external worker says the highest fence of which it has ever heard. What has a higher
+one it has never heard of; what has a lower one, and it does not name, it does not work on.
 """
 
 from dataclasses import dataclass
@@ -14,34 +14,34 @@ from spinney.model import durations, names
 from spinney.model.errors import BadParameters, NoSuch, Refused, UsageError
 from spinney.model.fleet import SLOTS_MAX
 from spinney.model.outcomes import PASSED, STAGE_WORDS, Outcome
-from spinney.model.serving import ALL, Serves
+from spinney.model.queue_selection import ALL, QueueSelection
 from spinney.model.signals import CODE_MAX
 from spinney.model.types import StageSpec
 
 LEASE_S = (2.0, 86_400.0)
-"""How long a party may be silent, at least and at most."""
+"""How long an external worker may be silent, at least and at most."""
 CLAIM_MAX = 100
 """Leases that one claim gives at most: with each come parameters, data and results."""
 RESULT_BYTES = 64 * 2**10
 """The longest value of a stage, as JSON: as on nodes."""
 WORDS = frozenset({*STAGE_WORDS, Outcome.CANCELLED, Outcome.RETURNED, Outcome.LOCKED})
-"""What a party may say of an attempt: the words of a stage, that it was cancelled, that it hands it back without
-having begun, that it could not get a lock."""
+"""What an external worker may say of an attempt: the words of a stage, that it was cancelled, that it hands it back
+without having begun, that it could not get a lock."""
 
 
-class PartyGone(Refused):
-    """The party's leases have been taken back; let it join again."""
+class ExternalWorkerGone(Refused):
+    """The external worker's leases have been taken back; let it join again."""
 
 
-class NoSuchParty(NoSuch):
-    """No such party has joined, or it is somebody else's; let it join first."""
+class NoSuchExternalWorker(NoSuch):
+    """No such external worker has joined, or it is somebody else's; let it join first."""
 
     def __init__(self, key: str) -> None:
-        super().__init__(f"there is no party {key!r} of yours; let it join first")
+        super().__init__(f"there is no external worker {key!r} of yours; let it join first")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Party:
+class ExternalWorker:
     """Who runs external stages."""
 
     id: int
@@ -49,42 +49,43 @@ class Party:
     name: str
     owner: str
     """Who let it join; nobody else may speak for it."""
-    joins: int
+    join_count: int
     """How often it has joined; whoever still speaks for an earlier joining is refused."""
     slots: int
     lease_s: float
     """So long it may be silent before its leases are taken back."""
     lanes: tuple[tuple[str, str], ...]
     """(job type, stage) pairs that it runs."""
-    serves: Serves = ALL
+    serves: QueueSelection = ALL
     """The queues from which it is given something."""
     state: str = "active"
 
     @property
     def key(self) -> str:
         """By which it is spoken for; not secret."""
-        return f"{self.id}-{self.joins}"
+        return f"{self.id}-{self.join_count}"
 
     def require_there(self) -> None:
-        """Raise PartyGone where its leases have been taken back."""
+        """Raise ExternalWorkerGone where its leases have been taken back."""
         if self.state == "left":
-            raise PartyGone(
-                f"party {self.name} has left, or was silent for longer than its {self.lease_s:g} s; what it had goes "
+            raise ExternalWorkerGone(
+                f"external worker {self.name} has left, or was silent for longer than its {self.lease_s:g} "
+                "s; what it had goes "
                 f"on elsewhere, so stop that and let it join again"
             )
 
 
 def parse_key(key: str) -> tuple[int, int]:
-    """(id, joins) of a party's key. Raises NoSuchParty for what is none."""
-    id_, _, joins = key.partition("-")
-    if not all(part.isascii() and part.isdigit() and len(part) < 18 for part in (id_, joins)):
-        raise NoSuchParty(key)
-    return int(id_), int(joins)
+    """(id, joins) of an external worker's key. Raises NoSuchExternalWorker for what is none."""
+    id_, _, join_count = key.partition("-")
+    if not all(part.isascii() and part.isdigit() and len(part) < 18 for part in (id_, join_count)):
+        raise NoSuchExternalWorker(key)
+    return int(id_), int(join_count)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Given:
-    """A lease that a party has, as the store knows it."""
+class ExternalLease:
+    """A lease that an external worker has, as the store knows it."""
 
     job_id: int
     fence: int
@@ -93,12 +94,12 @@ class Given:
     stage: str
     running_us: int
     """When it was given (µs since 1970 UTC)."""
-    wish_us: int | None
+    cancel_requested_us: int | None
     """When somebody wished it cancelled; None: nobody has."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Work:
+class WorkItem:
     """An attempt to be run: what a claim gives."""
 
     job_id: int
@@ -122,16 +123,17 @@ class Work:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Claimed:
+class ClaimedWork:
     """The answer to a claim."""
 
-    work: tuple[Work, ...]
+    work: tuple[WorkItem, ...]
     seen: int
-    """The highest fence that the party has heard of by now; to be sent with the next claim or sign of life."""
+    """The highest fence that the external worker has heard of by now; to be sent with the next claim or sign of
+    life."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
+class HeartbeatReply:
     """The answer to a sign of life: where each attempt stands."""
 
     yours: tuple[int, ...]
@@ -139,14 +141,15 @@ class Standing:
     cancel: tuple[int, ...]
     """Of these, those that somebody wishes to end: end them, and settle them as cancelled."""
     lost: tuple[int, ...]
-    """Fences that were named and are not the party's (any more): settled before, or taken away. Stop them."""
+    """Fences that were named and are not the external worker's (any more): settled before, or taken away. Stop them."""
     unheard: int
-    """Attempts that were given in an answer of which the party has not heard: the next claim hands them back."""
+    """Attempts that were given in an answer of which the external worker has not heard: the next claim hands them
+    back."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settlement:
-    """What became of an attempt, as a party says it."""
+    """What became of an attempt, as an external worker says it."""
 
     outcome: Outcome
     result: Any = None
@@ -156,7 +159,7 @@ class Settlement:
     """For ``error``: ``type``, ``message`` and ``traceback``, each as far as known."""
     retryable: bool = True
     code: int | None = None
-    """A positive status code of the party's own."""
+    """A positive status code of the external worker's own."""
     delay_s: float | None = None
     """For ``defer``."""
     lane: bool = False
@@ -190,32 +193,34 @@ class Settlement:
 
 
 def node_name(name: str) -> str:
-    """The name under which others see a party. Raises BadName."""
-    names.name("party", name)
-    return names.name("party", names.PARTY_PREFIX + name)
+    """The name under which others see an external worker. Raises BadName."""
+    names.name("external worker", name)
+    return names.name("external worker", names.EXTERNAL_PREFIX + name)
 
 
 def require_sane(slots: int, lease_s: float, lanes: tuple[tuple[str, str], ...]) -> None:
-    """Raise UsageError for what no party can be."""
+    """Raise UsageError for what no external worker can be."""
     if not 1 <= slots <= SLOTS_MAX:
-        raise UsageError(f"a party has 1 to {SLOTS_MAX:,} slots, not {slots}")
+        raise UsageError(f"an external worker has 1 to {SLOTS_MAX:,} slots, not {slots}")
     least, most = LEASE_S
     if not least <= lease_s <= most:
-        raise UsageError(f"a party may be silent for {least:g} to {most:g} s, not for {lease_s:g}")
+        raise UsageError(f"an external worker may be silent for {least:g} to {most:g} s, not for {lease_s:g}")
     if not lanes:
-        raise UsageError("a party runs one stage or more; name each with its job type")
+        raise UsageError("an external worker runs one stage or more; name each with its job type")
 
 
-def overdue(given: Given, stage: StageSpec | None, lease_s: float, now_us: int) -> tuple[Outcome, str] | None:
-    """How an attempt ends that has to be taken from its party; None: it may go on.
+def overdue(
+    given: ExternalLease, stage: StageSpec | None, lease_s: float, now_us: int
+) -> tuple[Outcome, str] | None:
+    """How an attempt ends that has to be taken from its external worker; None: it may go on.
 
-    By the clock of whoever asks the store. A party hears of a wish to cancel with its next sign of life, so within
-    its lease; only then its grace begins.
+    By the clock of whoever asks the store. An external worker hears of a request to cancel with its next sign of
+    life, so within its lease; only then its grace begins.
     """
-    if given.wish_us is not None:
+    if given.cancel_requested_us is not None:
         grace_s = 0.0 if stage is None else stage.grace_s
-        if now_us - given.wish_us >= (lease_s + grace_s) * 1e6:
-            return Outcome.CANCELLED, "cancelled while it ran; its party did not end it in time"
+        if now_us - given.cancel_requested_us >= (lease_s + grace_s) * 1e6:
+            return Outcome.CANCELLED, "cancelled while it ran; its external worker did not end it in time"
     limit_s = None if stage is None else stage.timeout_s
     if limit_s is not None and now_us - given.running_us >= limit_s * 1e6:
         return Outcome.TIMEOUT, f"exceeded its time limit of {limit_s:g} s"

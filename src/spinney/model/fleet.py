@@ -3,14 +3,14 @@
 import json
 from dataclasses import asdict, dataclass
 
-from spinney.model.serving import ALL, Serves
+from spinney.model.queue_selection import ALL, QueueSelection
 
 LEASE_MAX_S = 3600.0
 """The longest lease period of a node, in seconds. A node of a version that does not say its lease may have any up to
 this, so it is judged by it. (Those versions knew no bound; docs/upgrading.md says what to do about a longer one.)"""
 SLOTS_MAX = 10_000
-"""The most attempts that a node, or a party over the API, runs at once. Each slot costs memory, and each attempt in a
-process of its own costs a process."""
+"""The most attempts that a node, or an external worker over the API, runs at once. Each slot costs memory, and each
+attempt in a process of its own costs a process."""
 SILENT_US = 5_000_000
 """A node that has not beaten for so long (by the clocks of both hosts) is shown as silent. For show alone: that it
 is dead, other nodes say by their own clocks."""
@@ -33,7 +33,7 @@ def presumed_dead(seen_us: int, lease_s: float | None, now_us: int) -> bool:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Orders:
+class NodeOrders:
     """What operators want of the nodes of a name, whichever incarnation comes."""
 
     drained: bool = False
@@ -89,9 +89,9 @@ class NodeStatus:
     """Slots that hold leases."""
     leases: int
     types: tuple[str, ...]
-    serves: Serves = ALL
+    serves: QueueSelection = ALL
     load: Load | None = None
-    keeps_house: bool = False
+    is_leader: bool = False
     """It does what one does for all: promotion of scheduled jobs, recovery, retention."""
     trouble: str | None = None
     """Why it works worse than it should, or (``OVER``) did not long ago."""

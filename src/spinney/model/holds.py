@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
-REST = 8
+SWEEP_REST_FACTOR = 8
 """After each step of a sweep, whoever sweeps rests so many times as long as the step took: most of the writers'
 time is left to others."""
 

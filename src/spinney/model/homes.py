@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 
-class Root(NamedTuple):
+class FolderRoot(NamedTuple):
     """A folder root, as a node that joins finds it."""
 
     mark: str
@@ -42,7 +42,7 @@ class Fetch(NamedTuple):
     """Bytes; 0: the names in a directory."""
 
 
-class Entry(NamedTuple):
+class DirectoryEntry(NamedTuple):
     """A name in a directory."""
 
     name: str
@@ -51,12 +51,12 @@ class Entry(NamedTuple):
     size: int
 
 
-class Found(NamedTuple):
+class FetchResult(NamedTuple):
     """The answer: one of the three."""
 
     data: bytes | None = None
     """The piece; fewer bytes than asked for when the file ends there."""
-    names: tuple[Entry, ...] | None = None
+    names: tuple[DirectoryEntry, ...] | None = None
     """In their order; fewer than ``NAMES_MOST`` when there are no more."""
     error: str | None = None
     """Why there is no such thing to be had; ``MISSING`` when nothing is there."""

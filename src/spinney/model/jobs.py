@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from spinney.model import lineage
-from spinney.model.access import Within
+from spinney.model.access import AccessScope
 from spinney.model.fleet import LEASE_MAX_S, Load
-from spinney.model.homes import Root
+from spinney.model.homes import FolderRoot
 from spinney.model.outcomes import Outcome
-from spinney.model.serving import ALL, Serves
+from spinney.model.queue_selection import ALL, QueueSelection
 from spinney.model.states import State
 
 JOB_ID_MAX = 10**lineage.WIDTH - 1
@@ -100,7 +100,7 @@ class Record(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LaneWant:
+class LaneRequest:
     """How a node would serve one lane (a type's stage)."""
 
     run_us: float | None = None
@@ -111,7 +111,7 @@ class LaneWant:
     """It needs a slot with a warm worker."""
 
 
-class SlotWant(NamedTuple):
+class SlotRequest(NamedTuple):
     """A slot that can take work: a free one, or one that may be given work ahead."""
 
     slot: int
@@ -125,17 +125,17 @@ class SlotWant(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Want:
+class ClaimRequest:
     """A node's request for work."""
 
     node_id: int
-    slots: Sequence[SlotWant]
-    lanes: Mapping[tuple[str, str], LaneWant]
+    slots: Sequence[SlotRequest]
+    lanes: Mapping[tuple[str, str], LaneRequest]
     """(type, stage) pairs that the node can run. Other lanes are left alone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Exchange:
+class FlushResult:
     """The store's answer to records and a want: all of it is durable."""
 
     leases: list[Lease]
@@ -153,7 +153,7 @@ class Exchange:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Account:
+class Reconciliation:
     """What the store has of a node that does not know whether its last exchange was committed."""
 
     leased: Sequence[tuple[int, int]]
@@ -258,14 +258,14 @@ class Filter:
     """Only what is held, or will be because a hold lies on this very job."""
     key: str | None = None
     """Only the job that has this key now: at the top of a tree, or below ``parent_id`` where that is named."""
-    within: Within | None = None
+    within: AccessScope | None = None
     """Only what somebody's limits let him see; None: all."""
-    beyond: Within | None = None
+    beyond: AccessScope | None = None
     """Only what they do not let him see."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Below:
+class ChildSummary:
     """What a job's direct children come to."""
 
     states: Mapping[str, int]
@@ -294,7 +294,7 @@ class NodeInfo:
     seen_us: int
     version: str
     types: tuple[str, ...]
-    serves: Serves = ALL
+    serves: QueueSelection = ALL
     """The queues that it was started for, or without."""
     leases: int = 0
     drained: bool = False
@@ -305,11 +305,11 @@ class NodeInfo:
     """Why it works worse than it should, while it does."""
     home: int = 0
     """Where its jobs have their folders, in a store whose folders are local (``spinney.model.homes``)."""
-    root: Root | None = None
+    root: FolderRoot | None = None
     """Its folder root, told when it joins."""
     lease_s: float | None = None
     """Its lease period, by which every observer judges it; None: a node of an older version, which has not said it."""
-    is_party: bool = False
+    is_external_worker: bool = False
     """It runs external stages alone, and is no node (``spinney.model.external``)."""
 
     @property
@@ -323,6 +323,6 @@ class NodeInfo:
         return self.state == "active" and not self.drained
 
     @property
-    def standing(self) -> str:
+    def status(self) -> str:
         """Its state, with what operators want of it: ``active``, ``drained``, ``draining`` or ``left``."""
         return "drained" if self.drained and self.state == "active" else self.state

@@ -9,8 +9,8 @@ import re
 from spinney.model.errors import BadName
 
 NAME_MAX = 100
-PARTY_PREFIX = "external:"
-"""How the names of parties begin where nodes are listed; no node may be called so."""
+EXTERNAL_PREFIX = "external:"
+"""How the names of external workers begin where nodes are listed; no node may be called so."""
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:@-]{0,99}")
 _LOCK = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:@ +=,-]{0,199}")
 

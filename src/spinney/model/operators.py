@@ -26,7 +26,7 @@ class Verb(StrEnum):
 
 _S = State
 _OPEN = (_S.SCHEDULED, _S.PENDING, _S.HELD, _S.CLAIMED, _S.RUNNING, _S.WAITING)
-USUAL: Mapping[Verb, tuple[State, ...]] = MappingProxyType(
+DEFAULT_STATES: Mapping[Verb, tuple[State, ...]] = MappingProxyType(
     {
         Verb.RETRY: (_S.FAILED,),
         Verb.RERUN: (_S.COMPLETED,),
@@ -41,7 +41,7 @@ USUAL: Mapping[Verb, tuple[State, ...]] = MappingProxyType(
 """The states that a verb by filter means when the filter names none. What was orphaned may have done half of
 something that must not be done twice, and what is held was held by somebody: such jobs are only opened again,
 or deleted, where they are named."""
-POSSIBLE: Mapping[Verb, frozenset[State]] = MappingProxyType(
+ALLOWED_STATES: Mapping[Verb, frozenset[State]] = MappingProxyType(
     {
         **{
             verb: frozenset(_OPEN)
@@ -76,17 +76,18 @@ class Order:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class BulkStep:
     """What one bounded transaction of a bulk verb did."""
 
     touched: Sequence[int]
     reopened: Sequence[int] = ()
     refused: Mapping[int, str] = field(default_factory=dict)
     """Jobs that it could not be done to, and why; the others are done."""
-    passed_over: Sequence[int] = ()
+    skipped: Sequence[int] = ()
     """Jobs that fit no more: the verb was done to them already, or something else has happened to them."""
     instead: Sequence[int] = ()
-    """retry: jobs that failed because of their children, which are to be retried in their place (``spoilt``)."""
+    """retry: jobs that failed because of their children, which are to be retried in their place
+    (``failed_children``)."""
     unfinished: Sequence[int] = ()
     """Not reached or not done with within the bounds of one transaction: ask again for these."""
 
@@ -103,7 +104,7 @@ class HoldPreview:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Author:
+class Actor:
     """Who does something, why, and in which call: for the audit."""
 
     by: str
@@ -111,7 +112,7 @@ class Author:
     """The same for all steps of one call (``control`` makes one for each)."""
     reason: str | None = None
     account: str | None = None
-    """Whose rights it was done with; None: those of whoever has the store at hand. What is made to go on by itself
+    """Whose rights it was done with; None: those of whoever opens the store directly. What is made to go on by itself
     (webhooks, schedules) asks for the rights of this account ever after."""
 
 
@@ -201,7 +202,7 @@ class CapacityInfo:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Keeping:
+class RetentionRule:
     """How long settled jobs of a type and state are kept."""
 
     type: str

@@ -33,7 +33,7 @@ class Outcome(StrEnum):
     LOCKED = "locked"
     """``job.lock()`` met a taken lock: starts again once it is free. Uses no attempt."""
     CANCELLED = "cancelled"
-    """Ended because of a cancel wish."""
+    """Ended because of a cancel request."""
 
 
 PASSED = frozenset({Outcome.OK, Outcome.WARNING, Outcome.NOT_APPLICABLE, Outcome.FINISH})

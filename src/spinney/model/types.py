@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from spinney.model import durations, limits, locking, names
+from spinney.model import durations, limits, lock_names, names
 from spinney.model.access import Role
 from spinney.model.durations import Duration
 from spinney.model.errors import UsageError
@@ -49,7 +49,8 @@ class Isolation(StrEnum):
     PROGRAM = "program"
     """A program of any language, started by a warm worker."""
     EXTERNAL = "external"
-    """By a party that is no node, which claims it over the API (``spinney.model.external``). Nodes leave it alone."""
+    """By an external worker that is no node, which claims it over the API (``spinney.model.external``). Nodes leave
+    it alone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, init=False)
@@ -171,7 +172,7 @@ class TypeSpec:
     None: never."""
     keep: Mapping[str, float | None] = field(default_factory=dict)
     """Settled state to the seconds for which its jobs are kept; None, and what is not named: for ever. What
-    operators set wins (see ``spinney.model.keeping``)."""
+    operators set wins (see ``spinney.model.retention``)."""
     submit: str = Role.SUBMITTER.value
     """Who may submit jobs of this type: the lowest role that may, or ``internal``: only stages and schedules make
     them."""
@@ -407,5 +408,5 @@ def _is_text(value: object) -> bool:
 
 def _is_balanced(template: str) -> bool:
     """Whether every brace belongs to a field that has a name."""
-    found = locking.fields(template)
+    found = lock_names.fields(template)
     return all(found) and template.count("{") == template.count("}") == len(found)

@@ -7,7 +7,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from spinney.model import names
-from spinney.model.access import Within
+from spinney.model.access import AccessScope
 from spinney.model.errors import BadParameters, UsageError
 from spinney.model.states import State
 
@@ -39,7 +39,7 @@ class Webhook:
     queue: str | None = None
     roots_only: bool = True
     """Of batches and single jobs, not of subjobs."""
-    within: Within = Within()  # noqa: RUF009 - frozen
+    within: AccessScope = AccessScope()  # noqa: RUF009 - frozen
     """What its maker might see when he made it: it never tells of anything else, nor of what he may not see now."""
     paused: str | None = None
     """Why it is told nothing for now."""
@@ -79,10 +79,12 @@ class Webhook:
         """The same, read back. Raises what ``Webhook`` raises, and KeyError, TypeError for what is none."""
         within = {key: None if names_ is None else tuple(names_) for key, names_ in found["within"].items()}
         fields = {key: found[key] for key in SETTABLE}
-        return cls(**{**fields, "events": tuple(found["events"])}, name=name, within=Within(**within), **more)
+        return cls(
+            **{**fields, "events": tuple(found["events"])}, name=name, within=AccessScope(**within), **more
+        )
 
 
-class Outcome(StrEnum):
+class DeliveryOutcome(StrEnum):
     """How a delivery stands."""
 
     DUE = "due"
@@ -108,7 +110,7 @@ class Delivery:
     """None: a ping."""
     at_us: int
     """When the job settled."""
-    outcome: Outcome
+    outcome: DeliveryOutcome
     tries: int
     next_us: int | None
     """When it is tried next; while it is being sent: when somebody else would, if this sender died."""
@@ -120,14 +122,14 @@ class Delivery:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Due:
+class DueDelivery:
     """A delivery that is this sender's until its ``next_us``."""
 
     delivery: Delivery
     url: str = field(repr=False)
     secret: str = field(repr=False)
     by: str
-    within: Within
+    within: AccessScope
     """What the webhook's maker might see when he made it, and may see now: nothing else is told."""
     narrowed: bool
     """Whether the maker may see less now than when he made the webhook."""
@@ -136,10 +138,10 @@ class Due:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
+class DeliveryResult:
     """What a try brought."""
 
-    outcome: Outcome
+    outcome: DeliveryOutcome
     next_us: int | None = None
     """When it is tried again, while it is due."""
     status: int | None = None

@@ -3,13 +3,13 @@
 **Who runs what.** The guard (``guard``) is the parent of everything and a child subreaper; it runs
 nothing of the user's. It starts the supervisor (``supervisor_main``, ``supervisor``), which claims,
 hands out, records and recovers, and never runs user code either. User code runs in workers
-(``executors``), which belong to slots (``slots``, ``crew``).
+(``executors``), which belong to slots (``slots``, ``pool``).
 
 **The way of a lease.** ``recorder`` makes one exchange with the store at a time: all records that
-are due, and a want. ``desk`` says what is wanted and puts the leases into workers' sockets, as
+are due, and a want. ``dispatcher`` says what is wanted and puts the leases into workers' sockets, as
 lists; rows come back, become records, and go out with the next exchange. ``requests`` serves what
 running attempts ask. ``limits`` ends what is overdue or wished away. ``orders`` does what operators want of
-the node. ``housekeeping`` does what one node does for all, ``retaining`` removes jobs whose time is over.
+the node. ``maintenance`` does what one node does for all, ``retention`` removes jobs whose time is over.
 Each of the two store threads (``store_thread``) and the heartbeat has a connection of its own.
 
 **Who says that a node lives.** ``heartbeat`` moves the node's counter in the store; each beat that
@@ -28,6 +28,6 @@ when a node is declared dead, everything below its guard is dead.
 * a record on its way: its lease stands, so the stage runs again; a recorded one never does.
 
 **In the run-time directory** (beside the database file, 0700): ``node-<instance>.lock`` held by guard
-and workers · ``pages-<instance>/`` a page a worker · ``nudge-<name>.<pid>.sock`` · ``door-<name>.lock``
+and workers · ``pages-<instance>/`` a page a worker · ``wakeup-<name>.<pid>.sock`` · ``start-<name>.lock``
 held while starting · ``logs-<name>/`` what workers write outside attempts.
 """

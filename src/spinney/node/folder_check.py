@@ -18,8 +18,8 @@ from typing import Any
 
 from spinney.model.errors import StoreUnusable
 from spinney.model.jobs import JOB_ID_MAX
-from spinney.model.operators import Author, Check, Violation
-from spinney.model.places import job_folder
+from spinney.model.operators import Actor, Check, Violation
+from spinney.model.paths import job_folder
 from spinney.model.states import State
 from spinney.node import folders
 from spinney.node.output import HEAD_BYTES, TAIL_BYTES
@@ -60,12 +60,12 @@ class FolderCheck:
         if wanted:
             yield from (found for found in self._all(now_us) if found.rule in wanted)
 
-    def repair(self, violation: Violation, author: Author, *, now_us: int) -> bool:
+    def repair(self, violation: Violation, actor: Actor, *, now_us: int) -> bool:
         mend = self._repairs().get(violation.rule)
         if mend is None or not self._still(violation, now_us):
             return False
         # Entered first: what was done to files cannot be taken back with a transaction.
-        self._store.doctor.noted(violation, author, now_us=now_us)
+        self._store.doctor.noted(violation, actor, now_us=now_us)
         try:
             mend(violation.facts)
         except OSError as error:
@@ -148,7 +148,7 @@ class FolderCheck:
         if not job_ids:
             return
         known = self._store.doctor.standing(job_ids)
-        mark = folders.mark(self._root, make=False)
+        mark = folders.fingerprint(self._root, make=False)
         elsewhere = set() if mark is None else set(self._store.homes.elsewhere(job_ids, mark))
         for job_id in job_ids:
             folder = folders.path(self._root, job_id)

@@ -16,13 +16,13 @@ import stat
 from pathlib import Path
 
 from spinney.model.errors import StoreUnusable
-from spinney.model.places import HOME_MARK, job_folder
+from spinney.model.paths import HOME_MARK, job_folder
 
 OWN = ".spinney"
 """Where the engine keeps its own files (output, parameters) inside a job's folder."""
 TRASH = ".trash"
 TOKEN = ".spinney-token"  # noqa: S105 - the name of a file
-MARK = HOME_MARK
+FINGERPRINT_FILE = HOME_MARK
 
 LEAST_ROOM_BYTES = 1024**2
 """With less the disk counts as full."""
@@ -53,7 +53,7 @@ def make(root: Path, job_id: int) -> Path:
     return folder
 
 
-def lacking(root: Path) -> str | None:
+def write_problem(root: Path) -> str | None:
     """What keeps jobs from writing below this root, as part of a sentence; None: nothing that could be seen."""
     try:
         disk = os.statvfs(root)
@@ -121,14 +121,14 @@ def write_token(root: Path, token: str) -> None:
         ) from error
 
 
-def mark(root: Path, *, make: bool) -> str | None:
+def fingerprint(root: Path, *, make: bool) -> str | None:
     """The mark of this root; None: it has none, and none is to be made. Nodes that start at the same time agree on
     one. Raises StoreUnusable."""
-    file = root / MARK
+    file = root / FINGERPRINT_FILE
     try:
         found = _read(file)
         if found is None and make:
-            draft = root / f"{MARK}.{os.getpid()}.{os.urandom(4).hex()}"
+            draft = root / f"{FINGERPRINT_FILE}.{os.getpid()}.{os.urandom(4).hex()}"
             draft.write_text(os.urandom(16).hex() + "\n")
             _sync_file(draft)
             with contextlib.suppress(FileExistsError):

@@ -24,11 +24,11 @@ import signal
 import sys
 import time
 
-from spinney.model.places import without_password
+from spinney.model.paths import without_password
 from spinney.node import instance as instances
 from spinney.node.deadline import Deadline, boot_ns
 from spinney.node.executors import proctree
-from spinney.node.instance import MARK, Instance
+from spinney.node.instance import INSTANCE_VARIABLE, Instance
 from spinney.node.settings import NodeSettings
 
 log = logging.getLogger(__name__)
@@ -90,7 +90,7 @@ def _start(settings: NodeSettings, instance: Instance, lock_fd: int, deadline: D
     pid = os.posix_spawn(
         sys.executable,
         [sys.executable, "-m", "spinney.node.supervisor_main", str(note)],
-        os.environ | {MARK: str(instance)},
+        os.environ | {INSTANCE_VARIABLE: str(instance)},
         file_actions=[(os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0)],
         # A session of its own: Ctrl-C reaches the guard alone, who hands it on as a wish to drain.
         setsid=True,

@@ -23,8 +23,8 @@ from typing import Self
 from spinney.model.errors import SpinneyError, StoreLocked
 from spinney.model.fleet import Load
 from spinney.node.deadline import Deadline, boot_ns
-from spinney.node.load import measured
-from spinney.node.pauses import Pauses
+from spinney.node.load import measure_load
+from spinney.node.retry_delays import RetryDelays
 from spinney.stores.contract import Store
 
 log = logging.getLogger(__name__)
@@ -54,10 +54,10 @@ class Heartbeat:
         beat_s: float,
         now_us: Callable[[], int],
         on_dead: Callable[[str], None],
-        load: Callable[[], Load | None] = measured,
+        load: Callable[[], Load | None] = measure_load,
         trouble: Callable[[], str | None] = lambda: None,
     ) -> None:
-        """``load`` and ``trouble``: what is told with each beat; asked in its thread."""
+        """``load`` and ``health``: what is told with each beat; asked in its thread."""
         self._load, self._trouble = load, trouble
         self._open_store, self._node_id, self._deadline = open_store, node_id, deadline
         self._lease_period_s = lease_period_s
@@ -83,7 +83,7 @@ class Heartbeat:
         try:
             store = self._open_store()
             try:
-                again = Pauses(self._beat_s, self._beat_s)
+                again = RetryDelays(self._beat_s, self._beat_s)
                 while not self._leave.is_set() and self._beat(store):
                     # All nodes of a database that comes back must not come at once.
                     self._leave.wait(again.next_s() if self._say_again_ns else self._beat_s)

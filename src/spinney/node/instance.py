@@ -18,7 +18,7 @@ from pathlib import Path
 
 from spinney.model.errors import NodeRefused, UsageError
 
-MARK = "SPINNEY_INSTANCE"
+INSTANCE_VARIABLE = "SPINNEY_INSTANCE"
 """Environment variable that everything below a guard bears."""
 
 
@@ -112,12 +112,12 @@ def clear(run_dir: Path, instance: Instance) -> None:
         for page in folder.iterdir():
             page.unlink(missing_ok=True)
         folder.rmdir()
-    for socket in run_dir.glob(f"nudge-{instance.name}.{instance.pid}.sock"):
+    for socket in run_dir.glob(f"wakeup-{instance.name}.{instance.pid}.sock"):
         socket.unlink(missing_ok=True)
     instance.lock_path(run_dir).unlink(missing_ok=True)
 
 
-def kill_marked(instance: Instance, *, limit_s: float = 10.0) -> int:
+def kill_by_instance(instance: Instance, *, limit_s: float = 10.0) -> int:
     """KILL every process that bears the mark of ``instance``; returns how many there were.
 
     Only for an instance that may not act any more. Loops until none is left, because what is being
@@ -125,7 +125,7 @@ def kill_marked(instance: Instance, *, limit_s: float = 10.0) -> int:
     """
     killed: set[int] = set()
     give_up = time.monotonic() + limit_s
-    while found := _marked(f"{MARK}={instance}".encode()):
+    while found := _marked(f"{INSTANCE_VARIABLE}={instance}".encode()):
         for pid in found:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, signal.SIGKILL)

@@ -5,14 +5,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from spinney.model.errors import Refused
-from spinney.model.homes import MISSING, NAMES_MOST, PIECE_BYTES, Entry, Fetch, Found, Home
+from spinney.model.homes import MISSING, NAMES_MOST, PIECE_BYTES, DirectoryEntry, Fetch, FetchResult, Home
 
 if TYPE_CHECKING:
     from spinney.stores.contract import Store
 
 
 class _Source(Protocol):
-    def get(self, path: str, *, start: int, length: int) -> Found: ...
+    def get(self, path: str, *, start: int, length: int) -> FetchResult: ...
 
 
 class JobFiles:
@@ -35,7 +35,7 @@ class JobFiles:
                 return
             start += len(data)
 
-    def names(self, path: str, *, must: bool = True) -> Iterator[Entry]:
+    def names(self, path: str, *, must: bool = True) -> Iterator[DirectoryEntry]:
         """What is in a folder. Raises Refused when it cannot be read, or (``must``) is not there."""
         start = 0
         while True:
@@ -48,7 +48,7 @@ class JobFiles:
                 return
             start += NAMES_MOST
 
-    def _found(self, path: str, found: Found) -> Found:
+    def _found(self, path: str, found: FetchResult) -> FetchResult:
         if found.error is not None:
             what = (
                 f"{path!r} in the folder of job {self._job_id}"
@@ -60,16 +60,16 @@ class JobFiles:
 
 
 def job_files(
-    store: "Store", job_id: int, root: Path, *, clock: Callable[[], int], nudge: Callable[[], None]
+    store: "Store", job_id: int, root: Path, *, clock: Callable[[], int], wake_nodes: Callable[[], None]
 ) -> JobFiles:
     """The files of a job, where ``root`` is the folder root here. Raises NoSuchJob."""
-    from spinney.control.fetching import Asking
+    from spinney.control.fetches import Fetcher
 
     store.job(job_id)
     home = elsewhere(store, job_id, root)
     if home is None:
         return JobFiles(job_id, _Here(root, job_id))
-    return JobFiles(job_id, Asking(store, job_id, home, clock=clock, nudge=nudge))
+    return JobFiles(job_id, Fetcher(store, job_id, home, clock=clock, wake_nodes=wake_nodes))
 
 
 def elsewhere(store: "Store", job_id: int, root: Path) -> Home | None:
@@ -77,14 +77,14 @@ def elsewhere(store: "Store", job_id: int, root: Path) -> Home | None:
     from spinney.node import folders
 
     home = store.homes.of(job_id)
-    return None if home is None or folders.mark(root, make=False) == home.mark else home
+    return None if home is None or folders.fingerprint(root, make=False) == home.mark else home
 
 
 class _Here:
     def __init__(self, root: Path, job_id: int) -> None:
         self._root, self._job_id = root, job_id
 
-    def get(self, path: str, *, start: int, length: int) -> Found:
-        from spinney.node import pieces
+    def get(self, path: str, *, start: int, length: int) -> FetchResult:
+        from spinney.node import folder_reader
 
-        return pieces.found(self._root, Fetch(0, self._job_id, path, start, length))
+        return folder_reader.read(self._root, Fetch(0, self._job_id, path, start, length))

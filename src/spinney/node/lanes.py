@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 
-from spinney.model.jobs import LaneWant
+from spinney.model.jobs import LaneRequest
 from spinney.model.types import Isolation, StageSpec, TypeSpec
 
 MIN_RUN_US = 10.0
@@ -21,12 +21,23 @@ _NEWS = 1.25
 class Lane:
     """One lane. Mutable: the recorder adds what it measured."""
 
-    __slots__ = ("ahead", "attempts", "key", "many", "orphan", "run_us", "stage", "total_us", "want", "warm")
+    __slots__ = (
+        "ahead",
+        "attempts",
+        "claim_request",
+        "concurrent",
+        "key",
+        "orphan",
+        "run_us",
+        "stage",
+        "total_us",
+        "warm",
+    )
 
     def __init__(self, spec: TypeSpec, stage: StageSpec) -> None:
         self.key = (spec.name, stage.name)
         self.stage = stage
-        self.many = stage.isolation in (Isolation.THREAD, Isolation.ASYNC)
+        self.concurrent = stage.isolation in (Isolation.THREAD, Isolation.ASYNC)
         """It runs beside others in the one child that all slots share."""
         self.warm = stage.isolation in (Isolation.PROCESS, Isolation.PROGRAM)
         """It runs in the warm worker of its slot."""
@@ -37,9 +48,11 @@ class Lane:
         """Measured run time; None: none has ended yet."""
         self.attempts, self.total_us = 0, 0
         """Measured since the last ``learn``."""
-        self.want = LaneWant(locks=tuple((lock.template, lock.until) for lock in stage.locks), warm=self.warm)
+        self.claim_request = LaneRequest(
+            locks=tuple((lock.template, lock.until) for lock in stage.locks), warm=self.warm
+        )
 
-    def measured(self, attempts: int, run_us: int, *, chars: int) -> None:
+    def add_run_times(self, attempts: int, run_us: int, *, chars: int) -> None:
         """So many attempts took so long together; ``chars``: of their parameters."""
         self.attempts += attempts
         self.total_us += run_us + chars // CHARS_A_US
@@ -53,13 +66,15 @@ class Lane:
         weight = 1.0 if self.run_us is None else n / (n + _MEMORY)
         self.run_us = mean if self.run_us is None else self.run_us + weight * (mean - self.run_us)
         self.attempts, self.total_us = 0, 0
-        told = self.want.run_us
+        told = self.claim_request.run_us
         if self.ahead and (told is None or not told / _NEWS <= self.run_us <= told * _NEWS):
-            self.want = LaneWant(run_us=self.run_us, locks=self.want.locks, warm=self.warm)
+            self.claim_request = LaneRequest(
+                run_us=self.run_us, locks=self.claim_request.locks, warm=self.warm
+            )
 
 
 class Lanes:
-    """All lanes that this node serves, by (type, stage). Those that parties run are none of its business."""
+    """All lanes that this node serves, by (type, stage). Those that external workers run are none of its business."""
 
     def __init__(self, types: Iterable[TypeSpec]) -> None:
         self._lanes = {
@@ -68,7 +83,7 @@ class Lanes:
             for s in t.stages
             if s.isolation is not Isolation.EXTERNAL
         }
-        self._wants: dict[tuple[str, str], LaneWant] = {}
+        self._claim_requests: dict[tuple[str, str], LaneRequest] = {}
         self.any_cold = any(not lane.warm for lane in self._lanes.values())
         """Whether some lane needs no warm worker."""
         self.any_orphan = any(lane.orphan for lane in self._lanes.values())
@@ -77,11 +92,11 @@ class Lanes:
         return self._lanes.get((type_, stage))
 
     def lane(self, key: tuple[str, str]) -> Lane:
-        """One of those in ``wants``."""
+        """One of those in ``claim_requests``."""
         return self._lanes[key]
 
-    def wants(self) -> Mapping[tuple[str, str], LaneWant]:
+    def claim_requests(self) -> Mapping[tuple[str, str], LaneRequest]:
         """How the node would serve each lane now."""
         for key, lane in self._lanes.items():
-            self._wants[key] = lane.want
-        return self._wants
+            self._claim_requests[key] = lane.claim_request
+        return self._claim_requests

@@ -14,8 +14,8 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 
 from spinney.model.outcomes import Outcome
-from spinney.node.crew import Crew, Worker
 from spinney.node.slots import Slot, Task
+from spinney.node.worker_pool import Worker, WorkerPool
 
 log = logging.getLogger(__name__)
 
@@ -28,7 +28,7 @@ class Limits:
 
     def __init__(
         self,
-        crew: Crew,
+        pool: WorkerPool,
         *,
         show: Callable[[Sequence[int]], object],
         recall: Callable[[Slot], object],
@@ -39,7 +39,7 @@ class Limits:
         """``show(fences)``: these run. ``recall(slot)``: ask for what stands behind its attempt.
         ``take_back(worker)``: get it without the worker's answer, where that is possible by now.
         ``long_s``: an attempt that runs longer holds up what stands behind it."""
-        self._crew, self._show, self._long_s = crew, show, long_s
+        self._pool, self._show, self._long_s = pool, show, long_s
         self._recall, self._take_back = recall, take_back
         self._monotonic = monotonic
         self._force_at: dict[int, float] = {}
@@ -47,23 +47,23 @@ class Limits:
     def tick(self) -> None:
         """Look at everything that runs."""
         show: list[int] = []
-        for worker in self._crew.workers:
+        for worker in self._pool.workers:
             if worker.held:
                 self._look(worker, show)
         if show:
             self._show(show)
 
-    def wishes(self, wished: Iterable[tuple[int, int]]) -> None:
+    def cancel_requests(self, wished: Iterable[tuple[int, int]]) -> None:
         """These attempts (job, fence) are wished to end."""
         for _, fence in wished:
-            for worker in self._crew.workers:
+            for worker in self._pool.workers:
                 task = worker.held.get(fence)
                 if task is not None and fence not in worker.endings:
-                    self._wished(worker, task)
+                    self._on_cancel_request(worker, task)
 
-    def _wished(self, worker: Worker, task: Task) -> None:
+    def _on_cancel_request(self, worker: Worker, task: Task) -> None:
         fence = task.lease.fence
-        if not worker.child.many and worker.child.page.fence() != fence:
+        if not worker.child.concurrent and worker.child.page.fence() != fence:
             worker.child.recall()  # it has not begun; the store settles it when it comes back
             return
         log.info("cancelling job=%d fence=%d", task.lease.job_id, fence)
@@ -79,8 +79,8 @@ class Limits:
                 continue
             running.add(line.fence)
             elapsed_s = line.elapsed_s
-            if elapsed_s >= SHOW_AFTER_S and line.fence not in worker.marked:
-                worker.marked.add(line.fence)
+            if elapsed_s >= SHOW_AFTER_S and line.fence not in worker.shown_running:
+                worker.shown_running.add(line.fence)
                 if not task.lane.orphan:  # those were marked before they began
                     show.append(line.fence)
             if elapsed_s >= self._long_s and task.slot.held > 1:
@@ -91,7 +91,7 @@ class Limits:
             self._force(worker, task)
         if len(worker.held) > 1:
             self._take_back(worker)
-        worker.marked &= running
+        worker.shown_running &= running
         for fence in [f for f in worker.endings if f not in worker.held]:
             del worker.endings[fence]
             self._force_at.pop(fence, None)
@@ -101,7 +101,7 @@ class Limits:
         log.warning("job=%d fence=%d exceeds its time limit of %g s", task.lease.job_id, fence, limit_s)
         worker.endings[fence] = (Outcome.TIMEOUT, f"exceeded its time limit of {limit_s:g} s")
         self._force_at[fence] = self._monotonic()
-        if worker.child.many:
+        if worker.child.concurrent:
             worker.child.request_cancel(fence)
             self._force_at[fence] += task.lane.stage.grace_s
 
@@ -109,4 +109,4 @@ class Limits:
         force_at = self._force_at.get(task.lease.fence)
         if force_at is not None and self._monotonic() >= force_at:
             del self._force_at[task.lease.fence]
-            self._crew.end_attempt(worker, task.lane.stage.grace_s)
+            self._pool.end_attempt(worker, task.lane.stage.grace_s)

@@ -8,7 +8,7 @@ from spinney.model.fleet import Load
 _MEMINFO = Path("/proc/meminfo")
 
 
-def measured() -> Load | None:
+def measure_load() -> Load | None:
     """How the host fares now; None where the kernel does not tell."""
     try:
         facts = dict(line.split(":", 1) for line in _MEMINFO.read_text().splitlines())

@@ -11,34 +11,34 @@ from collections.abc import Callable
 
 from spinney.model import fleet
 from spinney.model.errors import StoreUnusable
-from spinney.node.crew import Crew
-from spinney.node.desk import Desk
+from spinney.node.dispatcher import Dispatcher
 from spinney.node.slots import Slot
 from spinney.node.store_thread import StoreThread
+from spinney.node.worker_pool import WorkerPool
 
 log = logging.getLogger(__name__)
 
 EVERY_S = 0.5
 
 
-class Orders:
+class OrderWatcher:
     """``run`` is its task; ``changed`` says that somebody has committed something."""
 
     def __init__(
         self,
         reader: StoreThread,
-        desk: Desk,
-        crew: Crew,
+        dispatcher: Dispatcher,
+        pool: WorkerPool,
         *,
         name: str,
         slots: int,
         on_claimable: Callable[[], None],
     ) -> None:
         """``slots``: those that the node was started with."""
-        self._reader, self._desk, self._crew = reader, desk, crew
+        self._reader, self._dispatcher, self._pool = reader, dispatcher, pool
         self._name, self._started, self._on_claimable = name, slots, on_claimable
         self._stirred = asyncio.Event()
-        self._obeyed = fleet.Orders()
+        self._obeyed = fleet.NodeOrders()
 
     def changed(self) -> None:
         """There may be other orders."""
@@ -55,34 +55,34 @@ class Orders:
             await asyncio.sleep(EVERY_S)
             await self._stirred.wait()
 
-    def _obey(self, orders: fleet.Orders) -> None:
+    def _obey(self, orders: fleet.NodeOrders) -> None:
         before, self._obeyed = self._obeyed, orders
         if orders.drained != before.drained:
             self._rest() if orders.drained else self._go_on()
         if orders.slots != before.slots:
             number = self._started if orders.slots is None else orders.slots
             log.info("an operator gives this node %d slots", number)
-            resize(self._desk.slots, number)
+            resize(self._dispatcher.slots, number)
             self._clear_out()
             self._on_claimable()
 
     def _rest(self) -> None:
-        log.info("drained by an operator: nothing new is taken, %d leases are held", self._desk.held())
-        self._desk.resting = True
-        for worker in self._crew.workers:
+        log.info("drained by an operator: nothing new is taken, %d leases are held", self._dispatcher.held())
+        self._dispatcher.drained_by_operator = True
+        for worker in self._pool.workers:
             worker.child.recall()
 
     def _go_on(self) -> None:
         log.info("resumed by an operator")
-        self._desk.resting = False
+        self._dispatcher.drained_by_operator = False
         self._on_claimable()
 
     def _clear_out(self) -> None:
         """Workers of slots that go finish what they run, and hand back what stands behind it; what stands in a
         worker that all slots share is asked back of all."""
-        if not any(slot.leaving for slot in self._desk.slots):
+        if not any(slot.leaving for slot in self._dispatcher.slots):
             return
-        for worker in self._crew.workers:
+        for worker in self._pool.workers:
             if worker.slot is None:
                 worker.child.recall()
             elif worker.slot.leaving:

@@ -3,7 +3,7 @@
 One thread outside the event loop, so that a slow disk never holds the supervisor up. It reads the
 two pipes of each worker and appends to ``<job folder>/.spinney/<stage>.<fence>.stdout`` and
 ``….stderr``: at once when it is certain whose bytes they are, so that output is readable while the
-stage runs, and at the latest when the mark behind them arrives (``executors.marks``).
+stage runs, and at the latest when the mark behind them arrives (``executors.boundaries``).
 
 *Whose are bytes without a mark behind them?* The worker sets an attempt's mark before it takes the
 attempt off its page, and puts the next one on the page after that. So when the page shows the same
@@ -27,10 +27,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from spinney.model import remarks
-from spinney.node.executors import marks
+from spinney.node.executors import boundaries
+from spinney.node.executors.boundaries import STREAMS
 from spinney.node.executors.capture import Capture, Loss, WorkerLog
-from spinney.node.executors.marks import STREAMS
-from spinney.node.executors.page import CELL_PUMP, Page
+from spinney.node.executors.shared_page import CELL_PUMP, SharedPage
 
 log = logging.getLogger(__name__)
 
@@ -62,7 +62,7 @@ class _Stream:
 
 @dataclass(slots=True, kw_only=True)
 class _Child:
-    page: Page
+    page: SharedPage
     start: bytes
     locate: Locate
     log: WorkerLog
@@ -79,14 +79,14 @@ class Pump:
 
     def __init__(
         self,
-        on_marked: Callable[[int, str | None], None],
+        on_output_written: Callable[[int, str | None], None],
         *,
         head_bytes: int = HEAD_BYTES,
         tail_bytes: int = TAIL_BYTES,
     ) -> None:
-        """``on_marked(fence, remark)``: all output of that attempt is in its files, or ``remark`` says
+        """``on_output_written(fence, remark)``: all output of that attempt is in its files, or ``remark`` says
         that some was lost. Called in the pump's thread, once for each attempt whose row says ``output``."""
-        self._on_marked = on_marked
+        self._on_marked = on_output_written
         self._head_bytes, self._tail_bytes = head_bytes, tail_bytes
         self._children: dict[str, _Child] = {}
         self._doubtful: set[int] = set()
@@ -106,7 +106,7 @@ class Pump:
         *,
         stdout_fd: int,
         stderr_fd: int,
-        page: Page,
+        page: SharedPage,
         token: bytes,
         locate: Locate,
         log_file: Path,
@@ -118,7 +118,7 @@ class Pump:
         """
         joined = _Child(
             page=page,
-            start=marks.start_of(token),
+            start=boundaries.boundary_prefix(token),
             locate=locate,
             log=WorkerLog(log_file, limit_bytes=LOG_BYTES),
         )
@@ -139,7 +139,7 @@ class Pump:
 
         To be called when nothing of the worker is left (``Events.exited``). The future is done when
         everything is in the files; wait for it before the attempt is recorded. It has the remarks on
-        attempts of which some output was lost and ``on_marked`` was not called, by fence.
+        attempts of which some output was lost and ``on_output_written`` was not called, by fence.
         """
         done: Future[dict[int, str]] = Future()
 
@@ -151,7 +151,7 @@ class Pump:
         return done
 
     def put(self, child: str, fence: int, stream: str, text: str) -> None:
-        """What an attempt in a ``--many`` worker printed."""
+        """What an attempt in a ``--concurrent`` worker printed."""
         data = text.encode("utf-8", "replace")
 
         def take() -> None:
@@ -161,7 +161,7 @@ class Pump:
         self._order(take)
 
     def end(self, child: str, fence: int) -> None:
-        """An attempt in a ``--many`` worker has ended: ``on_marked`` once all it printed is written."""
+        """An attempt in a ``--concurrent`` worker has ended: ``on_output_written`` once all it printed is written."""
 
         def take() -> None:
             if (there := self._children.get(child)) is not None:
@@ -230,7 +230,7 @@ class Pump:
         data = _read(stream, page, self._room)
         after = page.fence()
         if data:
-            parts, stream.unmarked = marks.split(stream.unmarked + data, stream.child.start)
+            parts, stream.unmarked = boundaries.split(stream.unmarked + data, stream.child.start)
             for fence, text in parts:
                 self._marked(stream, fence, text)
         certain = before == after != 0 and page.lines == 1 and len(data or b"") < _READ_BYTES
@@ -318,7 +318,7 @@ def _remark(child: _Child, fence: int) -> str | None:
     return None if losses is None else remarks.lost(sum(loss.size_bytes for loss in losses), losses[0].why)
 
 
-def _read(stream: _Stream, page: Page, room: memoryview) -> bytes | None:
+def _read(stream: _Stream, page: SharedPage, room: memoryview) -> bytes | None:
     """What is in the pipe; None: nothing now, empty: nobody can write any more. The order of the
     three cells is what ``marks`` relies on."""
     at = CELL_PUMP + 2 * stream.number

@@ -22,10 +22,10 @@ from functools import partial
 from itertools import islice
 from typing import Protocol
 
-from spinney.model.errors import FateUnknown, SpinneyError, StoreUnusable
-from spinney.model.jobs import Exchange, Lease, Record, Want
+from spinney.model.errors import CommitUncertain, SpinneyError, StoreUnusable
+from spinney.model.jobs import ClaimRequest, FlushResult, Lease, Record
 from spinney.model.outcomes import Outcome
-from spinney.node.pauses import Pauses
+from spinney.node.retry_delays import RetryDelays
 from spinney.node.store_thread import StoreThread
 from spinney.stores.contract import Store
 
@@ -34,16 +34,16 @@ log = logging.getLogger(__name__)
 _CANNOT = "what the stage ended with cannot be recorded"
 
 
-class Desk(Protocol):
+class Dispatcher(Protocol):
     """Who wants work and gets it."""
 
-    def want(self) -> Want | None:
+    def claim_request(self) -> ClaimRequest | None:
         """What could be taken on now. Without slots: stages may be kept; None: not even that."""
 
     async def take(self, leases: Sequence[Lease]) -> None:
         """Hand out new leases."""
 
-    def answered(self, want: Want | None, answer: Exchange) -> None:
+    def after_claim(self, claim_request: ClaimRequest | None, answer: FlushResult) -> None:
         """An exchange has been made, its leases are handed out."""
 
     def known(self) -> tuple[int, set[int]]:
@@ -56,14 +56,14 @@ class Recorder:
     def __init__(
         self,
         db: StoreThread,
-        desk: Desk,
+        dispatcher: Dispatcher,
         *,
         batch: int,
         now_us: Callable[[], int],
         pause: Callable[[float], Awaitable[None]] = asyncio.sleep,
         draw: Callable[[], float] = random.random,
     ) -> None:
-        self._db, self._desk, self._batch = db, desk, batch
+        self._db, self._dispatcher, self._batch = db, dispatcher, batch
         self._now_us, self._pause, self._draw = now_us, pause, draw
         self._due: deque[Record] = deque()
         self._wake = asyncio.Event()
@@ -108,12 +108,12 @@ class Recorder:
                 await self._once()
 
     async def _once(self) -> None:
-        want = self._desk.want()
+        claim_request = self._dispatcher.claim_request()
         due = self._due
         records = list(islice(due, self._batch))
-        if not records and (want is None or not want.slots):
+        if not records and (claim_request is None or not claim_request.slots):
             return
-        answer = await self._exchange(records, want)
+        answer = await self._flush_and_claim(records, claim_request)
         for _ in records:
             due.popleft()
         self.recorded += len(records)
@@ -126,23 +126,27 @@ class Recorder:
                 late.fence,
                 late.outcome,
             )
-        await self._desk.take(answer.leases)
-        self._desk.answered(want, answer)
+        await self._dispatcher.take(answer.leases)
+        self._dispatcher.after_claim(claim_request, answer)
 
-    async def _exchange(self, records: list[Record], want: Want | None) -> Exchange:
-        pauses = Pauses(draw=self._draw)
+    async def _flush_and_claim(
+        self, records: list[Record], claim_request: ClaimRequest | None
+    ) -> FlushResult:
+        delays = RetryDelays(draw=self._draw)
         while True:
-            exchange = partial(_exchange, records=records, want=want, now_us=self._now_us())
+            flush_and_claim = partial(
+                _flush_and_claim, records=records, claim_request=claim_request, now_us=self._now_us()
+            )
             try:
                 if self._in_doubt:
                     records = await self._accounted(records)
                     continue
-                return await self._db.call(exchange)
+                return await self._db.call(flush_and_claim)
             except StoreUnusable as error:
                 # The want is dropped: by the time the store answers again its slots may be gone.
-                want = None
-                self._in_doubt = self._in_doubt or isinstance(error, FateUnknown)
-                await self._pause(pauses.next_s())
+                claim_request = None
+                self._in_doubt = self._in_doubt or isinstance(error, CommitUncertain)
+                await self._pause(delays.next_s())
             except SpinneyError:
                 raise
             except Exception as error:
@@ -153,9 +157,9 @@ class Recorder:
 
     async def _accounted(self, records: list[Record]) -> list[Record]:
         """Those that the store has not taken yet. Leases of which the node has not heard are handed back."""
-        node_id, known = self._desk.known()
+        node_id, known = self._dispatcher.known()
         asked = list(records)
-        found = await self._db.call(lambda store: store.account(node_id, asked))
+        found = await self._db.call(lambda store: store.reconcile(node_id, asked))
         self._in_doubt = False
         known.update(record.fence for record in self._due)
         unheard = [(job_id, fence) for job_id, fence in found.leased if fence not in known]
@@ -171,13 +175,13 @@ class Recorder:
         self.add([Record(job_id, fence, Outcome.RETURNED, 0, 0) for job_id, fence in unheard])
         return left
 
-    async def _one_by_one(self, records: list[Record], error: Exception) -> Exchange:
+    async def _one_by_one(self, records: list[Record], error: Exception) -> FlushResult:
         """Something in one of them is more than the store can take (a delay of a million years): that
         job fails for it, and the others do not notice."""
         if len(records) == 1:
-            return await self._exchange([_without_its_words(records[0], error)], None)
-        answers = [await self._exchange([record], None) for record in records]
-        return Exchange(
+            return await self._flush_and_claim([_without_its_words(records[0], error)], None)
+        answers = [await self._flush_and_claim([record], None) for record in records]
+        return FlushResult(
             leases=[lease for answer in answers for lease in answer.leases],
             refused=[late for answer in answers for late in answer.refused],
             starved=True,
@@ -199,5 +203,7 @@ def _without_its_words(record: Record, error: Exception) -> Record:
     )
 
 
-def _exchange(store: Store, *, records: list[Record], want: Want | None, now_us: int) -> Exchange:
-    return store.exchange(records, want, now_us=now_us)
+def _flush_and_claim(
+    store: Store, *, records: list[Record], claim_request: ClaimRequest | None, now_us: int
+) -> FlushResult:
+    return store.flush_and_claim(records, claim_request, now_us=now_us)

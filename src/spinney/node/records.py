@@ -6,7 +6,7 @@ from typing import Any
 
 from spinney.model import remarks
 from spinney.model.jobs import Record
-from spinney.model.named import named
+from spinney.model.named_tuples import named
 from spinney.model.outcomes import Outcome
 from spinney.node.slots import Task
 
@@ -16,7 +16,7 @@ Row = Sequence[Any]
 _OK = Outcome.OK
 
 
-def passed(tasks: Sequence[Task], rows: Sequence[Row], *, keep: bool) -> Iterator[Record]:
+def success_records(tasks: Sequence[Task], rows: Sequence[Row], *, keep: bool) -> Iterator[Record]:
     """Of attempts of which there is nothing to say but that they passed. ``keep``: see Record. Made by tools that take
     whole lists, because the making of tuples was most of what a small job cost in the event loop."""
     none = repeat(None)
@@ -41,7 +41,7 @@ def passed(tasks: Sequence[Task], rows: Sequence[Row], *, keep: bool) -> Iterato
     return named(Record, fields)
 
 
-def said_more(task: Task, row: Row, outcome: Outcome, message: str | None, *, keep: bool) -> Record:
+def detailed_record(task: Task, row: Row, outcome: Outcome, message: str | None, *, keep: bool) -> Record:
     """Of an attempt of which there is more to say."""
     fence, started_us, ended_us, said = row
     return Record(

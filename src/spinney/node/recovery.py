@@ -32,16 +32,16 @@ from pathlib import Path
 
 from spinney.model.jobs import NodeInfo
 from spinney.node import instance as instances
-from spinney.node.executors.page import read_running
+from spinney.node.executors.shared_page import read_running
 from spinney.node.instance import Instance
 from spinney.node.store_thread import StoreThread
-from spinney.stores.minding import lapsed
+from spinney.stores.external_timeouts import take_back_silent
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Here:
+class LocalHost:
     """Where this observer stands."""
 
     host: str
@@ -64,7 +64,7 @@ def instance_of(node: NodeInfo) -> Instance:
     return Instance(name=node.name, pid=node.pid, started_us=node.started_us)
 
 
-class Watch:
+class LivenessWatch:
     """Remembers when each node's counter was last seen to move, and judges each by its own lease. Pure: time is
     handed in."""
 
@@ -98,10 +98,10 @@ class Watch:
         return node.id in self._moved
 
 
-async def take_back(db: StoreThread, here: Here, node: NodeInfo, now_us: Callable[[], int]) -> list[int]:
-    """Take all leases of a dead node, or a silent party, away; returns the jobs concerned."""
-    if node.is_party:
-        back = await db.call(lambda store: lapsed(store, node, now_us=now_us()))
+async def take_back(db: StoreThread, here: LocalHost, node: NodeInfo, now_us: Callable[[], int]) -> list[int]:
+    """Take all leases of a dead node, or a silent external worker, away; returns the jobs concerned."""
+    if node.is_external_worker:
+        back = await db.call(lambda store: take_back_silent(store, node, now_us=now_us()))
         log.warning("took back what %s had, which was silent: id=%d jobs=%d", node.name, node.id, len(back))
         return list(back)
     if node.state != "left" and not here.proven_gone(node) and not await _declare_dead(db, node, now_us):
@@ -109,7 +109,7 @@ async def take_back(db: StoreThread, here: Here, node: NodeInfo, now_us: Callabl
     running: Mapping[int, int] | None = None
     instance = instance_of(node)
     if here.local(node):
-        killed = await asyncio.to_thread(instances.kill_marked, instance)
+        killed = await asyncio.to_thread(instances.kill_by_instance, instance)
         if killed:
             log.warning("killed %d processes that node %s had left behind", killed, instance)
         running = await asyncio.to_thread(read_pages, instances.pages_dir(here.run_dir, instance))

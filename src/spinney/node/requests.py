@@ -10,11 +10,11 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, TypeVar
 
 from spinney.job import options
-from spinney.model.errors import Refused, StaleFence, StoreAway, UnknownType, UsageError
+from spinney.model.errors import Refused, StaleFence, StoreUnavailable, UnknownType, UsageError
 from spinney.model.jobs import Job, Lease, Submission
 from spinney.model.unreadable import Unreadable
 from spinney.node.store_thread import StoreThread
-from spinney.stores.contract import Spawned, Store
+from spinney.stores.contract import SpawnResult, Store
 
 T = TypeVar("T")
 
@@ -23,7 +23,7 @@ PROGRESS_EVERY_S = 0.2
 
 _PROGRESS_MAX = 1000
 """So many attempts are remembered for that."""
-_BEAR_MAX = 10_000
+_SPAWN_MAX = 10_000
 """The most jobs asked for in one message: a transaction must stay short."""
 
 
@@ -36,14 +36,14 @@ class Requests:
         reader: StoreThread,
         *,
         now_us: Callable[[], int],
-        on_born: Callable[[], None],
+        on_spawned: Callable[[], None],
         insist_s: float = 15.0,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        """``on_born`` is called when an attempt has made jobs that may be claimable at once. ``insist_s``: so long an
-        attempt waits for a database that is away, rather than fail for it."""
+        """``on_spawned`` is called when an attempt has made jobs that may be claimable at once. ``insist_s``: so long
+        an attempt waits for a database that is away, rather than fail for it."""
         self._writer, self._reader = writer, reader
-        self._now_us, self._on_born, self._monotonic = now_us, on_born, monotonic
+        self._now_us, self._on_spawned, self._monotonic = now_us, on_spawned, monotonic
         self._insist_s = insist_s
         self._progress_at: dict[int, float] = {}
         self._verbs: Mapping[str, Callable[[Lease, Mapping[str, Any]], Awaitable[Any]]] = {
@@ -109,22 +109,22 @@ class Requests:
 
     async def _spawn(self, lease: Lease, args: Mapping[str, Any]) -> Any:
         wanted, now_us = _wanted(args), self._now_us()
-        return await self._bear(
+        return await self._spawn_jobs(
             wanted, lambda store: store.spawn(lease.job_id, lease.fence, wanted, now_us=now_us)
         )
 
     async def _submit(self, lease: Lease, args: Mapping[str, Any]) -> Any:
         wanted, beside, now_us = _wanted(args), args["beside"], self._now_us()
-        return await self._bear(
+        return await self._spawn_jobs(
             wanted,
             lambda store: store.submit_from(lease.job_id, lease.fence, wanted, beside=beside, now_us=now_us),
         )
 
-    async def _bear(self, wanted: list[Submission], verb: Callable[[Store], Spawned]) -> list[int]:
+    async def _spawn_jobs(self, wanted: list[Submission], verb: Callable[[Store], SpawnResult]) -> list[int]:
         keyed = any(s.keys for s in wanted)
         born = await self._write(verb, twice=keyed)
         if keyed:
-            self._on_born()
+            self._on_spawned()
         return list(born.ids)
 
     async def _take_lock(self, lease: Lease, args: Mapping[str, Any]) -> Any:
@@ -148,7 +148,7 @@ class Requests:
             self._progress_at.clear()
         self._progress_at[lease.fence] = now
         # For show: no attempt waits for that.
-        with contextlib.suppress(StoreAway):
+        with contextlib.suppress(StoreUnavailable):
             await self._writer.call(
                 lambda store: store.progress(lease.job_id, lease.fence, fraction, message)
             )
@@ -166,8 +166,8 @@ class Requests:
 
 def _wanted(args: Mapping[str, Any]) -> list[Submission]:
     wanted = [options.from_json(row) for row in args["submissions"]]
-    if sum(len(s.params) for s in wanted) > _BEAR_MAX:
-        raise UsageError(f"one request may make up to {_BEAR_MAX} jobs; send more requests")
+    if sum(len(s.params) for s in wanted) > _SPAWN_MAX:
+        raise UsageError(f"one request may make up to {_SPAWN_MAX} jobs; send more requests")
     return wanted
 
 

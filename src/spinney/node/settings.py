@@ -12,9 +12,9 @@ from typing import Any
 from spinney.model import names
 from spinney.model.errors import UsageError
 from spinney.model.fleet import LEASE_MAX_S, SLOTS_MAX
-from spinney.model.places import is_postgres, run_dir
+from spinney.model.paths import is_postgres, run_dir
 from spinney.model.polling import POLL_S
-from spinney.model.serving import Serves
+from spinney.model.queue_selection import QueueSelection
 
 _APP = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 _LEVELS = ("debug", "info", "warning", "error")
@@ -82,9 +82,10 @@ class NodeSettings:
 
     def __post_init__(self) -> None:
         names.name("node", self.name)
-        if self.name.startswith(names.PARTY_PREFIX):
+        if self.name.startswith(names.EXTERNAL_PREFIX):
             raise UsageError(
-                f"{self.name!r} cannot name a node: {names.PARTY_PREFIX!r} begins the names of parties that are none"
+                f"{self.name!r} cannot name a node: {names.EXTERNAL_PREFIX!r} begins the names of external "
+                "workers that are none"
             )
         _ = self.serves
         for setting, (in_a_file, on_a_server) in _BY_STORE.items():
@@ -137,9 +138,9 @@ class NodeSettings:
         return min(5.0, max(0.5, self.lease_period_s / 6))
 
     @property
-    def serves(self) -> Serves:
+    def serves(self) -> QueueSelection:
         """The queues that it is started for, or without. Raises UsageError when both are said."""
-        return Serves(active=self.active, ignored=self.ignored)
+        return QueueSelection(active=self.active, ignored=self.ignored)
 
     def run_path(self) -> Path:
         """The run-time directory: as set, else beside the database file."""

@@ -4,11 +4,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from spinney.model.jobs import Lease, SlotWant
+from spinney.model.jobs import Lease, SlotRequest
 
 if TYPE_CHECKING:
-    from spinney.node.crew import Worker
     from spinney.node.lanes import Lane
+    from spinney.node.worker_pool import Worker
 
 
 class Task(NamedTuple):
@@ -69,7 +69,7 @@ class Slot:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ahead:
+class Lookahead:
     """How far ahead slots are given work."""
 
     run_us: float
@@ -83,7 +83,7 @@ class Ahead:
             return 0.0  # its slot is closed
         return self.run_us if lane.run_us is None else lane.run_us
 
-    def want(self, slot: Slot, now: float) -> SlotWant | None:
+    def claim_request(self, slot: Slot, now: float) -> SlotRequest | None:
         """What a slot with a warm worker may be given now; None: nothing.
 
         A free one gets a first job, and others with it when that one is known to be short (the claim sees
@@ -92,18 +92,18 @@ class Ahead:
         longer than the look-ahead would wait for nothing, so that slot is given nothing.
         """
         if slot.held == 0:
-            return SlotWant(slot.number, self.jobs, self.run_us, True)
+            return SlotRequest(slot.number, self.jobs, self.run_us, True)
         if slot.closed or now - slot.moved_at > self.run_us / 1e6:
             return None
         jobs, budget_us = self.jobs - slot.held, self.run_us - slot.expected_us
         if jobs < min(self.list_size, self.jobs) or budget_us < self.run_us / 2:
             return None
-        return SlotWant(slot.number, jobs, budget_us, False)
+        return SlotRequest(slot.number, jobs, budget_us, False)
 
 
-def cold_want(slot: Slot, *, warm: bool) -> SlotWant:
+def cold_slot_request(slot: Slot, *, warm: bool) -> SlotRequest:
     """What a free slot without a warm worker may be given: one job; ``warm``: it may get a worker."""
-    return SlotWant(slot.number, 1, 0.0, True, warm)
+    return SlotRequest(slot.number, 1, 0.0, True, warm)
 
 
 def backlogged(slots: Iterable[Slot], *, least_us: float, now: float, pause_s: float) -> list[Slot]:

@@ -13,9 +13,9 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from spinney.model.errors import FateUnknown, SpinneyError, StoreAway, StoreUnusable
-from spinney.node.pauses import Pauses
-from spinney.node.trouble import Trouble
+from spinney.model.errors import CommitUncertain, SpinneyError, StoreUnavailable, StoreUnusable
+from spinney.node.health import NodeHealth
+from spinney.node.retry_delays import RetryDelays
 from spinney.stores.contract import Store
 
 T = TypeVar("T")
@@ -28,10 +28,10 @@ class StoreThreadEnded(SpinneyError):
 class StoreThread:
     """``async with StoreThread(name, open_store) as db: await db.call(lambda store: ...)``."""
 
-    def __init__(self, name: str, open_store: Callable[[], Store], trouble: Trouble | None = None) -> None:
-        """``trouble`` hears what calls come to."""
+    def __init__(self, name: str, open_store: Callable[[], Store], health: NodeHealth | None = None) -> None:
+        """``health`` hears what calls come to."""
         self._name, self._open_store = name, open_store
-        self._trouble = trouble or Trouble()
+        self._health = health or NodeHealth()
         self._calls: queue.SimpleQueue[tuple[Callable[[Store], Any], asyncio.Future[Any]] | None]
         self._calls = queue.SimpleQueue()
         self._dead: StoreThreadEnded | None = None
@@ -59,23 +59,23 @@ class StoreThread:
         try:
             value = await answer
         except StoreUnusable as error:
-            self._trouble.failed(self._name, error)
+            self._health.failed(self._name, error)
             raise
-        self._trouble.worked(self._name)
+        self._health.worked(self._name)
         return value
 
     async def insist(self, verb: Callable[[Store], T], *, for_s: float, twice: bool = True) -> T:
         """``call``, again and again while the store is away, but for no longer than that.
 
         ``twice=False``: not again when it may have been done."""
-        give_up, pauses = time.monotonic() + for_s, Pauses()
+        give_up, delays = time.monotonic() + for_s, RetryDelays()
         while True:
             try:
                 return await self.call(verb)
-            except StoreAway as error:
-                if isinstance(error, FateUnknown) and not twice:
+            except StoreUnavailable as error:
+                if isinstance(error, CommitUncertain) and not twice:
                     raise
-                pause_s = pauses.next_s()
+                pause_s = delays.next_s()
                 if time.monotonic() + pause_s > give_up:
                     raise
                 await asyncio.sleep(pause_s)

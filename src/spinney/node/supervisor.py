@@ -24,39 +24,39 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
-from spinney import nudge, waking
+from spinney import wakeup, wakeup_socket
 from spinney.model.errors import StoreUnusable, UsageError
-from spinney.model.homes import Root
+from spinney.model.homes import FolderRoot
 from spinney.model.jobs import Lease, NodeInfo, Record
-from spinney.model.operators import Author
+from spinney.model.operators import Actor
 from spinney.model.schedules import DECLARER, Schedule
 from spinney.node import folders, instance
-from spinney.node.crew import Crew, Rules
 from spinney.node.deadline import Deadline, boot_ns
-from spinney.node.desk import Desk, handed_back
+from spinney.node.dispatcher import Dispatcher, interrupted_outcome
 from spinney.node.executors.child import Child, Hello
-from spinney.node.fetching import Fetching
+from spinney.node.file_server import FileServer
 from spinney.node.guard import AT_ONCE
+from spinney.node.health import NodeHealth
 from spinney.node.heartbeat import Heartbeat, good_until_ns
-from spinney.node.holding import Holding
-from spinney.node.housekeeping import Housekeeping
+from spinney.node.holds import HoldEnforcer
 from spinney.node.instance import Instance
 from spinney.node.lanes import Lanes
 from spinney.node.limits import Limits
-from spinney.node.listening import Listening
-from spinney.node.orders import Orders, trim
+from spinney.node.maintenance import Maintenance
+from spinney.node.notifications import NotificationListener
+from spinney.node.orders import OrderWatcher, trim
 from spinney.node.output import Pump
-from spinney.node.pauses import Pauses
+from spinney.node.peer_waker import PeerWaker
 from spinney.node.recorder import Recorder
-from spinney.node.recovery import Here
+from spinney.node.recovery import LocalHost
 from spinney.node.requests import Requests
-from spinney.node.retaining import Retaining
+from spinney.node.retention import Pruner
+from spinney.node.retry_delays import RetryDelays
 from spinney.node.settings import NodeSettings
-from spinney.node.slots import Ahead, Slot, Task
+from spinney.node.slots import Lookahead, Slot, Task
 from spinney.node.store_thread import StoreThread
-from spinney.node.takeover import clear_the_way, door, enter
-from spinney.node.telling import Telling
-from spinney.node.trouble import Trouble
+from spinney.node.takeover import join_cluster, startup_lock, wait_for_name
+from spinney.node.worker_pool import WorkerPool, WorkerRules
 from spinney.stores.contract import Store
 
 log = logging.getLogger(__name__)
@@ -101,18 +101,20 @@ class Supervisor:
         self._on_dead, self._ending = on_dead, ending
         self._make_child, self._now_us = make_child, now_us
         self._run_dir, self._root = settings.run_path(), Path(settings.folders)
-        self._here = Here(host=socket.gethostname(), boot_id=instance.boot_id(), run_dir=self._run_dir)
-        self._socket_name = nudge.socket_name(settings.name, own.pid)
+        self._here = LocalHost(host=socket.gethostname(), boot_id=instance.boot_id(), run_dir=self._run_dir)
+        self._socket_name = wakeup_socket.socket_name(settings.name, own.pid)
         self._known: set[int] = set()
-        self._folder_mark: str | None = None
+        self._root_fingerprint: str | None = None
         """Of its folder root, where folders are local."""
         self._home = 0
         """What the store calls that root."""
-        self._trouble = Trouble(held_back=lambda: self._recorder.held_back() if self._joined.is_set() else 0)
+        self._health = NodeHealth(
+            held_back=lambda: self._recorder.held_back() if self._joined.is_set() else 0
+        )
         self._joined = asyncio.Event()
         self._term = asyncio.Event()
         self._hurry = asyncio.Event()
-        self._look_for_wishes = True
+        self._look_for_cancel_requests = True
 
     async def run(self) -> int:
         """Work until told to end."""
@@ -128,7 +130,7 @@ class Supervisor:
             self._admit_folders(facts)
             async with asyncio.TaskGroup() as group:
                 self._build(group.create_task)
-                stack.callback(self._crew.close)
+                stack.callback(self._pool.close)
                 work = group.create_task(self._work())
                 leave = group.create_task(self._term.wait())
                 await asyncio.wait((work, leave), return_when=asyncio.FIRST_COMPLETED)
@@ -146,10 +148,10 @@ class Supervisor:
             folders.check_token(self._root, facts["folder_token"])
             return
         folders.write_token(self._root, facts["folder_token"])
-        self._folder_mark = folders.mark(self._root, make=True)
+        self._root_fingerprint = folders.fingerprint(self._root, make=True)
 
     def _store_thread(self, name: str) -> StoreThread:
-        return StoreThread(name, self._open_store, self._trouble)
+        return StoreThread(name, self._open_store, self._health)
 
     def _build(self, spawn: Callable[[Coroutine[Any, Any, Any]], object]) -> None:
         """Make the parts and tie them together."""
@@ -164,11 +166,11 @@ class Supervisor:
             self._writer,
             self._reader,
             now_us=self._now_us,
-            on_born=self._on_born,
+            on_spawned=self._on_spawned,
             insist_s=settings.lease_period_s,
         )
-        self._crew = Crew(
-            rules=Rules(
+        self._pool = WorkerPool(
+            rules=WorkerRules(
                 recycle_after_jobs=settings.recycle_after_jobs,
                 memory_bytes=settings.worker_memory_bytes,
                 idle_end_s=settings.idle_end_s,
@@ -185,25 +187,27 @@ class Supervisor:
             ending=self._ending,
             recorded=lambda: self._recorder.flushed(),
         )
-        self._desk = Desk(
+        self._dispatcher = Dispatcher(
             slots=self._slots,
-            crew=self._crew,
-            ahead=Ahead(
+            pool=self._pool,
+            lookahead=Lookahead(
                 run_us=settings.lookahead_s * 1e6, jobs=settings.lookahead_jobs, list_size=settings.list_size
             ),
             mark_started=self._mark_started,
             on_wake=self._on_wake,
-            on_hold=lambda last_hold: self._holding.told(last_hold),
-            on_left=lambda: self._telling.tell(),
+            on_hold=lambda last_hold: self._hold_enforcer.note_last_hold(last_hold),
+            on_left=lambda: self._peer_waker.request(),
         )
-        self._crew.desk = self._desk
-        self._recorder = Recorder(self._writer, self._desk, batch=settings.batch_records, now_us=self._now_us)
-        self._desk.sink = self._recorder
+        self._pool.dispatcher = self._dispatcher
+        self._recorder = Recorder(
+            self._writer, self._dispatcher, batch=settings.batch_records, now_us=self._now_us
+        )
+        self._dispatcher.sink = self._recorder
         self._limits = Limits(
-            self._crew,
+            self._pool,
             show=lambda fences: spawn(self._mark_started(fences)),
-            recall=lambda slot: self._desk.recall([slot]),
-            take_back=lambda worker: self._desk.take_back(worker),
+            recall=lambda slot: self._dispatcher.recall([slot]),
+            take_back=lambda worker: self._dispatcher.take_back(worker),
             long_s=settings.lookahead_s,
         )
 
@@ -219,7 +223,7 @@ class Supervisor:
             await self._declare(hello.schedules)
             async with self._membership(hello) as node_id:
                 loops = self._loops(node_id)
-                self._desk.enter(node_id, Lanes(hello.types))
+                self._dispatcher.join_cluster(node_id, Lanes(hello.types))
                 self._joined.set()
                 log.info("node %s works slots=%d types=%d", self._own, len(self._slots), len(hello.types))
                 tasks = [asyncio.ensure_future(loop) for loop in loops]
@@ -230,19 +234,19 @@ class Supervisor:
                     for task in tasks:
                         task.cancel()
         finally:
-            await self._crew.end_all(0.0)
+            await self._pool.end_all(0.0)
 
     async def _start_first_worker(self) -> None:
         """The one that loads the application. Where none can be started (a full disk), when that is mended: before the
         node has joined nothing else would try again."""
-        self._crew.warm_up(self._slots[0])
+        self._pool.warm_up(self._slots[0])
         while self._slots[0].worker is None:
             await asyncio.sleep(_LOOK_S)
-            self._crew.warm_up(self._slots[0])
+            self._pool.warm_up(self._slots[0])
 
     async def _declare(self, schedules: Sequence[Schedule]) -> None:
-        author, now_us = Author(by=DECLARER, call=uuid.uuid4().hex), self._now_us()
-        kept = await self._insist(lambda store: store.schedules.declare(schedules, author, now_us=now_us))
+        actor, now_us = Actor(by=DECLARER, call=uuid.uuid4().hex), self._now_us()
+        kept = await self._insist(lambda store: store.schedules.declare(schedules, actor, now_us=now_us))
         for name in kept:
             log.warning(
                 "schedule %s stays as an operator made it; 'spinney schedule drop %s' and another start take it "
@@ -257,7 +261,7 @@ class Supervisor:
 
     @asynccontextmanager
     async def _membership(self, hello: Hello) -> AsyncIterator[int]:
-        """Be a node: joined, beating, to be nudged."""
+        """Be a node: joined, beating, to be woken."""
         settings = self._settings
         node = NodeInfo(
             id=0,
@@ -273,11 +277,13 @@ class Supervisor:
             version=importlib.metadata.version("spinney"),
             types=tuple(t.name for t in hello.types),
             serves=settings.serves,
-            root=None if self._folder_mark is None else Root(self._folder_mark, str(self._root)),
+            root=None
+            if self._root_fingerprint is None
+            else FolderRoot(self._root_fingerprint, str(self._root)),
             lease_s=settings.lease_period_s,
         )
-        async with door(self._run_dir, settings.name):
-            await clear_the_way(
+        async with startup_lock(self._run_dir, settings.name):
+            await wait_for_name(
                 self._writer,
                 self._here,
                 name=settings.name,
@@ -288,7 +294,7 @@ class Supervisor:
             # From before it joins: a guard that ends it clears its traces only when nothing is held.
             self._deadline.renew(good_until_ns(boot_ns(), settings.lease_period_s))
             now_us = self._now_us()
-            entered = await self._insist(lambda store: enter(store, node, now_us))
+            entered = await self._insist(lambda store: join_cluster(store, node, now_us))
             node_id, self._home = entered.id, entered.home
         self._heartbeat = Heartbeat(
             self._open_for_beats,
@@ -298,37 +304,37 @@ class Supervisor:
             beat_s=settings.beat_s,
             now_us=self._now_us,
             on_dead=self._lost,
-            trouble=self._trouble.text,
+            trouble=self._health.text,
         )
         with self._heartbeat:
-            async with nudge.nudged(self._run_dir, self._socket_name, self._on_nudge):
+            async with wakeup_socket.received_wakeups(self._run_dir, self._socket_name, self._on_wakeup):
                 yield node_id
         # Only now that it beats no more: a beat of a node that has left would be refused.
         left_us = self._now_us()
         await self._insist(lambda store: store.update_node(node_id, state="left", now_us=left_us))
         self._deadline.renew(0)  # nothing is leased any more, nothing can come too late
-        await self._reader.call(lambda store: waking.wake_all(store, self._run_dir))
+        await self._reader.call(lambda store: wakeup.wake_all(store, self._run_dir))
         log.info("node %s has left, recorded=%d", self._own, self._recorder.recorded)
 
     def _loops(self, node_id: int) -> list[Coroutine[Any, Any, None]]:
-        self._holding = Holding(
+        self._hold_enforcer = HoldEnforcer(
             self._writer,
             self._reader,
-            self._crew,
+            self._pool,
             node_id=node_id,
             now_us=self._now_us,
             on_claimable=self._claimable,
-            keeps_house=lambda: self._housekeeping.keeps,
+            is_leader=lambda: self._maintenance.is_leader,
         )
-        self._orders = Orders(
+        self._orders = OrderWatcher(
             self._reader,
-            self._desk,
-            self._crew,
+            self._dispatcher,
+            self._pool,
             name=self._settings.name,
             slots=self._settings.slots,
             on_claimable=self._claimable,
         )
-        self._housekeeping = Housekeeping(
+        self._maintenance = Maintenance(
             self._writer,
             self._reader,
             node_id=node_id,
@@ -336,85 +342,87 @@ class Supervisor:
             folder_root=self._root,
             now_us=self._now_us,
             on_claimable=self._claimable,
-            on_round=self._holding.poke,
-            on_promoted=lambda: self._telling.tell(),
+            on_round=self._hold_enforcer.wake,
+            on_promoted=lambda: self._peer_waker.request(),
             home=self._home,
             held_up=lambda: self._heartbeat.held_up,
         )
-        self._telling = Telling(self._reader, self._run_dir, node_id=node_id, but=self._socket_name)
-        self._fetching = Fetching(self._writer, self._reader, self._root, home=self._home)
-        listening = Listening(self._open_store, place=nudge.place(self._run_dir), on_wake=self._on_nudge)
-        retaining = Retaining(
+        self._peer_waker = PeerWaker(self._reader, self._run_dir, node_id=node_id, but=self._socket_name)
+        self._file_server = FileServer(self._writer, self._reader, self._root, home=self._home)
+        listener = NotificationListener(
+            self._open_store, run_dir_id=wakeup_socket.run_dir_id(self._run_dir), on_wake=self._on_wakeup
+        )
+        pruner = Pruner(
             self._reader,
             node=self._settings.name,
             folder_root=self._root,
             every_s=self._settings.retention_s,
             now_us=self._now_us,
-            draining=lambda: self._desk.draining or not self._housekeeping.keeps,
+            draining=lambda: self._dispatcher.draining or not self._maintenance.is_leader,
         )
         return [
             self._recorder.run(),
             self._poll(),
             self._tick(node_id),
-            self._housekeeping.run(),
-            self._housekeeping.watch(),
-            self._housekeeping.tidy(),
+            self._maintenance.run(),
+            self._maintenance.watch(),
+            self._maintenance.tidy(),
             self._orders.run(),
-            self._holding.get_back(),
-            self._holding.sweep(),
-            retaining.run(),
-            self._telling.run(),
-            listening.run(),
+            self._hold_enforcer.get_back(),
+            self._hold_enforcer.sweep(),
+            pruner.run(),
+            self._peer_waker.run(),
+            listener.run(),
             self._watch_folders(),
-            self._fetching.run(),
+            self._file_server.run(),
         ]
 
     async def _drain(self, node_id: int) -> None:
-        log.info("draining: %d leases", self._desk.held())
-        self._desk.draining = True
+        log.info("draining: %d leases", self._dispatcher.held())
+        self._dispatcher.draining = True
         now_us = self._now_us()
         with contextlib.suppress(StoreUnusable):  # it drains whether the store knows or not
             await self._writer.call(lambda store: store.update_node(node_id, state="draining", now_us=now_us))
-        for worker in self._crew.workers:
+        for worker in self._pool.workers:
             worker.child.recall()
         give_up = time.monotonic() + self._settings.drain_limit_s
-        while self._desk.held() and time.monotonic() < give_up and not self._hurry.is_set():  # noqa: ASYNC110
+        while self._dispatcher.held() and time.monotonic() < give_up and not self._hurry.is_set():  # noqa: ASYNC110
             await asyncio.sleep(_LOOK_S)
-        for worker in self._crew.workers:
+        for worker in self._pool.workers:
             for fence, task in worker.held.items():
-                worker.endings.setdefault(fence, handed_back(task.lane, "its node was stopped"))
+                worker.endings.setdefault(fence, interrupted_outcome(task.lane, "its node was stopped"))
         await self._end_workers()
         await self._recorder.flushed()
 
     async def _end_workers(self) -> None:
-        ended = asyncio.ensure_future(self._crew.end_all(DRAIN_GRACE_S))
+        ended = asyncio.ensure_future(self._pool.end_all(DRAIN_GRACE_S))
         hurry = asyncio.ensure_future(self._hurry.wait())
         await asyncio.wait((ended, hurry), return_when=asyncio.FIRST_COMPLETED)
         hurry.cancel()
         if not ended.done():
-            await self._crew.end_all(0.0)
+            await self._pool.end_all(0.0)
         await ended
 
     # --- loops ----------------------------------------------------------------------------
 
     async def _poll(self) -> None:
-        """Behind the nudges: has anybody committed?"""
-        seen, pauses = -1, Pauses(self._settings.poll_s)
+        """Behind the wake-ups: has anybody committed?"""
+        seen, delays = -1, RetryDelays(self._settings.poll_s)
         while True:
             try:
                 signature = await self._reader.call(lambda store: store.signature())
             except StoreUnusable as error:
                 log.debug("cannot look at the store: %s", error)
-                await asyncio.sleep(pauses.next_s())
+                await asyncio.sleep(delays.next_s())
                 continue
             else:
-                pauses.over()
+                delays.reset()
                 if signature != seen:
-                    seen, self._look_for_wishes = signature, True
-                    self._holding.changed()
+                    seen, self._look_for_cancel_requests = signature, True
+                    self._hold_enforcer.changed()
                     self._orders.changed()
-                    self._housekeeping.changed()
-                    self._fetching.changed()
+                    self._maintenance.changed()
+                    self._file_server.changed()
                     self._claimable()
             await asyncio.sleep(self._settings.poll_s)
 
@@ -422,29 +430,29 @@ class Supervisor:
         """Jobs that cannot write fail, each for itself; that it is their node is to be seen in one place."""
         while True:
             # In a thread, which a share that does not answer may keep; nothing else waits for it.
-            self._trouble.lasts(await asyncio.to_thread(folders.lacking, self._root))
+            self._health.lasts(await asyncio.to_thread(folders.write_problem, self._root))
             await asyncio.sleep(_FOLDERS_S)
 
     async def _tick(self, node_id: int) -> None:
         while True:
             self._limits.tick()
-            self._crew.tick(self._slots)
+            self._pool.tick(self._slots)
             trim(self._slots)
-            if self._look_for_wishes and self._desk.held():
-                self._look_for_wishes = False
-                await self._wishes(node_id)
+            if self._look_for_cancel_requests and self._dispatcher.held():
+                self._look_for_cancel_requests = False
+                await self._read_cancel_requests(node_id)
             await asyncio.sleep(self._settings.tick_s)
 
-    async def _wishes(self, node_id: int) -> None:
+    async def _read_cancel_requests(self, node_id: int) -> None:
         try:
-            wished = await self._reader.call(lambda store: store.wishes(node_id))
+            wished = await self._reader.call(lambda store: store.cancel_requests(node_id))
         except StoreUnusable as error:
-            log.debug("cannot look for cancel wishes: %s", error)
-            self._look_for_wishes = True
+            log.debug("cannot look for cancel requests: %s", error)
+            self._look_for_cancel_requests = True
             return
         if wished:
-            self._look_for_wishes = True  # until they have ended
-            self._limits.wishes(wished)
+            self._look_for_cancel_requests = True  # until they have ended
+            self._limits.cancel_requests(wished)
 
     # --- what happens ---------------------------------------------------------------------
 
@@ -452,7 +460,8 @@ class Supervisor:
         """In the heartbeat's thread: all leases are gone, so everything is ended; what that hits is told first."""
         try:
             _name_lost(
-                "attempts are stopped, their leases are gone", [task.lease for task in self._desk.tasks()]
+                "attempts are stopped, their leases are gone",
+                [task.lease for task in self._dispatcher.tasks()],
             )
             _name_lost("late records are refused, their leases are gone", self._recorder.due())
         finally:
@@ -467,21 +476,21 @@ class Supervisor:
         self._hurry.set()
         self._term.set()
 
-    def _on_nudge(self) -> None:
-        self._look_for_wishes = True
-        self._holding.nudged()
-        self._fetching.changed()
-        self._desk.newcomers()
+    def _on_wakeup(self) -> None:
+        self._look_for_cancel_requests = True
+        self._hold_enforcer.on_wakeup()
+        self._file_server.changed()
+        self._dispatcher.new_work_arrived()
 
-    def _on_born(self) -> None:
+    def _on_spawned(self) -> None:
         self._claimable()
-        self._telling.tell()  # its parent has a slot of this node, perhaps the last one
+        self._peer_waker.request()  # its parent has a slot of this node, perhaps the last one
 
     def _claimable(self) -> None:
-        self._desk.claimable()
+        self._dispatcher.claimable()
 
     def _on_wake(self, wake_us: int) -> None:
-        self._housekeeping.due(wake_us)
+        self._maintenance.due(wake_us)
 
     def _on_hello(self, hello: Hello) -> None:
         if not self._first_hello.done():

@@ -25,7 +25,7 @@ from pathlib import Path
 
 from spinney.model.errors import NodeRefused
 from spinney.model.jobs import NodeInfo
-from spinney.node.recovery import Here, Watch, instance_of, take_back
+from spinney.node.recovery import LivenessWatch, LocalHost, instance_of, take_back
 from spinney.node.store_thread import StoreThread
 from spinney.stores.contract import Store
 
@@ -37,9 +37,9 @@ _GAP_S = 0.02
 
 
 @asynccontextmanager
-async def door(run_dir: Path, name: str) -> AsyncIterator[None]:
+async def startup_lock(run_dir: Path, name: str) -> AsyncIterator[None]:
     """Alone among the starts under this name on this host."""
-    fd = os.open(run_dir / f"door-{name}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    fd = os.open(run_dir / f"start-{name}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         while True:
             with contextlib.suppress(BlockingIOError):
@@ -51,9 +51,9 @@ async def door(run_dir: Path, name: str) -> AsyncIterator[None]:
         os.close(fd)
 
 
-async def clear_the_way(
+async def wait_for_name(
     db: StoreThread,
-    here: Here,
+    here: LocalHost,
     *,
     name: str,
     replace: bool,
@@ -64,10 +64,10 @@ async def clear_the_way(
     """Return when a node of this name may join. Raises NodeRefused when another is alive.
 
     ``insist_s``: for how long a store that does not answer is asked again."""
-    watch, asked, announced = Watch(), set[int](), set[int]()
+    watch, asked, announced = LivenessWatch(), set[int](), set[int]()
     while True:
         asked_s = monotonic()
-        if not (standing := await _standing(db, name, insist_s)):
+        if not (standing := await _present(db, name, insist_s)):
             return
         dead = {node.id for node in watch.look(standing, asked_s, monotonic())}
         in_the_way, buried = [], False
@@ -91,7 +91,7 @@ async def clear_the_way(
         await asyncio.sleep(_GAP_S if asked or buried else _LOOK_S)
 
 
-def enter(store: Store, node: NodeInfo, now_us: int) -> NodeInfo:
+def join_cluster(store: Store, node: NodeInfo, now_us: int) -> NodeInfo:
     """Join; returns the node as the store knows it. Raises NodeRefused when it was declared dead already.
 
     It may be asked again after a connection was lost in the commit: what that may have left of this very start
@@ -111,7 +111,7 @@ def enter(store: Store, node: NodeInfo, now_us: int) -> NodeInfo:
     return own
 
 
-async def _standing(db: StoreThread, name: str, insist_s: float) -> Sequence[NodeInfo]:
+async def _present(db: StoreThread, name: str, insist_s: float) -> Sequence[NodeInfo]:
     """Nodes of this name that have not left, or still own leases."""
     known = await db.insist(lambda store: store.nodes(), for_s=insist_s)
     return [node for node in known if node.name == name]

@@ -15,7 +15,7 @@ from spinney.model.unreadable import Unreadable
 
 MASK = "••••••"
 """In place of a secret, whatever its length."""
-LEAST = 6
+MIN_SECRET_LENGTH = 6
 """Characters of a secret that is looked for in other texts: shorter ones stand in any text by chance."""
 
 Schema = Mapping[str, Any]
@@ -23,7 +23,7 @@ _ALTERNATIVES = ("anyOf", "oneOf", "allOf")
 _CONDITIONAL = ("then", "else")
 
 
-def secretive(schema: Schema) -> bool:
+def has_secrets(schema: Schema) -> bool:
     """Whether a schema declares any secret."""
     return any(node.get("writeOnly") is True for node in _nodes(schema))
 
@@ -74,27 +74,32 @@ def require_unmasked(type_name: str, schema: Schema, params: Any) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Veil:
+class Redactor:
     """Hides the secrets of one job in all that is shown of it."""
 
     names: frozenset[str] = frozenset()
     """What bears one of these names is hidden."""
     texts: tuple[str, ...] = ()
     """These are hidden wherever they stand; the longest first."""
-    shut: bool = False
+    hides_all: bool = False
     """Everything is hidden: what the secrets are cannot be read."""
 
     @classmethod
-    def over(cls, schema: Schema, params: Any) -> "Veil":
+    def for_params(cls, schema: Schema, params: Any) -> "Redactor":
         """For a job of a type with this schema and these parameters."""
         if isinstance(params, Unreadable):
-            return SHUT if secretive(schema) else OPEN
-        forms = {form for text in secrets_in(schema, params) if len(text) >= LEAST for form in _forms(text)}
+            return REDACT_ALL if has_secrets(schema) else REDACT_NOTHING
+        forms = {
+            form
+            for text in secrets_in(schema, params)
+            if len(text) >= MIN_SECRET_LENGTH
+            for form in _forms(text)
+        }
         return cls(names_of(schema), tuple(sorted(forms, key=lambda form: (-len(form), form))))
 
     def text(self, text: str) -> str:
         """A text without the secrets."""
-        if self.shut:
+        if self.hides_all:
             return f"{MASK} (hidden: the job's parameters cannot be read, and with them what is secret)"
         for secret in self.texts:
             text = text.replace(secret, MASK)
@@ -102,7 +107,7 @@ class Veil:
 
     def value(self, value: Any) -> Any:
         """A JSON value without them: by name, and within each text."""
-        if self.shut:
+        if self.hides_all:
             return {} if isinstance(value, Mapping) else self.text("")
         if isinstance(value, str):
             return self.text(value)
@@ -118,7 +123,7 @@ class Veil:
 
         ``read(start, length)``: the file's bytes. A little more is read at both ends: a secret may lie across them.
         """
-        if self.shut:
+        if self.hides_all:
             return b"*" * len(read(start, length))
         if not self.texts or length <= 0:
             return read(start, length)
@@ -131,9 +136,9 @@ class Veil:
         return found[start - first : start - first + length]
 
 
-OPEN = Veil()
+REDACT_NOTHING = Redactor()
 """Hides nothing."""
-SHUT = Veil(shut=True)
+REDACT_ALL = Redactor(hides_all=True)
 """Hides everything."""
 
 

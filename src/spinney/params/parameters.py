@@ -25,13 +25,13 @@ from pydantic import (
 from pydantic.errors import PydanticUserError
 from pydantic_core import PydanticSerializationError, to_jsonable_python
 
-from spinney.model import locking
+from spinney.model import lock_names
 from spinney.model.errors import BadParameters, UsageError
 from spinney.model.signals import Fail
 from spinney.params.environment import check_variables
-from spinney.params.masking import secretive
-from spinney.params.refusals import Fault, Problem, check_locks, is_secret, refusal
-from spinney.params.signature import Declared, Signature, is_plain, shown
+from spinney.params.masking import has_secrets
+from spinney.params.signature import DeclaredParameter, Signature, annotation_text, is_plain
+from spinney.params.validation_errors import Problem, ProblemKind, check_locks, is_secret, validation_error
 
 Reader = Callable[[str], dict[str, Any]]
 """Turns a job's parameters as JSON text into keyword arguments."""
@@ -48,7 +48,7 @@ class Parameters:
     def __init__(
         self,
         type_name: str,
-        fields: Mapping[str, Declared],
+        fields: Mapping[str, DeclaredParameter],
         *,
         anything: bool = False,
         program: bool = False,
@@ -59,10 +59,10 @@ class Parameters:
         self._by_environment = anything and program
         self._locks = tuple(dict.fromkeys(lock_templates))
         self._anything = anything
-        named = {field for template in self._locks for field in locking.fields(template)}
+        named = {field for template in self._locks for field in lock_names.fields(template)}
         self._fields = {
             # A job without the parameter that its lock is named by could take no lock.
-            name: Declared(annotation=f.annotation, required=f.required or name in named)
+            name: DeclaredParameter(annotation=f.annotation, required=f.required or name in named)
             for name, f in fields.items()
         }
         if not anything:
@@ -96,7 +96,7 @@ class Parameters:
     @cached_property
     def _row(self) -> TypeAdapter[Any]:
         fields = {
-            name: Declared(annotation=_path_as(_PATH_TEXT, f.annotation), required=f.required)
+            name: DeclaredParameter(annotation=_path_as(_PATH_TEXT, f.annotation), required=f.required)
             for name, f in self._fields.items()
         }
         return adapter(f"job type {self._type_name!r}", fields, "allow" if self._anything else "forbid")
@@ -133,13 +133,13 @@ class Parameters:
 
     @cached_property
     def _secret(self) -> bool:
-        return not self._plain and secretive(self.schema)
+        return not self._plain and has_secrets(self.schema)
 
     def _refusal(self, error: ValidationError, rows: list[Any], first: int | None) -> BadParameters:
         found = error.errors(include_url=False, include_context=False)
         row = int(found[0]["loc"][0])
         problems = (_problem(e, rows[row]) for e in found if e["loc"][0] == row)
-        return refusal(self._type_name, self.schema, problems, _where(first, row))
+        return validation_error(self._type_name, self.schema, problems, _where(first, row))
 
     def _no_json(self, rows: list[Any], first: int | None) -> BadParameters | None:
         """The refusal of the first parameter that was valid, but that JSON has no form for."""
@@ -149,12 +149,12 @@ class Parameters:
                     one = {name: value}
                     orjson.dumps(one if self._plain else self._dumped(self._row, one))
                 except _NO_JSON as error:
-                    problem = Problem(Fault.WRONG, name, value, str(error))
-                    return refusal(self._type_name, self.schema, [problem], _where(first, i))
+                    problem = Problem(ProblemKind.WRONG, name, value, str(error))
+                    return validation_error(self._type_name, self.schema, [problem], _where(first, i))
         return None
 
 
-def reader(where: str, signature: Signature, type_fields: Mapping[str, Declared]) -> Reader:
+def reader(where: str, signature: Signature, type_fields: Mapping[str, DeclaredParameter]) -> Reader:
     """What turns a job's JSON text into the keyword arguments of one stage.
 
     Parsing alone where Python and JSON mean the same; conversion by the annotations elsewhere.
@@ -171,7 +171,7 @@ def reader(where: str, signature: Signature, type_fields: Mapping[str, Declared]
     return some
 
 
-def adapter(where: str, fields: Mapping[str, Declared], extra: str) -> TypeAdapter[Any]:
+def adapter(where: str, fields: Mapping[str, DeclaredParameter], extra: str) -> TypeAdapter[Any]:
     """Validation of a dict with these fields. Raises UsageError for an annotation without JSON form."""
     shape = te.TypedDict(  # type: ignore[misc]
         "Parameters",
@@ -199,7 +199,7 @@ def adapter(where: str, fields: Mapping[str, Declared], extra: str) -> TypeAdapt
 def _converting(where: str, signature: Signature) -> Reader:
     made = adapter(where, signature.fields, "allow" if signature.extra else "ignore")
     convert, schema = made.validate_json, made.json_schema()
-    secret = secretive(schema)
+    secret = has_secrets(schema)
 
     def converted(text: str) -> dict[str, Any]:
         try:
@@ -242,7 +242,7 @@ def _path_text(value: object) -> object:
 _PATH_TEXT = Annotated[str, BeforeValidator(_path_text), WithJsonSchema({"type": "string", "format": "path"})]
 
 
-def _require_known(type_name: str, named: Iterable[str], fields: Mapping[str, Declared]) -> None:
+def _require_known(type_name: str, named: Iterable[str], fields: Mapping[str, DeclaredParameter]) -> None:
     for name in named:
         if name not in fields:
             raise UsageError(
@@ -251,10 +251,10 @@ def _require_known(type_name: str, named: Iterable[str], fields: Mapping[str, De
             )
 
 
-def _require_no_secret(type_name: str, named: Iterable[str], fields: Mapping[str, Declared]) -> None:
+def _require_no_secret(type_name: str, named: Iterable[str], fields: Mapping[str, DeclaredParameter]) -> None:
     for name in named:
         annotation = fields[name].annotation if name in fields else str
-        if not is_plain(annotation) and secretive(
+        if not is_plain(annotation) and has_secrets(
             adapter(type_name, {name: fields[name]}, "forbid").json_schema()
         ):
             raise UsageError(
@@ -275,12 +275,12 @@ def _revealed(value: Any) -> Any:
     return value
 
 
-def _without_form(fields: Mapping[str, Declared]) -> str:
+def _without_form(fields: Mapping[str, DeclaredParameter]) -> str:
     for name, field in fields.items():
         try:
             TypeAdapter(field.annotation).json_schema()
         except (PydanticUserError, UsageError):
-            return f"{name!r} ({shown(field.annotation)})"
+            return f"{name!r} ({annotation_text(field.annotation)})"
     return "one of them"
 
 
@@ -291,15 +291,15 @@ def _where(first: int | None, row: int) -> str:
 def _problem(error: Any, row: Any) -> Problem:
     _, *path = error["loc"]
     if not path:
-        return Problem(Fault.WRONG, "(all)", error["input"], "a dict of parameters is needed")
+        return Problem(ProblemKind.WRONG, "(all)", error["input"], "a dict of parameters is needed")
     name = str(path[0])
     if len(path) == 1 and error["type"] == "extra_forbidden":
-        return Problem(Fault.UNKNOWN, name)
+        return Problem(ProblemKind.UNKNOWN, name)
     if len(path) == 1 and error["type"] == "missing":
-        return Problem(Fault.MISSING, name)
+        return Problem(ProblemKind.MISSING, name)
     if not isinstance(row[path[0]], list | dict):
         # What stands behind the name in the path is then no place inside the value, but one of the
         # alternatives that were tried.
         said = error["type"].endswith(("_type", "_parsing", "_error")) or len(path) > 1
-        return Problem(Fault.WRONG, name, row[path[0]], "" if said else error["msg"])
-    return Problem(Fault.WRONG, ".".join(str(part) for part in path), error["input"], error["msg"])
+        return Problem(ProblemKind.WRONG, name, row[path[0]], "" if said else error["msg"])
+    return Problem(ProblemKind.WRONG, ".".join(str(part) for part in path), error["input"], error["msg"])

@@ -10,8 +10,15 @@ import orjson
 from spinney.model.errors import BadParameters
 from spinney.model.types import TypeSpec
 from spinney.params.environment import check_variables
-from spinney.params.masking import require_unmasked, secretive
-from spinney.params.refusals import Fault, Problem, check_locks, property_of, refusal, sentence
+from spinney.params.masking import has_secrets, require_unmasked
+from spinney.params.validation_errors import (
+    Problem,
+    ProblemKind,
+    check_locks,
+    property_of,
+    sentence,
+    validation_error,
+)
 
 if TYPE_CHECKING:
     from jsonschema.protocols import Validator
@@ -60,7 +67,7 @@ def from_words(schema: Mapping[str, Any], words: Mapping[str, str]) -> dict[str,
 
 
 def _schema_checker(type_name: str, schema: Mapping[str, Any]) -> Check:
-    quick, secret = _Quick.of(schema), secretive(schema)
+    quick, secret = _Quick.of(schema), has_secrets(schema)
     text = orjson.dumps(schema, option=orjson.OPT_SORT_KEYS)
 
     def check(params: Any) -> None:
@@ -74,7 +81,9 @@ def _schema_checker(type_name: str, schema: Mapping[str, Any]) -> Check:
             return
         errors = list(_validator(text).iter_errors(params))
         if errors:
-            raise refusal(type_name, schema, (p for e in errors for p in _problems(schema, params, e)))
+            raise validation_error(
+                type_name, schema, (p for e in errors for p in _problems(schema, params, e))
+            )
         if secret:
             require_unmasked(type_name, schema, params)
 
@@ -147,12 +156,12 @@ def _problems(schema: Mapping[str, Any], params: Mapping[str, Any], error: Any) 
     path = [str(part) for part in error.absolute_path]
     if not path and error.validator == "additionalProperties":
         known = schema.get("properties", {})
-        return [Problem(Fault.UNKNOWN, name) for name in params if name not in known]
+        return [Problem(ProblemKind.UNKNOWN, name) for name in params if name not in known]
     if not path and error.validator == "required":
-        return [Problem(Fault.MISSING, name) for name in error.validator_value if name not in params]
+        return [Problem(ProblemKind.MISSING, name) for name in error.validator_value if name not in params]
     said = error.validator in ("type", "anyOf", "enum", "const", "format", "$ref")
     detail = "" if said and len(path) == 1 else error.message
-    return [Problem(Fault.WRONG, ".".join(path) or "(all)", error.instance, detail)]
+    return [Problem(ProblemKind.WRONG, ".".join(path) or "(all)", error.instance, detail)]
 
 
 # --- words of a command line -------------------------------------------------------------------

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from spinney.model.errors import UsageError
-from spinney.params.masking import LEAST
+from spinney.params.masking import MIN_SECRET_LENGTH
 
 if TYPE_CHECKING:
     from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
@@ -26,7 +26,7 @@ class Secret:
     ``pydantic.SecretStr`` or ``SecretBytes``, or one of them or None; any other raises UsageError.
     """
 
-    min_length: int = LEAST
+    min_length: int = MIN_SECRET_LENGTH
 
     def __post_init__(self) -> None:
         if type(self.min_length) is not int or self.min_length < 1:

@@ -15,7 +15,7 @@ JOB_NAME = "job"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Declared:
+class DeclaredParameter:
     """One parameter of a stage."""
 
     annotation: Any
@@ -26,7 +26,7 @@ class Declared:
 class Signature:
     """The parameters of one stage."""
 
-    fields: Mapping[str, Declared]
+    fields: Mapping[str, DeclaredParameter]
     job_name: str | None = None
     """Under this name the function gets the handle; None: it does not want it."""
     extra: bool = False
@@ -36,7 +36,7 @@ class Signature:
 def of_function(where: str, function: Callable[..., Any]) -> Signature:
     """Read a function; ``where`` names it in messages. Raises UsageError for what no job can pass."""
     hints = _hints(where, function)
-    fields: dict[str, Declared] = {}
+    fields: dict[str, DeclaredParameter] = {}
     job_name, extra = None, False
     for name, parameter in inspect.signature(function).parameters.items():
         annotation = hints.get(name, Any)
@@ -55,12 +55,15 @@ def of_function(where: str, function: Callable[..., Any]) -> Signature:
             job_name = name
         elif name == JOB_NAME and Job not in hints.values():
             raise UsageError(
-                f"{where} takes {name!r}, which is the handle of its job, as {shown(annotation)}; annotate it as "
+                f"{where} takes {name!r}, which is the handle of its job, as {annotation_text(annotation)}; "
+                "annotate it as "
                 f"spinney.Job, or give the parameter another name"
             )
         else:
             _require_no_shared_default(where, name, parameter.default)
-            fields[name] = Declared(annotation=annotation, required=parameter.default is parameter.empty)
+            fields[name] = DeclaredParameter(
+                annotation=annotation, required=parameter.default is parameter.empty
+            )
     return Signature(fields=fields, job_name=job_name, extra=extra)
 
 
@@ -90,17 +93,17 @@ def of_mapping(where: str, params: Mapping[str, Any]) -> Signature:
         if not isinstance(name, str) or not name or not name.isprintable():
             raise UsageError(f"{where}: {name!r:.80} cannot name a parameter; use printable text")
     return Signature(
-        fields={n: Declared(annotation=a, required=not _may_be_none(a)) for n, a in params.items()}
+        fields={n: DeclaredParameter(annotation=a, required=not _may_be_none(a)) for n, a in params.items()}
     )
 
 
-def together(type_name: str, stages: Mapping[str, Signature]) -> dict[str, Declared]:
+def merge_signatures(type_name: str, stages: Mapping[str, Signature]) -> dict[str, DeclaredParameter]:
     """The parameters of a job: those of all its stages.
 
     Required by one is required of the job. Raises UsageError when two stages mean different things
     by one name.
     """
-    found: dict[str, Declared] = {}
+    found: dict[str, DeclaredParameter] = {}
     owner: dict[str, str] = {}
     for stage, signature in stages.items():
         for name, new in signature.fields.items():
@@ -109,13 +112,13 @@ def together(type_name: str, stages: Mapping[str, Signature]) -> dict[str, Decla
                 owner[name] = stage
             elif new.annotation not in (Any, old.annotation):
                 raise UsageError(
-                    f"job type {type_name!r}: parameter {name!r} is {shown(old.annotation)} in stage "
-                    f"{owner[name]!r} but {shown(new.annotation)} in stage {stage!r}; "
+                    f"job type {type_name!r}: parameter {name!r} is {annotation_text(old.annotation)} in stage "
+                    f"{owner[name]!r} but {annotation_text(new.annotation)} in stage {stage!r}; "
                     f"annotate both alike, or rename one"
                 )
             annotation = new.annotation if old is None or old.annotation is Any else old.annotation
             required = new.required or (old is not None and old.required)
-            found[name] = Declared(annotation=annotation, required=required)
+            found[name] = DeclaredParameter(annotation=annotation, required=required)
     return found
 
 
@@ -136,7 +139,7 @@ def is_plain(annotation: Any) -> bool:
 _PLAIN: tuple[Any, ...] = (str, int, float, bool, None, type(None), Any, list, dict)
 
 
-def shown(annotation: Any) -> str:
+def annotation_text(annotation: Any) -> str:
     """An annotation as its author wrote it, more or less."""
     return annotation.__name__ if isinstance(annotation, type) else str(annotation).removeprefix("typing.")
 

@@ -20,16 +20,17 @@ after the request, it is sent again under the same ``Spinney-Delivery``: receive
 
 Secrets come from the environment of the nodes, by names in the settings; no parameter, log or message holds one.
 
-``outbox`` what an application calls · ``settings`` where to, and how long · ``mailing``, ``webhooks`` the stages, and
-what becomes of their jobs · ``smtp``, ``calling`` one conversation · ``message``, ``addresses``, ``attaching`` what a
-mail consists of · ``signing`` how receivers know that it is us · ``retrying`` when again · ``showing`` foreign text.
+``outbox`` what an application calls · ``settings`` where to, and how long · ``mail``, ``webhooks`` the stages, and
+what becomes of their jobs · ``smtp``, ``http_post`` one conversation · ``mail_message``, ``addresses``,
+``mail_attachments`` what a mail consists of · ``signatures`` how receivers know that it is us · ``retry_times`` when
+again · ``printable`` foreign text.
 
-Beside it, and no jobs: ``telling`` one delivery of a webhook that an operator made (docs/webhooks.md), ``doors`` where
-such requests may go.
+Beside it, and no jobs: ``webhook_delivery`` one delivery of a webhook that an operator made (docs/webhooks.md),
+``safe_transport`` where such requests may go.
 """
 
 from spinney.reports.outbox import Outbox
 from spinney.reports.settings import MailSettings, Security, WebhookSettings
-from spinney.reports.signing import BadSignature, verify
+from spinney.reports.signatures import BadSignature, verify
 
 __all__ = ["BadSignature", "MailSettings", "Outbox", "Security", "WebhookSettings", "verify"]

@@ -15,8 +15,8 @@ from spinney.model.types import DEFAULT_PRIORITY, INTERNAL, Backoff
 from spinney.model.webhooks import require_url
 from spinney.reports import webhooks
 from spinney.reports.addresses import mailbox
-from spinney.reports.attaching import Attachment
-from spinney.reports.calling import Transport
+from spinney.reports.http_post import Transport
+from spinney.reports.mail_attachments import Attachment
 from spinney.reports.settings import MailSettings, WebhookSettings
 from spinney.reports.webhooks import Admit
 
@@ -50,7 +50,7 @@ Mailboxes = list[Mailbox]
 MessageId = Annotated[str, Field(pattern=r"^<[A-Za-z0-9!#$%&'*+/=?^_`{|}~.-]{1,120}@[A-Za-z0-9.-]{1,120}>$")]
 Url = Annotated[str, _checked(require_url)]
 SecretName = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_-]{0,60}$")]
-Delivery = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.:@-]{1,100}$")]
+DeliveryId = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.:@-]{1,100}$")]
 
 
 class Outbox:
@@ -114,10 +114,10 @@ def _mail_type(
         date: AwareDatetime | None = None,
         auto_submitted: Literal["auto-generated", "auto-replied", "no"] = "auto-generated",
     ) -> dict[str, Any]:
-        from spinney.reports import mailing  # with email and smtplib, which only a mail needs
-        from spinney.reports.message import Letter
+        from spinney.reports import mail  # with email and smtplib, which only a mail needs
+        from spinney.reports.mail_message import Mail
 
-        letter = Letter(
+        letter = Mail(
             sender=mailbox(sender),
             to=[mailbox(a) for a in to],
             cc=[mailbox(a) for a in cc or ()],
@@ -127,7 +127,7 @@ def _mail_type(
             in_reply_to=in_reply_to,
             auto_submitted=auto_submitted,
         )
-        return mailing.send(
+        return mail.send(
             job, letter, attachments or (), message_id=message_id, date=date, settings=settings, clock=clock
         )
 
@@ -148,7 +148,7 @@ def _webhook_type(
 
     @kind.stage(max_attempts=5, backoff=Backoff(base_s=60, factor=4), timeout=timedelta(minutes=2))
     def calling(
-        job: Job, url: Url, body: Mapping[str, Any], secret: SecretName, delivery: Delivery | None = None
+        job: Job, url: Url, body: Mapping[str, Any], secret: SecretName, delivery: DeliveryId | None = None
     ) -> dict[str, Any]:
         return webhooks.call(
             job,

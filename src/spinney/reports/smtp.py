@@ -12,19 +12,19 @@ import ssl
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from spinney.reports.printable import printable
 from spinney.reports.settings import MailSettings, Security
-from spinney.reports.showing import printable
 
 _SAID_MAX = 150
 """Characters of a reply that are kept: in ASCII, so that those of all recipients fit into an entry of ``job.data``."""
 
 
-class ServerAway(Exception):
+class MailServerUnavailable(Exception):
     """The mail server cannot be used now, whatever the mail; the message says why."""
 
 
 @dataclass(slots=True, kw_only=True)
-class Delivery:
+class RecipientResults:
     """What became of each recipient, by address."""
 
     delivered: tuple[str, ...] = ()
@@ -32,7 +32,7 @@ class Delivery:
     """For good, with what the server said."""
     later: dict[str, str] = field(default_factory=dict)
     """Not now, with what the server said."""
-    said: str = ""
+    reply: str = ""
     """The server's answer to the message itself; often its number in the server's queue."""
 
 
@@ -44,8 +44,8 @@ def deliver(
     recipients: Sequence[str],
     message: bytes,
     utf8: bool,
-) -> Delivery:
-    """Hand the message to the server. Raises ServerAway when it did not get as far as naming it."""
+) -> RecipientResults:
+    """Hand the message to the server. Raises MailServerUnavailable when it did not get as far as naming it."""
     server = _connected(settings, credentials)
     try:
         return _handed(server, sender, recipients, message, utf8)
@@ -80,24 +80,26 @@ def _connected(settings: MailSettings, credentials: tuple[str, str] | None) -> s
     except smtplib.SMTPAuthenticationError as error:
         _hang_up(server)
         # Not the server's own words: some repeat what they were told.
-        raise ServerAway(
+        raise MailServerUnavailable(
             f"{where} refused the login with {error.smtp_code}; check user and password"
         ) from None
     except smtplib.SMTPNotSupportedError as error:
         _hang_up(server)
-        raise ServerAway(
+        raise MailServerUnavailable(
             f"{where} cannot do what is asked of it ({error}); check the settings of mail"
         ) from None
     except (smtplib.SMTPException, OSError) as error:
         _hang_up(server)
-        raise ServerAway(f"{where} cannot be used now: {_trouble(error)}; see whether it runs") from None
+        raise MailServerUnavailable(
+            f"{where} cannot be used now: {_trouble(error)}; see whether it runs"
+        ) from None
     return server
 
 
 def _handed(
     server: smtplib.SMTP, sender: str, recipients: Sequence[str], message: bytes, utf8: bool
-) -> Delivery:
-    done, accepted = Delivery(), list[str]()
+) -> RecipientResults:
+    done, accepted = RecipientResults(), list[str]()
     try:
         if utf8 and not server.has_extn("smtputf8"):
             return _sorted(done, recipients, 550, b"this server takes no addresses outside ASCII")
@@ -117,7 +119,7 @@ def _handed(
                 code, said = error.smtp_code, _bytes(error.smtp_error)
             if code != 250:
                 return _sorted(done, accepted, code, said)
-            done.delivered, done.said = tuple(accepted), _reply(code, said)
+            done.delivered, done.reply = tuple(accepted), _reply(code, said)
     except (smtplib.SMTPException, OSError) as error:
         for recipient in recipients:
             if recipient not in done.refused and recipient not in done.later:
@@ -130,7 +132,7 @@ def _options(server: smtplib.SMTP, message: bytes, utf8: bool) -> list[str]:
     return [*size, "BODY=8BITMIME", "SMTPUTF8"] if utf8 else size
 
 
-def _sorted(done: Delivery, recipients: Sequence[str], code: int, said: bytes) -> Delivery:
+def _sorted(done: RecipientResults, recipients: Sequence[str], code: int, said: bytes) -> RecipientResults:
     place = done.refused if 500 <= code < 600 else done.later
     place.update(dict.fromkeys(recipients, _reply(code, said)))
     return done

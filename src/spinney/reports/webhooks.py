@@ -12,8 +12,8 @@ from spinney.job import Job
 from spinney.model.errors import UsageError
 from spinney.model.signals import Defer, Fail, Hold
 from spinney.model.webhooks import shown
-from spinney.reports import calling, retrying, signing
-from spinney.reports.calling import Answer, Transport, Unreachable
+from spinney.reports import http_post, retry_times, signatures
+from spinney.reports.http_post import Response, Transport, Unreachable
 from spinney.reports.settings import WebhookSettings
 
 ENTRY = "webhook"
@@ -58,24 +58,26 @@ def call(
     try:
         if admit is not None:
             admit(url)
-        answer = posted(url, body, key, kept["delivery"], now, timeout_s=where.timeout_s, transport=transport)
+        answer = post_signed(
+            url, body, key, kept["delivery"], now, timeout_s=where.timeout_s, transport=transport
+        )
     except ValueError as error:
         raise Fail(f"{shown(url)} may not be called: {error}", retryable=False) from None
     except (OSError, Unreachable) as error:
         _again(job, kept, where, f"{shown(url)} did not answer: {error}", None)
-    job.data[ENTRY] = kept = kept | {"status": answer.status, "answer": answer.said}
+    job.data[ENTRY] = kept = kept | {"status": answer.status, "answer": answer.text}
     if 200 <= answer.status < 300:
         return kept
-    told = f"{shown(url)} answered {answer.status}{': ' if answer.said else ''}{answer.said}"
+    told = f"{shown(url)} answered {answer.status}{': ' if answer.text else ''}{answer.text}"
     if answer.status == GONE:
         _afresh(job, kept)
         raise Fail(f"{told}; it wants no more of these, so take it out of the settings", retryable=False)
     if 300 <= answer.status < 400:
         told = f"{told} (redirects are not followed: give the URL that it leads to)"
-    return _again(job, kept, where, told, retrying.retry_after_s(answer.retry_after, now))
+    return _again(job, kept, where, told, retry_times.retry_after_s(answer.retry_after, now))
 
 
-def posted(
+def post_signed(
     url: str,
     body: Mapping[str, Any],
     key: str,
@@ -84,15 +86,15 @@ def posted(
     *,
     timeout_s: float,
     transport: Transport | None,
-) -> Answer:
+) -> Response:
     """Send it, signed with ``key``. Raises Unreachable when there was no answer, ValueError where it may not go."""
     text = orjson.dumps(body, option=orjson.OPT_SORT_KEYS)
     headers = {
-        signing.DELIVERY: delivery,
-        signing.TIMESTAMP: str(int(now)),
-        signing.SIGNATURE: signing.sign(key, text, int(now)),
+        signatures.DELIVERY: delivery,
+        signatures.TIMESTAMP: str(int(now)),
+        signatures.SIGNATURE: signatures.sign(key, text, int(now)),
     }
-    return calling.post(url, text, headers, timeout_s=timeout_s, transport=transport)
+    return http_post.post(url, text, headers, timeout_s=timeout_s, transport=transport)
 
 
 def _again(
@@ -103,7 +105,7 @@ def _again(
         _afresh(job, kept)
         raise Fail(f"given up after {tries} tries: {why}; mend that and retry this job", retryable=False)
     draw = random.random()  # noqa: S311 - it only spreads what failed together
-    pause_s = retrying.by_tries_s(
+    pause_s = retry_times.by_tries_s(
         tries, least_s=settings.retry_least_s, most_s=settings.retry_most_s, draw=draw
     )
     raise Defer(max(pause_s, min(asked_s or 0.0, settings.retry_after_most_s)), why)

@@ -18,7 +18,7 @@ _SECOND_US = 1_000_000
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-class Due(NamedTuple):
+class DueTimes(NamedTuple):
     """What is to be done about the times that have come."""
 
     make: list[int]
@@ -53,7 +53,7 @@ def times(schedule: Schedule, after_us: int) -> Iterator[int]:
         at_us = next_us(schedule, at_us)
 
 
-def due(schedule: Schedule, first_us: int, now_us: int, limit: int) -> Due:
+def due(schedule: Schedule, first_us: int, now_us: int, limit: int) -> DueTimes:
     """Apply the catch-up policy to the nominal times from ``first_us`` (which is one) to now.
 
     * ``all``: every one gets its job, ``limit`` at a time.
@@ -64,16 +64,16 @@ def due(schedule: Schedule, first_us: int, now_us: int, limit: int) -> Due:
         make = [first_us]
         for at_us in islice(times(schedule, first_us), limit):
             if at_us > now_us or len(make) == limit:
-                return Due(make, None, at_us)
+                return DueTimes(make, None, at_us)
             make.append(at_us)
-        return Due(make, None, None)
+        return DueTimes(make, None, None)
     newest_us = _newest(schedule, first_us, now_us)
     if schedule.catch_up is CatchUp.NONE and now_us - newest_us > LATE_US:
         return passed(schedule, first_us, now_us)
     follows_us = next_us(schedule, newest_us)
     if newest_us == first_us:
-        return Due([newest_us], None, follows_us)
-    return Due([newest_us], (first_us, _newest(schedule, first_us, newest_us - 1)), follows_us)
+        return DueTimes([newest_us], None, follows_us)
+    return DueTimes([newest_us], (first_us, _newest(schedule, first_us, newest_us - 1)), follows_us)
 
 
 def coming(schedule: Schedule, count: int) -> list[int]:
@@ -83,10 +83,10 @@ def coming(schedule: Schedule, count: int) -> list[int]:
     return [schedule.next_us, *islice(times(schedule, schedule.next_us), count - 1)]
 
 
-def passed(schedule: Schedule, first_us: int, now_us: int) -> Due:
+def passed(schedule: Schedule, first_us: int, now_us: int) -> DueTimes:
     """What is due when all of its times from ``first_us`` to now are to be let go."""
     newest_us = _newest(schedule, first_us, now_us)
-    return Due([], (first_us, newest_us), next_us(schedule, newest_us))
+    return DueTimes([], (first_us, newest_us), next_us(schedule, newest_us))
 
 
 def in_zone(schedule: Schedule, at_us: int) -> datetime:

@@ -6,14 +6,15 @@ any instruction, and none needs anybody's code: parameters are checked against t
 
 The way of a request, outermost first:
 
-``serving`` accepts connections (and knows who is at the other end of a Unix socket; ``connection_table`` says which of
-them give way when there is no room) · ``guarding`` refuses a foreign
+``http_server`` accepts connections (and knows who is at the other end of a Unix socket; ``connection_table`` says
+which of them give way when there is no room) · ``request_guard`` refuses a foreign
 Host, bounds bodies and their time, and adds the headers that protect pages · ``tracing`` and ``metrics`` measure ·
 ``identity`` tells who asks, by token, session, peer or proxy · ``api`` and ``ui`` turn the request into one call of
-``control`` · ``asking`` runs that call in a thread that has a store of its own (``stores``) · ``problems`` turns what
-was refused into an answer, and ``auditing`` writes refusals down. What lasts (``long_answers``, ``events``, a body that
-comes slowly) looks at who asks again and again (``renewal``), and takes a place among what is open (``quotas``).
+``control`` · ``request_context`` runs that call in a thread that has a store of its own (``store_pool``) ·
+``problems`` turns what was refused into an answer, and ``refusal_log`` writes refusals down. What lasts
+(``long_responses``, ``events``, a body that comes slowly) looks at who asks again and again (``principal_refresh``),
+and takes a place among what is open (``quotas``).
 
-Beside requests: ``events`` looks at the store for all who watch, once for each thing that is watched · ``delivering``
-calls webhooks · ``watching`` takes back the work of external parties that have gone.
+Beside requests: ``events`` looks at the store for all who watch, once for each thing that is watched ·
+``webhook_sender`` calls webhooks · ``maintenance`` takes back the work of external workers that have gone.
 """

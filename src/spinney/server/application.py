@@ -11,25 +11,25 @@ from fastapi import FastAPI
 
 from spinney.server import (
     api,
-    applications,
-    auditing,
-    guarding,
-    heads,
+    head_requests,
     health,
-    measuring,
+    instrumentation,
     metrics,
+    plugins,
     problems,
+    refusal_log,
+    request_guard,
     ui,
 )
-from spinney.server.asking import LOOKS, RENEW_S, Identity, now_us
-from spinney.server.delivering import Deliverer
 from spinney.server.events import routes as events
+from spinney.server.maintenance import ServerMaintenance
 from spinney.server.quotas import Quotas
+from spinney.server.request_context import LOOKS, REFRESH_S, Authenticator, now_us
 from spinney.server.settings import ServerSettings
-from spinney.server.stores import Stores
-from spinney.server.watching import Watching
+from spinney.server.store_pool import StorePool
+from spinney.server.webhook_sender import WebhookSender
 from spinney.stores.contract import Store
-from spinney.waking import wake_all
+from spinney.wakeup import wake_all
 
 _VERSION = version("spinney")
 
@@ -43,15 +43,15 @@ class Parts:
     folders: Path
     """The folder root."""
     run_dir: str | None
-    """Where nodes of this host listen for nudges."""
-    identity: Callable[[Stores, ServerSettings], Identity]
-    renew_s: float = RENEW_S
+    """Where nodes of this host listen for wake-ups."""
+    identity: Callable[[StorePool, ServerSettings], Authenticator]
+    refresh_s: float = REFRESH_S
     """How often a request that lasts looks anew at who makes it, in seconds."""
 
 
 def make(parts: Parts) -> FastAPI:
     """The application; it opens nothing before it is started."""
-    stores = Stores(parts.open_store, threads=parts.settings.threads)
+    stores = StorePool(parts.open_store, threads=parts.settings.threads)
     app = FastAPI(
         title="Spinney",
         version=_VERSION,
@@ -66,27 +66,27 @@ def make(parts: Parts) -> FastAPI:
     app.state.folders = parts.folders
     app.state.quotas = Quotas(parts.settings)
     app.state.identity = parts.identity(stores, parts.settings)
-    app.state.renew_s, app.state.looks = parts.renew_s, asyncio.Semaphore(LOOKS)
+    app.state.refresh_s, app.state.looks = parts.refresh_s, asyncio.Semaphore(LOOKS)
     app.state.beside = []  # pieces that live as long as the application, in the order in which they start
     app.state.beside += [
-        Watching(stores, now_us=now_us, nudge=lambda store: wake_all(store, parts.run_dir)),
-        Deliverer(stores, private=parts.settings.webhook_private),
+        ServerMaintenance(stores, now_us=now_us, wake_nodes=lambda store: wake_all(store, parts.run_dir)),
+        WebhookSender(stores, private=parts.settings.webhook_private),
     ]
-    auditing.add_to(app)
+    refusal_log.add_to(app)
     problems.add_to(app)
     health.add_to(app)
     events.add_to(app)
     metrics.add_to(app)
     api.add_to(app)
-    applications.add_to(app)
+    plugins.add_to(app)
     ui.add_to(app)
-    heads.add_to(app)
-    guarding.add_to(app, parts.settings, app.state.quotas, long_s=parts.renew_s)
-    measuring.add_to(app, parts.settings)
+    head_requests.add_to(app)
+    request_guard.add_to(app, parts.settings, app.state.quotas, long_s=parts.refresh_s)
+    instrumentation.add_to(app, parts.settings)
     return app
 
 
-def _lifespan(stores: Stores) -> Callable[[FastAPI], AbstractAsyncContextManager[None]]:
+def _lifespan(stores: StorePool) -> Callable[[FastAPI], AbstractAsyncContextManager[None]]:
     @asynccontextmanager
     async def running(app: FastAPI) -> AsyncIterator[None]:
         async with AsyncExitStack() as stack:

@@ -12,9 +12,9 @@ from typing import Any
 from fastapi import Depends, Request
 from starlette.responses import Response
 
-from spinney.model.errors import StoreAway
+from spinney.model.errors import StoreUnavailable
+from spinney.server.principal_refresh import LOST
 from spinney.server.problems import of_error, of_status
-from spinney.server.renewal import LOST
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
@@ -32,7 +32,7 @@ PLAIN = "identity"
 """The only coding of bodies: what is unpacked here might be a thousand times as long."""
 
 
-class Unfit(Exception):
+class BodyRefused(Exception):
     """A body that is not taken. ``answer`` says why."""
 
     def __init__(self, answer: Response) -> None:
@@ -59,7 +59,7 @@ class Body:
         the body has been coming for ``long_s``, and every ``long_s`` from then on; what it raises ends the body."""
         self.most = most
         """In bytes. May be raised until the first is read."""
-        self.failed: Unfit | None = None
+        self.failed: BodyRefused | None = None
         self._receive, self._announced, self._patience_s = receive, announced, patience_s
         self._coding, self._instance = coding, instance
         self._long, self._long_s = long, long_s
@@ -108,10 +108,10 @@ class Body:
         try:
             if self._long is not None:
                 await self._long()
-        except StoreAway:
+        except StoreUnavailable:
             pass  # whatever is done with the body asks the store again
         except LOST as error:
-            self.failed = Unfit(of_error(error, instance=self._instance))
+            self.failed = BodyRefused(of_error(error, instance=self._instance))
             raise self.failed from error
         self._called_s = time.monotonic()
 
@@ -123,8 +123,8 @@ class Body:
             f"the body is longer than {self.most:,} bytes; send less at a time, or have [server] allow more"
         )
 
-    def _unfit(self, status: int, sentence: str) -> Unfit:
-        self.failed = Unfit(of_status(status, sentence, instance=self._instance))
+    def _unfit(self, status: int, sentence: str) -> BodyRefused:
+        self.failed = BodyRefused(of_status(status, sentence, instance=self._instance))
         return self.failed
 
 

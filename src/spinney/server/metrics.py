@@ -11,11 +11,11 @@ from starlette.responses import Response
 
 from spinney.model.errors import Forbidden
 from spinney.model.operators import Stats
-from spinney.server.asking import PerhapsAsked
-from spinney.server.figures import WINDOW_S
-from spinney.server.measuring import Requests
+from spinney.server.instrumentation import Requests
 from spinney.server.problems import Unidentified
-from spinney.server.stores import Stores
+from spinney.server.request_context import MaybeAuthenticated
+from spinney.server.stats_cache import WINDOW_S
+from spinney.server.store_pool import StorePool
 
 router = APIRouter(tags=["metrics"])
 
@@ -31,15 +31,15 @@ def add_to(app: FastAPI) -> None:
 
 
 @router.get("/metrics", summary="Figures for Prometheus", response_class=Response)
-async def metrics(request: Request, hands: PerhapsAsked) -> Response:
+async def metrics(request: Request, context: MaybeAuthenticated) -> Response:
     """Needs a token of somebody without limits, or `metrics = "open"` in `[server]`."""
     if request.app.state.settings.metrics != "open":
-        if hands is None:
+        if context is None:
             raise Unidentified
-        if not hands.asker.rights.everywhere:
+        if not context.principal.rights.everywhere:
             raise Forbidden("the figures are of all jobs; ask with a token without limits")
-    stores: Stores = request.app.state.stores
-    stats = await stores.run(stores.figures.of_all, long=True)
+    stores: StorePool = request.app.state.stores
+    stats = await stores.run(stores.stats_cache.of_all, long=True)
     registry: CollectorRegistry = request.app.state.registry
 
     def written() -> bytes:

@@ -22,17 +22,17 @@ from starlette.routing import Match
 from spinney.model.errors import (
     BadLogin,
     BadParameters,
+    CommitUncertain,
     Cycle,
     DuplicateKey,
-    FateUnknown,
     Forbidden,
     NoSuch,
     NoSuchJob,
     Refused,
     SpinneyError,
     StaleFence,
-    StoreAway,
-    TooSoon,
+    StoreUnavailable,
+    TooManyAttempts,
     UnknownType,
     UnlawfulTransition,
     UsageError,
@@ -84,7 +84,7 @@ _KINDS: tuple[tuple[type[Exception], int, str, str], ...] = (
     (Forbidden, 403, "forbidden", "Not allowed"),
     (NoSuchJob, 404, "no-such-job", "No such job"),
     (NoSuch, 404, "not-found", "Not found"),
-    (TooSoon, 429, "too-many", "Asked too often"),
+    (TooManyAttempts, 429, "too-many", "Asked too often"),
     (TooMany, 429, "too-many", "Asked too often"),
     (StaleFence, 409, "stale-fence", "The lease is lost"),
     (DuplicateKey, 409, "duplicate-key", "The key is taken"),
@@ -93,9 +93,9 @@ _KINDS: tuple[tuple[type[Exception], int, str, str], ...] = (
     (UnknownType, 422, "unknown-type", "Unknown job type"),
     (BadParameters, 422, "bad-parameters", "The parameters do not fit"),
     (Cycle, 422, "cycle", "Jobs would wait for each other"),
-    (UsageError, 422, "usage", "It cannot be meant"),
-    (FateUnknown, 503, "fate-unknown", "It may have been done or not"),
-    (StoreAway, 503, "store-away", "The store does not answer now"),
+    (UsageError, 422, "usage", "Invalid request"),
+    (CommitUncertain, 503, "fate-unknown", "It may have been done or not"),
+    (StoreUnavailable, 503, "store-away", "The store does not answer now"),
 )
 """The first that fits counts."""
 
@@ -233,12 +233,12 @@ def _fault(error: Exception, instance: str | None) -> Response:
 
 
 def _headers(status: int, error: Exception) -> dict[str, str]:
-    if isinstance(error, TooMany | TooSoon):
+    if isinstance(error, TooMany | TooManyAttempts):
         after_s = error.after_s if isinstance(error, TooMany) else error.wait_s
         return {"Retry-After": str(max(1, math.ceil(after_s)))}
     if status == 503:
         return {"Retry-After": str(AGAIN_S)}
-    return {"WWW-Authenticate": "Bearer"} if status == 401 else {}
+    return {"WWW-Authenticate": "Spawner"} if status == 401 else {}
 
 
 def _next(detail: str) -> str | None:

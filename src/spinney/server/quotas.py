@@ -13,13 +13,13 @@ from fastapi import Request
 from starlette.requests import HTTPConnection
 
 from spinney.model.networks import block
-from spinney.server.asking import Hands
 from spinney.server.identity import proxies
 from spinney.server.problems import TooMany
+from spinney.server.request_context import RequestContext
 from spinney.server.settings import ServerSettings
 
-HELD = "spinney.held"
-"""Where the scope of a request has the ExitStack of what it holds, which ``guarding`` closes with the request."""
+QUOTA_STACK = "spinney.held"
+"""Where the scope of a request has the ExitStack of what it holds, which ``request_guard`` closes with the request."""
 AGAIN_S = 10.0
 
 
@@ -106,13 +106,13 @@ class Quotas:
         return None if found is None or self._settings.trusts(found) else block(found)
 
 
-def held(request: Request) -> ExitStack:
+def quota_stack(request: Request) -> ExitStack:
     """What is let go when the request has been answered, or was cut off."""
-    stack: ExitStack = request.scope[HELD]
+    stack: ExitStack = request.scope[QUOTA_STACK]
     return stack
 
 
-def take_place(request: Request, hands: Hands, quota: Quota) -> None:
+def acquire_quota(request: Request, context: RequestContext, quota: Quota) -> None:
     """Take a place until the request has been answered. Raises TooMany."""
     address = request.app.state.quotas.address(request)
-    held(request).enter_context(quota.place(hands.asker.name, address))
+    quota_stack(request).enter_context(quota.place(context.principal.name, address))

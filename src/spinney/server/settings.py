@@ -10,7 +10,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from spinney.config import FILE
 from spinney.model.access import Role
 from spinney.model.errors import UsageError
-from spinney.params.lengths import LengthOfTime
+from spinney.params.duration_field import DurationField
 
 TABLE = "server"
 PORT = 8620
@@ -65,7 +65,7 @@ class ServerSettings(BaseModel):
     """Of JSON and JSON lines."""
     upload_max_bytes: Annotated[int, Field(ge=1024, le=2**50)] = 10 * 2**30
     """Of one uploaded file."""
-    body_patience_s: Annotated[float, Field(gt=0, le=3600), LengthOfTime()] = 30.0
+    body_patience_s: Annotated[float, Field(gt=0, le=3600), DurationField()] = 30.0
     """So long nothing may come of a body or a head before the connection is closed."""
     streams_max: AtLeastOne = 1000
     """Event streams at once; of one user; from one address (``quotas`` says what counts as one)."""

@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import Self
 
 from spinney.model.errors import UsageError
-from spinney.server.measuring import Span
+from spinney.server.instrumentation import Span
 
 try:
     from opentelemetry import propagate, trace
@@ -53,13 +53,13 @@ class _Request:
     def __init__(self, span: trace.Span, method: str) -> None:
         self._span, self._method = span, method
 
-    def end(self, route: str, status: int, asker: str | None) -> None:
+    def end(self, route: str, status: int, principal: str | None) -> None:
         """Names after the semantic conventions of HTTP spans."""
         self._span.update_name(f"{self._method} {route}")
         self._span.set_attribute("http.request.method", self._method)
         self._span.set_attribute("http.route", route)
         self._span.set_attribute("http.response.status_code", status)
-        if asker is not None:
-            self._span.set_attribute("enduser.id", asker)
+        if principal is not None:
+            self._span.set_attribute("enduser.id", principal)
         if status >= 500:
             self._span.set_status(trace.StatusCode.ERROR)

@@ -10,18 +10,18 @@ never hold up a write.
 
 Who writes what:
 
-* ``submit`` makes jobs; ``exchange`` gives leases and records what became of them;
+* ``submit`` makes jobs; ``flush_and_claim`` gives leases and records what became of them;
 * verbs of a running attempt (``put_data``, ``append_data``, ``spawn``, ``submit_from``, ``take_lock``,
   ``prioritise``, ``progress``)
   bear its fence, and are refused with StaleFence once the attempt has lost its lease;
 * ``recover`` takes the leases of a dead node away; after it nothing that bears their fences counts;
 * operators' verbs (``cancel``, ``retry``, ``rerun``, ``release``, ``delete``) change jobs that are
-  not running, and leave wishes for those that are;
+  not running, and leave cancel requests for those that are;
 * ``sweep`` is housekeeping: it may be called by anybody at any time, twice or never for a while,
-  and works in bounded steps. Nodes leave it to one among them (``keep_house``).
+  and works in bounded steps. Nodes leave it to one among them (``elect_leader``).
 
-A call that raises StoreAway has done nothing; one that raises FateUnknown may have been done. Verbs that say so may
-simply be asked again then; a node asks for its ``account``.
+A call that raises StoreUnavailable has done nothing; one that raises CommitUncertain may have been done. Verbs that
+say so may simply be asked again then; a node asks for its ``reconcile``.
 
 The suite in ``tests/contract`` is the specification; an implementation is right when it passes.
 ``now_us`` is handed in by the caller's clock, in microseconds since 1970 UTC.
@@ -31,28 +31,28 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from spinney.model.access import Within
+from spinney.model.access import AccessScope
 from spinney.model.capacities import LockCapacity
 from spinney.model.fleet import Load
 from spinney.model.jobs import (
-    Account,
     Attempt,
-    Below,
-    Exchange,
+    ChildSummary,
+    ClaimRequest,
     Filter,
+    FlushResult,
     Job,
     NodeInfo,
+    Reconciliation,
     Record,
     Submission,
-    Want,
 )
-from spinney.model.operators import Author
+from spinney.model.operators import Actor
 from spinney.model.types import QueueSpec, TypeSpec
 from spinney.stores import operators
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Submitted:
+class SubmitResult:
     """The answer to a submission."""
 
     ids: Sequence[int]
@@ -64,7 +64,7 @@ class Submitted:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Once:
+class SubmissionKey:
     """What makes a submission safe to be asked again: a key that the caller chose for it."""
 
     owner: str
@@ -75,7 +75,7 @@ class Once:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Touched:
+class ChangedJobs:
     """The answer to an operator's verb."""
 
     ids: Sequence[int]
@@ -86,14 +86,14 @@ class Touched:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Removed:
+class DeletedFolder:
     """A deleted job whose folder may go too."""
 
     job_id: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Spawned:
+class SpawnResult:
     """The answer to a running attempt that makes jobs."""
 
     ids: Sequence[int]
@@ -101,7 +101,7 @@ class Spawned:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Swept:
+class SweepResult:
     """What housekeeping did, and when it is due again."""
 
     due: int = 0
@@ -113,11 +113,11 @@ class Swept:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class House:
+class Leadership:
     """Who does what one node does for all, and what comes next."""
 
-    keeper: int | None
-    """The node that keeps house; None: nobody, for the one that asked may not."""
+    leader: int | None
+    """The leader; None: nobody, for the one that asked may not."""
     wake_us: int | None = None
     """The earliest time at which something becomes due by itself."""
 
@@ -132,15 +132,15 @@ class Store(Protocol):
     @property
     def audit(self) -> operators.Audit: ...
     @property
-    def entering(self) -> operators.Entering: ...
+    def sign_in(self) -> operators.SignIn: ...
     @property
     def holds(self) -> operators.Holds: ...
     @property
-    def explaining(self) -> operators.Explaining: ...
+    def explainer(self) -> operators.Explainer: ...
     @property
     def bulk(self) -> operators.Bulk: ...
     @property
-    def counting(self) -> operators.Counting: ...
+    def statistics(self) -> operators.Statistics: ...
     @property
     def failures(self) -> operators.Failures: ...
     @property
@@ -153,7 +153,7 @@ class Store(Protocol):
     def locks(self) -> operators.Locks: ...
 
     @property
-    def queueing(self) -> operators.Queues: ...
+    def queue_admin(self) -> operators.Queues: ...
     @property
     def schedules(self) -> operators.Schedules: ...
     @property
@@ -161,7 +161,7 @@ class Store(Protocol):
     @property
     def doctor(self) -> operators.Doctor: ...
     @property
-    def parties(self) -> operators.Parties: ...
+    def external_workers(self) -> operators.ExternalWorkers: ...
     @property
     def webhooks(self) -> operators.Webhooks: ...
 
@@ -217,11 +217,11 @@ class Store(Protocol):
         self,
         submissions: Sequence[Submission],
         *,
-        once: Once | None = None,
-        under: Author | None = None,
+        once: SubmissionKey | None = None,
+        under: Actor | None = None,
         soon: Callable[[], object] | None = None,
         now_us: int,
-    ) -> Submitted:
+    ) -> SubmitResult:
         """Accept jobs: all become visible together and durable, or none is stored.
 
         ``soon`` is called when they are on the point of being accepted, and may wake whoever asks for work: an
@@ -246,7 +246,7 @@ class Store(Protocol):
         submissions: Sequence[Submission],
         *,
         now_us: int,
-    ) -> Spawned:
+    ) -> SpawnResult:
         """Children of a running attempt. Ids at once; the rows become visible in the transaction
         that records the stage as passed, and vanish when the attempt does not pass.
 
@@ -264,11 +264,11 @@ class Store(Protocol):
         *,
         beside: int | None = None,
         now_us: int,
-    ) -> Spawned:
+    ) -> SpawnResult:
         """Jobs of their own, submitted by a running attempt: at the top, children of nobody. As with ``spawn``: ids
         at once; the rows become visible in the transaction that records the stage as passed, and vanish when the
         attempt does not pass. From then on nothing ties them to the job that submitted them: it does not wait for
-        them, nor fail or regrow with them, and to cancel or delete its tree does not reach them. A wish to cancel it
+        them, nor fail or regrow with them, and to cancel or delete its tree does not reach them. A request to cancel it
         refuses nothing: a stage that passes all the same has submitted them.
 
         Those with keys are born at once, a bounded number a transaction, whatever becomes of the attempt. A key is
@@ -282,7 +282,9 @@ class Store(Protocol):
 
     # --- the hot path ---------------------------------------------------------------------
 
-    def exchange(self, records: Sequence[Record], want: Want | None, *, now_us: int) -> Exchange:
+    def flush_and_claim(
+        self, records: Sequence[Record], claim_request: ClaimRequest | None, *, now_us: int
+    ) -> FlushResult:
         """Record what became of attempts and claim new ones, in one transaction.
 
         Records: a passed stage takes the job to its next stage (kept in the same slot when the
@@ -297,8 +299,8 @@ class Store(Protocol):
         taken lock moves that job to waiting for it, a bounded number a transaction.
         """
 
-    def account(self, node_id: int, records: Sequence[Record]) -> Account:
-        """After an exchange that raised FateUnknown: what came of it, once nothing can come of it any more. Nothing
+    def reconcile(self, node_id: int, records: Sequence[Record]) -> Reconciliation:
+        """After an exchange that raised CommitUncertain: what came of it, once nothing can come of it any more. Nothing
         is changed."""
 
     def started(self, fences: Sequence[int], *, now_us: int) -> None:
@@ -366,11 +368,11 @@ class Store(Protocol):
         False: it has been, or the store cannot promise it (one with a server)."""
 
     def update_node(self, node_id: int, *, state: str, beat: int | None = None, now_us: int) -> bool:
-        """Say that a node drains or has left. With that it keeps house no more. ``beat``: only if its counter still
+        """Say that a node drains or has left. With that it leads no more. ``beat``: only if its counter still
         stands there. False: nothing was changed, because it has left or the counter has moved."""
 
-    def keep_house(self, node_id: int, *, dead: int | None = None, now_us: int) -> House:
-        """Who keeps house: does what one node does for all (promotion of scheduled jobs, recovery, retention). The
+    def elect_leader(self, node_id: int, *, dead: int | None = None, now_us: int) -> Leadership:
+        """Who leads: does what one node does for all (promotion of scheduled jobs, recovery, retention). The
         one that asks, where nobody does: where nobody has begun, or who did drains, has left, was declared dead, or
         is ``dead`` by the watch of the one that asks. Only an active node may. Reads, unless it changes hands.
 
@@ -388,30 +390,30 @@ class Store(Protocol):
         The node has left afterwards. Idempotent.
         """
 
-    def wishes(self, node_id: int) -> Sequence[tuple[int, int]]:
+    def cancel_requests(self, node_id: int) -> Sequence[tuple[int, int]]:
         """(job, fence) of this node's leases that somebody wants cancelled."""
 
     # --- operators ------------------------------------------------------------------------
 
-    def cancel(self, job_id: int, *, tree: bool, by: str, reason: str | None, now_us: int) -> Touched:
+    def cancel(self, job_id: int, *, tree: bool, by: str, reason: str | None, now_us: int) -> ChangedJobs:
         """Cancel a job, or it and all below. What runs gets a wish and ends soon.
 
         A job with open children cannot be cancelled without its tree (Refused).
         """
 
-    def retry(self, job_id: int, *, stage: str | None, by: str, now_us: int) -> Touched:
+    def retry(self, job_id: int, *, stage: str | None, by: str, now_us: int) -> ChangedJobs:
         """Open a failed, orphaned or cancelled job again: from the stage after the last passed one,
         or from an earlier ``stage``. For a job that failed because of its children, those that
         failed are retried. Ancestors regrow. Raises Refused, UnlawfulTransition."""
 
-    def rerun(self, job_id: int, *, stage: str | None, by: str, now_us: int) -> Touched:
+    def rerun(self, job_id: int, *, stage: str | None, by: str, now_us: int) -> ChangedJobs:
         """Run a settled job again from its first stage (or from ``stage``), whatever had passed.
         Children which those stages bore are superseded, except those spawned again by key."""
 
-    def release(self, job_id: int, *, by: str, now_us: int) -> Touched:
+    def release(self, job_id: int, *, by: str, now_us: int) -> ChangedJobs:
         """Let a held job go on, each looked at afresh (children, needs, time)."""
 
-    def delete(self, job_id: int, *, by: str, now_us: int) -> Sequence[Removed]:
+    def delete(self, job_id: int, *, by: str, now_us: int) -> Sequence[DeletedFolder]:
         """Delete a settled or held job with everything below it; a tombstone stays. Those that need one of them
         hear first how it ended. Keys are free again, also those taken for ever.
 
@@ -428,10 +430,10 @@ class Store(Protocol):
 
     # --- housekeeping ---------------------------------------------------------------------
 
-    def sweep(self, *, now_us: int, limit: int = 500) -> Swept:
+    def sweep(self, *, now_us: int, limit: int = 500) -> SweepResult:
         """One bounded step of housekeeping: scheduled jobs that are due, submissions whose
         submitter died half-way (dropped, or finished when accepted), those that need a job that settled or
-        was opened again and have not heard of it yet, cancel wishes over trees, causes of
+        was opened again and have not heard of it yet, cancel requests over trees, causes of
         failures that nobody has seen for long (forgotten),
         jobs whose next stage has vanished from their type (held, with the reason)."""
 
@@ -452,7 +454,9 @@ class Store(Protocol):
     def counts(self, which: Filter) -> Mapping[str, int]:
         """How many jobs stand in each state."""
 
-    def below(self, job_ids: Sequence[int], *, within: Within | None = None) -> Mapping[int, Below]:
+    def below(
+        self, job_ids: Sequence[int], *, within: AccessScope | None = None
+    ) -> Mapping[int, ChildSummary]:
         """What the direct children of each of these come to, those deleted or superseded left out; in one look at all
         of them. Who has none has no entry. ``within``: only what somebody's limits let him see."""
 
@@ -460,28 +464,28 @@ class Store(Protocol):
         """Its direct children by id, those deleted or superseded left out."""
 
     def signature(self) -> int:
-        """A number that moves when another process has committed: for polling behind nudges."""
+        """A number that moves when another process has committed: for polling behind wake-ups."""
 
     # --- waking ---------------------------------------------------------------------------
 
-    def announce(self, sender: str = "") -> None:
+    def notify(self, sender: str = "") -> None:
         """Wake all who listen to this store, wherever they are: something that nodes should see has been
         committed. A transaction of its own that fails silently: a lost one costs a poll interval.
 
         ``sender``: what the ears are to hear, so that one who was woken otherwise can tell."""
 
-    def listen(self) -> "Ear | None":
+    def listen(self) -> "Listener | None":
         """An ear for what is announced, on a connection of its own; any thread may ask. None where nothing can be
         heard (one file, a pooler on the way): there polling has to do. Raises StoreUnusable."""
 
 
-class Ear(Protocol):
+class Listener(Protocol):
     """Hears what is announced to one store. Belongs to one thread."""
 
     def fileno(self) -> int:
         """Becomes readable when there may be something to hear."""
 
-    def heard(self) -> Sequence[str]:
+    def poll(self) -> Sequence[str]:
         """Who has announced something since the last call; never waits. Raises StoreUnusable when nothing will
         be heard any more: close it, and listen again."""
 

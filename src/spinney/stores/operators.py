@@ -10,34 +10,34 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
-from spinney.model.access import Rights, Within
-from spinney.model.accounts import Attempt, Known, Link, LoginLimit, Session, Token, User
-from spinney.model.audits import Call, Entry
-from spinney.model.external import Given, Party
+from spinney.model.access import AccessScope, Rights
+from spinney.model.accounts import Identity, Link, LoginAttempt, LoginLimit, Session, Token, User
+from spinney.model.audits import AuditCall, AuditEntry
+from spinney.model.external import ExternalLease, ExternalWorker
 from spinney.model.failures import Cause
-from spinney.model.fleet import NodeStatus, Orders
+from spinney.model.fleet import NodeOrders, NodeStatus
 from spinney.model.holds import Hold, Scope
-from spinney.model.homes import Fetch, Found, Home
+from spinney.model.homes import Fetch, FetchResult, Home
 from spinney.model.jobs import Filter, NodeInfo
 from spinney.model.operators import (
-    Author,
+    Actor,
+    BulkStep,
     CapacityInfo,
     Check,
     Explanation,
     FailureGroups,
     HoldPreview,
-    Keeping,
     LockInfo,
     Order,
     QueueChange,
     QueueInfo,
+    RetentionRule,
     Stats,
-    Step,
     Violation,
 )
 from spinney.model.schedules import Schedule, ScheduleRun
 from spinney.model.types import QueueSpec
-from spinney.model.webhooks import Delivery, Due, Outcome, Told, Webhook
+from spinney.model.webhooks import Delivery, DeliveryOutcome, DeliveryResult, DueDelivery, Webhook
 
 
 class Holds(Protocol):
@@ -50,14 +50,7 @@ class Holds(Protocol):
     """
 
     def lay(
-        self,
-        scope: Scope,
-        name: str,
-        reason: str,
-        author: Author,
-        *,
-        until_us: int | None = None,
-        now_us: int,
+        self, scope: Scope, name: str, reason: str, actor: Actor, *, until_us: int | None = None, now_us: int
     ) -> Hold:
         """Lay a hold. From the moment it returns nothing that it covers is claimed. The same hold of the same
         person (scope, name, reason), laid again, is no second one: it gets the new end.
@@ -66,7 +59,7 @@ class Holds(Protocol):
         Refused (a single job that has settled).
         """
 
-    def lift(self, hold_id: int, author: Author, *, now_us: int) -> Hold:
+    def lift(self, hold_id: int, actor: Actor, *, now_us: int) -> Hold:
         """Release a hold: what no other covers goes on, by ``sweep``. One that was released already, but not swept
         since, is returned again (``lifted``). Raises NoSuch when there is none."""
 
@@ -124,14 +117,8 @@ class Bulk(Protocol):
         """How many fit; counts no further than ``most``."""
 
     def apply(
-        self,
-        order: Order,
-        job_ids: Sequence[int],
-        author: Author,
-        *,
-        which: Filter | None = None,
-        now_us: int,
-    ) -> Step:
+        self, order: Order, job_ids: Sequence[int], actor: Actor, *, which: Filter | None = None, now_us: int
+    ) -> BulkStep:
         """Do it to each of these (at most some 50) that lawfully can, and say why to the others not.
 
         ``which``: they were found by this filter. Those that fit no more are passed over, as are (retry, rerun)
@@ -145,7 +132,7 @@ class Bulk(Protocol):
         meanwhile, so what the block is given is to be called between two steps: when they have waited for long, it
         takes back what was done until then. A deletion is counted rather than done where that would take long."""
 
-    def spoilt(self, job_id: int, *, after: int = 0, limit: int = 50) -> list[int]:
+    def failed_children(self, job_id: int, *, after: int = 0, limit: int = 50) -> list[int]:
         """The children because of which a job failed, or will, that are to be retried in its place; by id."""
 
     def trees(self, *, before: int = 0, limit: int = 100) -> list[int]:
@@ -158,7 +145,7 @@ class Bulk(Protocol):
     def first_failure_us(self, root_id: int) -> int | None:
         """When the first of the jobs of a tree that stand failed settled; None: none has failed."""
 
-    def names(self, kind: str, *, within: Within | None = None) -> Collection[str]:
+    def names(self, kind: str, *, within: AccessScope | None = None) -> Collection[str]:
         """What a filter may say for ``queue``, ``node``, ``collection`` or ``submitter``: those that jobs bear, and
         queues that are declared. Reads all jobs: for a message to somebody whose filter found nothing. ``within``:
         queues and collections of these limits, and what the newest thousand jobs within bear."""
@@ -185,11 +172,11 @@ class Homes(Protocol):
     def waiting(self, home_id: int, *, most: int) -> int:
         """How many jobs are claimable, but only there; counts no further than ``most``."""
 
-    def let_go_of_job(self, job_id: int, author: Author, *, now_us: int) -> Home:
+    def let_go_of_job(self, job_id: int, actor: Actor, *, now_us: int) -> Home:
         """Bind a job to no home any more; returns the one it had. Raises NoSuchJob, Refused (it has none, it is at
         work, folders are shared)."""
 
-    def let_go(self, home_id: int, author: Author, *, now_us: int) -> Home:
+    def let_go(self, home_id: int, actor: Actor, *, now_us: int) -> Home:
         """The same for all that have their folders in this home, at once; its deleted jobs' folders are forgotten.
         When a node joins with that root again, what has not begun elsewhere is its own again. Raises Refused (a node
         is there, somebody has done it already, folders are shared)."""
@@ -209,10 +196,10 @@ class Fetches(Protocol):
     def due(self, home_id: int) -> Sequence[Fetch]:
         """Questions to the nodes of a home that nobody has answered yet."""
 
-    def answer(self, fetch_id: int, found: Found) -> None:
+    def answer(self, fetch_id: int, found: FetchResult) -> None:
         """What was found. Of two answers the first counts; one to a question that is gone is forgotten."""
 
-    def take(self, fetch_id: int) -> Found | None:
+    def take(self, fetch_id: int) -> FetchResult | None:
         """The answer, once; None: there is none yet. Raises Refused when the question is gone."""
 
     def drop(self, fetch_id: int) -> None:
@@ -227,14 +214,14 @@ class Failures(Protocol):
         *,
         type_: str | None = None,
         limit: int = 100,
-        within: Within | None = None,
+        within: AccessScope | None = None,
         root_id: int | None = None,
     ) -> FailureGroups:
         """The groups that have jobs now, the largest first, and how many there are in all (of a type). ``within``:
         of the jobs within these limits alone, ``root_id``: of one tree; they were seen first and last when such jobs
         failed."""
 
-    def find(self, beginning: str, *, within: Within | None = None) -> str:
+    def find(self, beginning: str, *, within: AccessScope | None = None) -> str:
         """The one fingerprint that begins so and has jobs (``within`` these limits). Raises Refused when there is none
         or more than one, UsageError when no fingerprint can begin so."""
 
@@ -249,17 +236,17 @@ class Fleet(Protocol):
     def all(self, *, now_us: int) -> Sequence[NodeStatus]:
         """Nodes that have not left, and those that left still owning leases, by the order in which they joined."""
 
-    def orders(self, name: str) -> Orders:
+    def orders(self, name: str) -> NodeOrders:
         """What is wanted of the nodes of a name."""
 
-    def drain(self, name: str, author: Author, *, now_us: int) -> Orders:
+    def drain(self, name: str, actor: Actor, *, now_us: int) -> NodeOrders:
         """Let it take nothing new: what runs finishes, what has not begun goes back, the node stays. Asked again it
         gets the new reason. Raises Refused when no node of this name has ever joined."""
 
-    def resume(self, name: str, author: Author, *, now_us: int) -> Orders:
+    def resume(self, name: str, actor: Actor, *, now_us: int) -> NodeOrders:
         """Let it go on. Raises Refused when it is not drained, or nobody knows the name."""
 
-    def set_slots(self, name: str, slots: int | None, author: Author, *, now_us: int) -> Orders:
+    def set_slots(self, name: str, slots: int | None, actor: Actor, *, now_us: int) -> NodeOrders:
         """So many slots for the name, over all its incarnations; None: as each was started. While more than that
         are occupied nothing is claimed. Raises Refused (nobody knows the name), UsageError (no such number)."""
 
@@ -267,14 +254,16 @@ class Fleet(Protocol):
 class Locks(Protocol):
     """Locks, seen from outside."""
 
-    def all(self, *, after: str = "", limit: int = 1000, within: Within | None = None) -> Sequence[LockInfo]:
+    def all(
+        self, *, after: str = "", limit: int = 1000, within: AccessScope | None = None
+    ) -> Sequence[LockInfo]:
         """Those held or waited for, by name: of so many names from behind ``after`` all lines. ``within``: those that
         a job within these limits has or waits for, and of those that wait such jobs alone are counted."""
 
-    def of(self, name: str, *, within: Within | None = None) -> Sequence[LockInfo]:
+    def of(self, name: str, *, within: AccessScope | None = None) -> Sequence[LockInfo]:
         """The lines of one lock; none when nobody (``within``) has it and nobody waits for it."""
 
-    def free(self, name: str, author: Author, *, job_id: int | None = None, now_us: int) -> int:
+    def free(self, name: str, actor: Actor, *, job_id: int | None = None, now_us: int) -> int:
         """Take a lock away from its owners (or from one); how many lost it. The next that waits goes on,
         although the old owner may still be at work: the operator has judged that it is not. The old owner's
         lease stays, but it no longer has the lock. Raises Refused when nobody (or not this job) has it."""
@@ -286,7 +275,7 @@ class Locks(Protocol):
         """How much there is of a lock: an operator's word, else what its taker gives, else an application's, else 1.
         Of several words of one party the one with the longest name counts."""
 
-    def set_capacity(self, name: str, capacity: int | None, author: Author, *, now_us: int) -> int:
+    def set_capacity(self, name: str, capacity: int | None, actor: Actor, *, now_us: int) -> int:
         """Set how much there is of a lock, or of each of a family (``download:*``); None: take back what was set. How
         much is in force then.
 
@@ -301,30 +290,30 @@ class Queues(Protocol):
     lowered, occupied slots become fewer as runs end, and no more are given before they have.
     """
 
-    def all(self, *, within: Within | None = None) -> Sequence[QueueInfo]:
+    def all(self, *, within: AccessScope | None = None) -> Sequence[QueueInfo]:
         """Those that somebody declared, set or named, by name. ``within``: those of these limits, with counts and
         types of what lies within."""
 
-    def of(self, name: str, *, within: Within | None = None) -> QueueInfo:
+    def of(self, name: str, *, within: AccessScope | None = None) -> QueueInfo:
         """One of them. Raises UsageError for a queue that nobody has named."""
 
     def in_force(self, name: str) -> QueueSpec:
         """What holds for a queue now, whether anybody has named it or not."""
 
-    def change(self, name: str, change: QueueChange, author: Author, *, now_us: int) -> QueueInfo:
+    def change(self, name: str, change: QueueChange, actor: Actor, *, now_us: int) -> QueueInfo:
         """Set it otherwise; how it stands then. What changes nothing is not in the audit.
 
         Raises UsageError (a queue that nobody has named, a limit, a node's name), UnknownType, Refused (to be
         unpinned from, or unbarred for, a node that it is not).
         """
 
-    def create(self, spec: QueueSpec, author: Author, *, now_us: int) -> QueueInfo:
+    def create(self, spec: QueueSpec, actor: Actor, *, now_us: int) -> QueueInfo:
         """Declare one, as an application would; an application that declares it, too, has the last word.
 
         Raises Refused (it is declared or set already, or jobs stand in it in another order), UnknownType.
         """
 
-    def delete(self, name: str, author: Author, *, now_us: int) -> None:
+    def delete(self, name: str, actor: Actor, *, now_us: int) -> None:
         """Take back what is declared and set of it. One that a job type or a settled job names goes on to be a queue
         of which nothing is said, once it is named again; an application that declares it brings it back when it starts.
 
@@ -336,7 +325,7 @@ class Queues(Protocol):
 class Schedules(Protocol):
     """Schedules and their times."""
 
-    def put(self, schedule: Schedule, author: Author, *, replace: bool = True, now_us: int) -> Schedule:
+    def put(self, schedule: Schedule, actor: Actor, *, replace: bool = True, now_us: int) -> Schedule:
         """Make or replace one. One that is replaced keeps its next time where its cron expression, interval and
         zone stay what they were, else begins anew from now; and it stays paused if it was.
 
@@ -344,20 +333,20 @@ class Schedules(Protocol):
         checked before), Refused when it is there and not to be replaced.
         """
 
-    def declare(self, schedules: Iterable[Schedule], author: Author, *, now_us: int) -> Sequence[str]:
+    def declare(self, schedules: Iterable[Schedule], actor: Actor, *, now_us: int) -> Sequence[str]:
         """Put those that an application declares, where they are new or differ from what was declared before.
         One that a person made or replaced stays as it is; the names of these, where they differ, are returned.
         Raises what ``put`` raises."""
 
-    def pause(self, name: str, author: Author, *, paused: bool, now_us: int) -> Schedule:
+    def pause(self, name: str, actor: Actor, *, paused: bool, now_us: int) -> Schedule:
         """Let it rest, or go on: then the times that passed meanwhile are caught up with by its policy.
         Raises Refused when there is none."""
 
-    def drop(self, name: str, author: Author, *, now_us: int) -> None:
+    def drop(self, name: str, actor: Actor, *, now_us: int) -> None:
         """Remove it and what is remembered of its times; jobs it made stay. Raises Refused when there is none.
         In steps, of which the last removes it: one that was cut off is asked for again."""
 
-    def run(self, name: str, author: Author, *, now_us: int) -> int:
+    def run(self, name: str, actor: Actor, *, now_us: int) -> int:
         """Make one job now, apart from its nominal times; returns the job. Raises Refused when its last job is
         open and its jobs must not overlap, and what ``submit`` raises."""
 
@@ -379,9 +368,7 @@ class Schedules(Protocol):
 class Audit(Protocol):
     """Append-only; see ``spinney.model.audits``."""
 
-    def enter(
-        self, verb: str, what: Mapping[str, Any], author: Author, *, count: int = 0, now_us: int
-    ) -> None:
+    def enter(self, verb: str, what: Mapping[str, Any], actor: Actor, *, count: int = 0, now_us: int) -> None:
         """Enter what changed nothing in the store, and has to be known: a refusal. (Verbs enter what they do
         themselves.) Who can be made to call it any number of times puts entries together before
         (``control.refusals``): none is ever removed."""
@@ -394,7 +381,7 @@ class Audit(Protocol):
         newest: bool = False,
         verb: str | None = None,
         by: str | None = None,
-    ) -> Sequence[tuple[Entry, str]]:
+    ) -> Sequence[tuple[AuditEntry, str]]:
         """Entries with their links, by number, from behind ``after``; ``newest``: the other way, from below
         ``after`` (0: from the last). ``verb``, ``by``: only such."""
 
@@ -406,7 +393,7 @@ class Audit(Protocol):
         newest: bool = False,
         verb: str | None = None,
         by: str | None = None,
-    ) -> Sequence[Call]:
+    ) -> Sequence[AuditCall]:
         """The same with the steps of each call put together, by the number of their first entry."""
 
     def head(self) -> str:
@@ -432,26 +419,26 @@ class Accounts(Protocol):
     def any_user(self) -> bool:
         """Whether there is one, disabled or not."""
 
-    def add(self, name: str, rights: Rights, password: str | None, author: Author, *, now_us: int) -> User:
+    def add(self, name: str, rights: Rights, password: str | None, actor: Actor, *, now_us: int) -> User:
         """Make a user; without a password somebody else (a proxy) has to say who it is. Raises Refused (the name is
         taken)."""
 
-    def change(self, name: str, rights: Rights, author: Author, *, now_us: int) -> User:
+    def change(self, name: str, rights: Rights, actor: Actor, *, now_us: int) -> User:
         """Give other rights, from the next request on, to tokens too. Raises NoSuch, Refused (the only admin without
         limits)."""
 
-    def disable(self, name: str, author: Author, *, disabled: bool, now_us: int) -> User:
+    def disable(self, name: str, actor: Actor, *, disabled: bool, now_us: int) -> User:
         """Let nobody in by this name, or again. Ends sessions and voids links; tokens open nothing meanwhile.
         Raises NoSuch, Refused (the only admin without limits)."""
 
-    def delete(self, name: str, author: Author, *, now_us: int) -> None:
+    def delete(self, name: str, actor: Actor, *, now_us: int) -> None:
         """The same for good; revokes tokens. Raises NoSuch, Refused (the only admin without limits)."""
 
     def password(self, name: str) -> tuple[User, str | None] | None:
         """A user with the hash of the password; None: there is none of that name."""
 
     def set_password(
-        self, name: str, password: str | None, author: Author, *, proof: str | None = None, now_us: int
+        self, name: str, password: str | None, actor: Actor, *, proof: str | None = None, now_us: int
     ) -> User:
         """Another password (None: none); ends sessions and voids links. ``proof``: the hash of the one that was
         verified before. Raises NoSuch, BadLogin (it is another by now)."""
@@ -465,36 +452,36 @@ class Accounts(Protocol):
     def token(self, token_id: str) -> Token:
         """One of them. Raises NoSuch."""
 
-    def make_token(self, token: Token, digest: str, author: Author, *, now_us: int) -> Token:
+    def make_token(self, token: Token, digest: str, actor: Actor, *, now_us: int) -> Token:
         """Make it good. Raises NoSuch (the owner), Refused (the owner is disabled, or has one of that name)."""
 
-    def revoke(self, token_id: str, author: Author, *, now_us: int) -> Token:
+    def revoke(self, token_id: str, actor: Actor, *, now_us: int) -> Token:
         """Make it void for good. Raises NoSuch."""
 
-    def known(self, token_id: str, digest: str, *, now_us: int) -> Known | None:
+    def known(self, token_id: str, digest: str, *, now_us: int) -> Identity | None:
         """Whose secret it is, with the rights in force; None: nobody's, or void. Enters, to the minute, that it was
         used, which a loss of power may undo."""
 
 
-class Entering(Protocol):
+class SignIn(Protocol):
     """How people get in: sessions, links, and what slows those who guess. All by digests."""
 
-    def attempt(self, limits: Sequence[LoginLimit], *, now_us: int) -> Attempt:
+    def attempt(self, limits: Sequence[LoginLimit], *, now_us: int) -> LoginAttempt:
         """Before a password is looked at: count a failure under each limit, for a day. When as many as are free have
-        failed under one of them, the next attempt is answered only after 1 s, then 2, 4, … 300. Raises TooSoon, and
-        counts nothing."""
+        failed under one of them, the next attempt is answered only after 1 s, then 2, 4, … 300. Raises
+        TooManyAttempts, and counts nothing."""
 
-    def take_back(self, attempt: Attempt) -> None:
+    def take_back(self, attempt: LoginAttempt) -> None:
         """Take back the failures that were counted for an attempt that succeeded and opens no session."""
 
     def open(
         self,
         name: str,
         digest: str,
-        author: Author,
+        actor: Actor,
         *,
         proof: str | None = None,
-        attempt: Attempt | None = None,
+        attempt: LoginAttempt | None = None,
         idle_us: int,
         lasts_us: int,
         address: str | None = None,
@@ -505,20 +492,20 @@ class Entering(Protocol):
         verified who it is. It ends after ``lasts_us``, or ``idle_us`` after it was seen last. Raises BadLogin where
         the password is another by now, or the user is gone or disabled."""
 
-    def known(self, digest: str, *, used: bool = True, now_us: int) -> Known | None:
+    def known(self, digest: str, *, used: bool = True, now_us: int) -> Identity | None:
         """Whose session it is, with the rights in force; None: it has ended, or the user is disabled. Where it is
         ``used``, enters, to the minute, that it was seen, which a loss of power may undo."""
 
-    def close(self, digest: str, author: Author, *, now_us: int) -> bool:
+    def close(self, digest: str, actor: Actor, *, now_us: int) -> bool:
         """End it; False: there was none."""
 
     def sessions(self, user: str, *, now_us: int) -> Sequence[Session]:
         """A user's, oldest first. Raises NoSuch."""
 
-    def end(self, user: str, author: Author, *, now_us: int) -> int:
+    def end(self, user: str, actor: Actor, *, now_us: int) -> int:
         """End all of a user's; how many. Raises NoSuch."""
 
-    def invite(self, user: str | None, digest: str, author: Author, *, lasts_us: int, now_us: int) -> Link:
+    def invite(self, user: str | None, digest: str, actor: Actor, *, lasts_us: int, now_us: int) -> Link:
         """A secret that sets this user's password, once (None: makes the first admin); voids the one before. The first
         admin's ends no later than the first of its kind, and none is made after that. Raises NoSuch, Refused (disabled;
         None where there is any user, or where such a link has expired)."""
@@ -526,7 +513,7 @@ class Entering(Protocol):
     def link(self, digest: str, *, now_us: int) -> Link | None:
         """What it is good for now; None: for nothing."""
 
-    def accept(self, digest: str, name: str, password: str, author: Author, *, now_us: int) -> User:
+    def accept(self, digest: str, name: str, password: str, actor: Actor, *, now_us: int) -> User:
         """Use a link up. ``name``: of the first admin. Of two who do so at once one succeeds. Raises BadLogin."""
 
     def secret(self, name: str, *, now_us: int) -> bytes:
@@ -534,20 +521,22 @@ class Entering(Protocol):
 
 
 class Retention(Protocol):
-    """How long settled jobs are kept; see ``spinney.model.keeping`` for whose word counts."""
+    """How long settled jobs are kept; see ``spinney.model.retention`` for whose word counts."""
 
-    def set(self, type_: str, state: str, keep_s: float | None, author: Author, *, now_us: int) -> Keeping:
+    def set(
+        self, type_: str, state: str, keep_s: float | None, actor: Actor, *, now_us: int
+    ) -> RetentionRule:
         """Keep jobs of this type (``*``: of all) so long after they settled so (None: for ever). For those that
         an operator deleted: their tombstones. Raises UnknownType, UsageError (the state, the time)."""
 
-    def unset(self, type_: str, state: str, author: Author, *, now_us: int) -> bool:
+    def unset(self, type_: str, state: str, actor: Actor, *, now_us: int) -> bool:
         """Take back what was set, so that the type's own word counts again; False when nothing was."""
 
-    def all(self) -> Sequence[Keeping]:
+    def all(self) -> Sequence[RetentionRule]:
         """What operators set, and what types declare."""
 
     def sweep(
-        self, after: int, author: Author, *, now_us: int, limit: int = 1_000
+        self, after: int, actor: Actor, *, now_us: int, limit: int = 1_000
     ) -> tuple[Sequence[int], int | None]:
         """One bounded step of a walk over all jobs from behind ``after`` (0: from the first).
 
@@ -557,7 +546,7 @@ class Retention(Protocol):
         walk is through). Anybody may walk at any time, several at once, and leave off anywhere."""
 
 
-class Examiner(Protocol):
+class Checker(Protocol):
     """Who knows invariants: the store of its database, others of what lies outside."""
 
     def checks(self) -> Sequence[Check]:
@@ -572,18 +561,18 @@ class Examiner(Protocol):
         that it may be asked of a store at work, of any size. ``deep``: also what takes long.
         """
 
-    def repair(self, violation: Violation, author: Author, *, now_us: int) -> bool:
+    def repair(self, violation: Violation, actor: Actor, *, now_us: int) -> bool:
         """Mend one, if it is still there; whether something was changed. Raises SpinneyError when it cannot be
         mended as things are."""
 
 
-class Doctor(Examiner, Protocol):
+class Doctor(Checker, Protocol):
     """Every invariant that the database can show."""
 
-    def noted(self, violation: Violation, author: Author, *, now_us: int) -> None:
+    def noted(self, violation: Violation, actor: Actor, *, now_us: int) -> None:
         """Enter into the audit that somebody repairs this, which lies outside of the database."""
 
-    def declare_dead(self, name: str, author: Author, *, now_us: int) -> Sequence[NodeInfo]:
+    def declare_dead(self, name: str, actor: Actor, *, now_us: int) -> Sequence[NodeInfo]:
         """An operator knows that the nodes of this name are dead: from now on they may not claim. Returns them, to
         be recovered (``Store.recover``). Raises Refused when one has beaten lately, or none is there."""
 
@@ -597,13 +586,13 @@ class Webhooks(Protocol):
     so nothing is told of what did not happen, and nothing that happened is forgotten. What is told to nobody costs
     nothing. Reopened and settled again, a job is told of again, as a delivery of its own.
 
-    A webhook has the rights that its maker (``Author.account``) has when it is sent something. Where they are no
+    A webhook has the rights that its maker (``Actor.account``) has when it is sent something. Where they are no
     operator's any more it is paused.
 
     A webhook and a delivery that are not there raise NoSuch.
     """
 
-    def add(self, webhook: Webhook, secret: str, author: Author, *, now_us: int) -> Webhook:
+    def add(self, webhook: Webhook, secret: str, actor: Actor, *, now_us: int) -> Webhook:
         """Tell it from now on. Raises Refused for a name that is taken."""
 
     def all(self, *, now_us: int) -> Sequence[Webhook]:
@@ -612,44 +601,44 @@ class Webhooks(Protocol):
     def of(self, name: str) -> Webhook:
         """This one."""
 
-    def change(self, name: str, change: Mapping[str, Any], author: Author, *, now_us: int) -> Webhook:
+    def change(self, name: str, change: Mapping[str, Any], actor: Actor, *, now_us: int) -> Webhook:
         """Set these fields (``SETTABLE``) otherwise; how it is then. Raises UsageError, BadName, BadParameters. What
         it was to be told before, it is still told, at its new URL."""
 
-    def rotate(self, name: str, secret: str, author: Author, *, now_us: int) -> Webhook:
+    def rotate(self, name: str, secret: str, actor: Actor, *, now_us: int) -> Webhook:
         """Sign with another secret from now on."""
 
-    def pause(self, name: str, author: Author, *, paused: bool, now_us: int) -> Webhook:
+    def pause(self, name: str, actor: Actor, *, paused: bool, now_us: int) -> Webhook:
         """Send it nothing, or go on; what it is to be told meanwhile is kept, as deliveries are. Resumed, all that
         waited has a whole term again. The author's reason is shown. Where its maker may not have it any more, who
         resumes it becomes its maker."""
 
-    def remove(self, name: str, author: Author, *, now_us: int) -> None:
+    def remove(self, name: str, actor: Actor, *, now_us: int) -> None:
         """It goes, and its deliveries with it, in steps."""
 
-    def ping(self, name: str, author: Author, *, now_us: int) -> Delivery:
+    def ping(self, name: str, actor: Actor, *, now_us: int) -> Delivery:
         """Send it a test, on the same way as everything else."""
 
     def deliveries(
-        self, name: str, *, after: int = 0, limit: int = 100, outcome: Outcome | None = None
+        self, name: str, *, after: int = 0, limit: int = 100, outcome: DeliveryOutcome | None = None
     ) -> Sequence[Delivery]:
         """Newest first, from below the number ``after`` (0: from the last); those of the last 30 days."""
 
     def delivery(self, delivery: str) -> Delivery:
         """The one with this id."""
 
-    def retry(self, delivery: str, author: Author, *, now_us: int) -> Delivery:
+    def retry(self, delivery: str, actor: Actor, *, now_us: int) -> Delivery:
         """Send it at once, whatever came of it before; it has a whole term again."""
 
     def due(self) -> Mapping[str, int]:
         """When the next delivery of each webhook is due, for those that have one and are not paused."""
 
-    def take(self, wanted: Mapping[str, int], *, now_us: int, until_us: int) -> Sequence[Due]:
+    def take(self, wanted: Mapping[str, int], *, now_us: int, until_us: int) -> Sequence[DueDelivery]:
         """Of these webhooks up to so many deliveries that are due: they are the caller's until ``until_us``, when
         they are due again unless he has ``told`` what came of them. Each counts as a try. One whose maker may not
         have it any more is paused instead, with the reason."""
 
-    def told(self, due: Due, told: Told, *, now_us: int) -> None:
+    def told(self, due: DueDelivery, told: DeliveryResult, *, now_us: int) -> None:
         """What came of it. Passed over when somebody has taken it since, or it is there no more."""
 
     def forget(self, *, now_us: int) -> bool:
@@ -657,10 +646,10 @@ class Webhooks(Protocol):
         too."""
 
 
-class Counting(Protocol):
+class Statistics(Protocol):
     """Figures for people."""
 
-    def stats(self, *, window_s: float, now_us: int, within: Within | None = None) -> Stats:
+    def stats(self, *, window_s: float, now_us: int, within: AccessScope | None = None) -> Stats:
         """Queue depths, rates, times and slots, as of one snapshot. It reads; within 200 ms beside a million
         finished jobs. Counts are exact; rates are of the window (at most some minutes), times of a sample.
 
@@ -668,42 +657,45 @@ class Counting(Protocol):
         they are taken from does not know of which collection it was."""
 
 
-class Explaining(Protocol):
+class Explainer(Protocol):
     """Why a job is not running."""
 
     def explain(self, job_id: int, *, now_us: int) -> Explanation:
         """One exact sentence, as of one snapshot. Raises NoSuchJob."""
 
 
-class Parties(Protocol):
-    """Who runs external stages and is no node. Each is a node to everything else: ``Store.beat``, ``exchange``,
+class ExternalWorkers(Protocol):
+    """Who runs external stages and is no node. Each is a node to everything else: ``Store.beat``, ``flush_and_claim``,
     ``recover`` take its id."""
 
-    def all(self) -> Sequence[Party]:
+    def all(self) -> Sequence[ExternalWorker]:
         """Those that have not left."""
 
-    def named(self, name: str) -> Party | None:
-        """The party of that name, whoever's it is, also when it has left."""
+    def named(self, name: str) -> ExternalWorker | None:
+        """The external worker of that name, whoever's it is, also when it has left."""
 
-    def join(self, party: Party, author: Author, *, version: str, now_us: int) -> Party:
-        """Enter a party (its id and ``joins`` are ignored), in the place of one of its name that has left.
+    def join(
+        self, external_worker: ExternalWorker, actor: Actor, *, version: str, now_us: int
+    ) -> ExternalWorker:
+        """Enter an external worker (its id and ``join_count`` are ignored), in the place of one of its name that has
+        left.
 
         Raises Refused (one of its name is there, or is still being taken back; the folders of the store are local),
         UnknownType, UsageError (a stage that is not external)."""
 
-    def find(self, node_id: int, joins: int, owner: str) -> Party:
-        """A party for who speaks for it. Raises NoSuchParty (also where it is another's), PartyGone (it has joined
-        again since). One that has left is found."""
+    def find(self, node_id: int, join_count: int, owner: str) -> ExternalWorker:
+        """An external worker for who speaks for it. Raises NoSuchExternalWorker (also where it is another's),
+        ExternalWorkerGone (it has joined again since). One that has left is found."""
 
-    def given(self, node_id: int) -> Sequence[Given]:
+    def given(self, node_id: int) -> Sequence[ExternalLease]:
         """Its leases, in the order of their fences."""
 
-    def lapse(self, node_id: int, beat: int, *, now_us: int) -> bool:
-        """A party has been silent for too long: let it have left, unless its counter has moved from ``beat``. Whether
-        it has left; what it had is to be recovered then."""
+    def expire(self, node_id: int, beat: int, *, now_us: int) -> bool:
+        """An external worker has been silent for too long: let it have left, unless its counter has moved from
+        ``beat``. Whether it has left; what it had is to be recovered then."""
 
-    def left(self, party: Party, author: Author, *, now_us: int) -> None:
-        """A party leaves; what it had is to be recovered."""
+    def left(self, external_worker: ExternalWorker, actor: Actor, *, now_us: int) -> None:
+        """An external worker leaves; what it had is to be recovered."""
 
 
 Facts = Mapping[str, Any]

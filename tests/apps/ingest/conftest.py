@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from longer import LONG
+from long_tests import LONG
 
 from .places import ALL, NEAR, Kinds, new_bucket
 

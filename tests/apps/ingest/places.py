@@ -11,7 +11,7 @@ from uuid import uuid4
 import boto3
 import pytest
 
-from longer import LONG
+from long_tests import LONG
 from spinney.apps.ingest.storage import Storage, open_storage
 from spinney.apps.ingest.storage.layout import documents
 

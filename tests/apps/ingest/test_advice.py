@@ -13,8 +13,8 @@ from spinney.apps.ingest.cli import app
 from spinney.apps.ingest.manifests import json_form
 from spinney.apps.ingest.profiles import Profile
 from spinney.apps.ingest.settings import Settings, Table
-from spinney.cli.catalogue import HOMES
-from spinney.cli.commands import bound
+from spinney.cli.command_index import COMMAND_MODULES
+from spinney.cli.commands import build_app
 
 CODE = Path(spinney.apps.ingest.__file__).parent
 COMMAND = re.compile(r"'(?:spinney )?ingest ([a-z]+)([^']*)'")
@@ -62,7 +62,7 @@ def options(command: Any) -> set[str]:
 
 
 def commands() -> dict[str, set[str]]:
-    bound([])
+    build_app([])
     return {name: options(one) for name, one in get_command(app).commands.items()}  # type: ignore[attr-defined]
 
 
@@ -73,7 +73,7 @@ def wrong(text: str, known: dict[str, set[str]], settings: dict[str, set[str]]) 
             yield f"the command ingest {name}"
         yield from (f"ingest {name} {one}" for one in OPTION.findall(more) if one not in known.get(name, ()))
     for name, _ in OF_ENGINE.findall(text):
-        if name not in HOMES:
+        if name not in COMMAND_MODULES:
             yield f"the command {name}"
     every = set().union(*known.values()) | FOREIGN
     yield from (one for one in OPTION.findall(OF_ENGINE.sub("", text)) if one not in every)

@@ -14,8 +14,8 @@ from spinney.apps.ingest.manifests import PayloadKind
 from spinney.apps.ingest.objects.work import OWNER
 from spinney.control import Control
 from spinney.model.outcomes import Outcome
-from spinney.model.places import job_folder
-from spinney.testing import Bench
+from spinney.model.paths import job_folder
+from spinney.testing import StageHarness
 
 from .access.given import ARK, Service, service
 
@@ -162,7 +162,7 @@ def test_removing_that_was_cut_off_is_finished(archive: Service, monkeypatch: py
 def test_with_another_store_than_its_own_nothing_is_removed(archive: Service) -> None:
     folder = package(archive, "77-" + "0" * 32, expires=NOW - timedelta(days=9))
 
-    ran = Bench().run(cleaning.cleanings)  # the store knows no job of a bench
+    ran = StageHarness().run(cleaning.cleanings)  # the store knows no job of a stage harness
 
     assert ran.outcome is Outcome.HOLD
     assert "another store" in ran.message

@@ -11,12 +11,12 @@ from typing import NamedTuple
 
 import pytest
 
-from longer import long_alone
+from long_tests import long_alone
 from reports.mail_server import Behaviour, mail_server
 from spinney.apps.ingest import looking, settings
 from spinney.apps.ingest.demo.__main__ import main
 from spinney.apps.ingest.inventory import open_inventory
-from spinney.model import places
+from spinney.model import paths
 from spinney.model.jobs import Attempt
 from spinney.model.outcomes import Outcome
 from spinney.stores.sql import open_store
@@ -101,9 +101,9 @@ def test_the_demo_and_the_look_afterwards(tmp_path: Path) -> None:
     assert [part.get_filename() for part in update.iter_attachments()] == ["completed.json", "failed.json"]
 
     # And every path that it tells is there, and ocfl-py finds nothing wrong with the archive
-    paths = re.findall(rf"^  [a-z ]+?  +({re.escape(str(demo.out))}/\S+)$", said, flags=re.M)
-    assert len(paths) == 6
-    assert [path for path in paths if not Path(path).exists()] == []
+    told_paths = re.findall(rf"^  [a-z ]+?  +({re.escape(str(demo.out))}/\S+)$", said, flags=re.M)
+    assert len(told_paths) == 6
+    assert [path for path in told_paths if not Path(path).exists()] == []
     assert at_rest(demo.out / "archive")
 
     # And the look afterwards finds what is wrong, now that something is
@@ -126,7 +126,7 @@ def assert_that_looking_finds_faults(played: Played) -> None:
         assert told
         assert [fault for fault in told if stored.name not in fault] == []
         # When something lies in the working folder of a completed object, then it says so
-        left = folders / places.job_folder(store.children(1)[0].id) / "payload"
+        left = folders / paths.job_folder(store.children(1)[0].id) / "payload"
         left.mkdir()
         (fault,) = faults()
         assert fault.endswith(f"is completed, and left {left}")

@@ -12,7 +12,7 @@ from spinney.job import Child
 from spinney.model.outcomes import Outcome
 from spinney.model.schedules import Overlap
 from spinney.model.states import State
-from spinney.testing import Bench, Ran
+from spinney.testing import StageHarness, StageResult
 
 from .access.given import ARK, MAIL, Service, service
 from .places import Kinds, each, endpoint_of, everywhere, on_disk
@@ -53,7 +53,7 @@ def test_those_due_are_chosen_up_to_the_bound(archive: Service) -> None:
         inventory.audited("ark:/99999/1", NOW - timedelta(days=100), 1, 1, [])
         inventory.audited("ark:/99999/5", NOW - timedelta(days=1), 1, 1, ["torn"])
 
-    ran = Bench().run(fixity.audits, "choosing")
+    ran = StageHarness().run(fixity.audits, "choosing")
 
     chosen = [child.params["ark"].removeprefix("ark:/99999/") for child in ran.spawned]
     assert chosen == ["5", "2", "3", "4"]  # damaged, then never read
@@ -103,7 +103,7 @@ def test_a_link_in_the_place_of_an_inventory_is_damage(archive: Service) -> None
     assert is_found(archive, read(ARK))
 
 
-def is_found(archive: Service, ran: Ran) -> bool:
+def is_found(archive: Service, ran: StageResult) -> bool:
     assert ran.outcome is Outcome.WARNING
     assert ran.message.startswith(f"{ARK} is damaged: ")
     with archive.inventory() as inventory:
@@ -129,7 +129,7 @@ def test_a_storage_that_is_away_damages_nothing(archive: Service) -> None:
 def test_an_object_that_is_written_now_is_waited_for(archive: Service) -> None:
     archive.holds({"a": b"1"})
 
-    ran = Bench(taken=[fixity.ark_lock(ARK)]).run(fixity.readings, "reading", ark=ARK, storage="main")
+    ran = StageHarness(taken=[fixity.ark_lock(ARK)]).run(fixity.readings, "reading", ark=ARK, storage="main")
 
     assert ran.outcome is Outcome.LOCKED
 
@@ -137,7 +137,7 @@ def test_an_object_that_is_written_now_is_waited_for(archive: Service) -> None:
 def test_a_wish_to_cancel_ends_it(archive: Service) -> None:
     archive.holds({"a": b"1"})
 
-    ran = Bench(cancelled=True).run(fixity.readings, "reading", ark=ARK, storage="main")
+    ran = StageHarness(cancelled=True).run(fixity.readings, "reading", ark=ARK, storage="main")
 
     assert ran.outcome is Outcome.CANCELLED
 
@@ -186,7 +186,7 @@ def test_what_could_not_be_read_is_said(archive: Service) -> None:
     what = {"ark": ARK, "storage": "main"}
     child = Child(7, "ingest.fixity-object", State.FAILED, "reading", None, "no answer", 0, what)
 
-    ran = Bench(children=[child]).run(fixity.audits, "telling")
+    ran = StageHarness(children=[child]).run(fixity.audits, "telling")
 
     assert ran.outcome is Outcome.WARNING
     assert ran.message == f"1 objects could not be read: {ARK}"
@@ -206,9 +206,9 @@ def test_without_mail_it_is_still_said(tmp_path: Path, monkeypatch: pytest.Monke
     assert ran.message == f"1 objects are damaged: {ARK}"
 
 
-def read(ark: str, storage: str = "main") -> Ran:
-    return Bench().run(fixity.readings, "reading", ark=ark, storage=storage)
+def read(ark: str, storage: str = "main") -> StageResult:
+    return StageHarness().run(fixity.readings, "reading", ark=ark, storage=storage)
 
 
-def told() -> Ran:
-    return Bench().run(fixity.audits, "telling")
+def told() -> StageResult:
+    return StageHarness().run(fixity.audits, "telling")

@@ -86,13 +86,13 @@ def completed(world: World, who: str) -> Made:
 
 def held(world: World, who: str) -> Made:
     made = job(world, who)
-    hands(world, who).holds.lay(Scope.JOB, str(made["job"]), reason="looking")
+    context(world, who).holds.lay(Scope.JOB, str(made["job"]), reason="looking")
     return {**made, "json": {}}
 
 
-def hands(world: World, who: str) -> Control:
+def context(world: World, who: str) -> Control:
     """The store itself at hand, in somebody's name."""
-    return Control(store=world.store, clock=lambda: world.site.now, nudge=lambda: None, by=who)
+    return Control(store=world.store, clock=lambda: world.site.now, wake_nodes=lambda: None, by=who)
 
 
 def with_file(world: World, who: str) -> Made:
@@ -126,19 +126,19 @@ def node(**sent: Any) -> Callable[[World, str], Made]:
 
 def new_queue(world: World, who: str) -> Made:
     name = f"q{next(_numbers)}"
-    hands(world, who).queues.create(QueueSpec(name=name))
+    context(world, who).queues.create(QueueSpec(name=name))
     return {"name": name}
 
 
 def drained(world: World, who: str) -> Made:
     made = node(json={})(world, who)
-    hands(world, who).fleet.drain(made["name"])
+    context(world, who).fleet.drain(made["name"])
     return made
 
 
 def hold(scope: Scope, name: str) -> Callable[[World, str], Made]:
     return lambda world, who: {
-        "hold": hands(world, who).holds.lay(scope, name, reason=f"x{next(_numbers)}").id
+        "hold": context(world, who).holds.lay(scope, name, reason=f"x{next(_numbers)}").id
     }
 
 
@@ -158,7 +158,7 @@ def schedule(**sent: Any) -> Callable[[World, str], Made]:
     def make(world: World, who: str) -> Made:
         name = f"s{next(_numbers)}"
         put = Schedule(name=name, type="one", every_s=3600.0, options={"collection": "lab"}, overlap="allow")  # type: ignore[arg-type]
-        hands(world, who).schedules.put(put)
+        context(world, who).schedules.put(put)
         return {"name": name, **sent}
 
     return make
@@ -172,7 +172,7 @@ def new_schedule(world: World, who: str) -> Made:
 def user(**sent: Any) -> Callable[[World, str], Made]:
     def make(world: World, who: str) -> Made:
         name = f"u{next(_numbers)}"
-        hands(world, who).accounts.add(name, Rights(role=Role.VIEWER), None)
+        context(world, who).accounts.add(name, Rights(role=Role.VIEWER), None)
         return {"name": name, **sent}
 
     return make
@@ -183,7 +183,7 @@ def new_user(world: World, who: str) -> Made:
 
 
 def token(world: World, who: str) -> Made:
-    made = hands(world, who).accounts.make_token(
+    made = context(world, who).accounts.make_token(
         f"t{next(_numbers)}", owner=None, rights=Rights(role=Role.VIEWER)
     )
     return {"token": made.token.id}
@@ -196,7 +196,7 @@ def new_token(world: World, who: str) -> Made:
 def webhook(**sent: Any) -> Callable[[World, str], Made]:
     def make(world: World, who: str) -> Made:
         name = f"w{next(_numbers)}"
-        hands(world, who).webhooks.add(name, "https://example.org/hook", collection="lab")
+        context(world, who).webhooks.add(name, "https://example.org/hook", collection="lab")
         return {"name": name, **sent}
 
     return make
@@ -209,7 +209,7 @@ def new_webhook(world: World, who: str) -> Made:
 
 def delivery(world: World, who: str) -> Made:
     made = webhook()(world, who)
-    return {"delivery": hands(world, who).webhooks.test(made["name"]).delivery, "json": {}}
+    return {"delivery": context(world, who).webhooks.test(made["name"]).delivery, "json": {}}
 
 
 LINES = {
@@ -218,7 +218,7 @@ LINES = {
 }
 ONE = {"type": "one", "collection": "lab"}
 VERB = {"verb": "cancel", "filter": {"collection": "lab"}, "dry_run": True}
-EXTERNAL = {"party": "p1", "job": 1, "fence": 1}
+EXTERNAL = {"worker": "p1", "job": 1, "fence": 1}
 ROWS = (
     Row(method="POST", path="/jobs", least="submitter", ok=201, make=nothing(json=ONE)),
     Row(method="POST", path="/jobs/batch", least="submitter", ok=201, make=nothing(**LINES)),

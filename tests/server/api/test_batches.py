@@ -32,7 +32,7 @@ def test_a_batch_tells_how_far_it_is(world: World) -> None:
 
     assert (shown["total"], shown["settled"], shown["progress"]) == (4, 2, 0.5)
     assert shown["counts"] == {"completed": 2, "pending": 2}
-    assert shown["expected_us"] is not None
+    assert shown["eta_us"] is not None
 
 
 def test_one_batch_has_its_failures_and_its_objects(world: World) -> None:

@@ -28,12 +28,12 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from listening import Listening
-from longer import LONG
+from http_listener import Listening
+from long_tests import LONG
 from spinney.model.access import Role
 from spinney.server import api
+from spinney.server.api.json_routes import PREFIX
 from spinney.server.api.openapi import document
-from spinney.server.api.parsing import PREFIX
 from spinney.server.settings import ServerSettings
 
 from ..conftest import unserved

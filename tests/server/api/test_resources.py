@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from spinney.model.operators import Author
+from spinney.model.operators import Actor
 
 from ..conftest import World
 
@@ -94,7 +94,7 @@ def test_a_release_that_was_cut_off_before_its_sweep_is_asked_for_again(world: W
         .post("/api/v1/holds", json={"scope": "type", "name": "one", "reason": "looking"})
         .json()
     )
-    world.store.holds.lift(hold["id"], Author(by="operator", call="c"), now_us=world.site.now)
+    world.store.holds.lift(hold["id"], Actor(by="operator", call="c"), now_us=world.site.now)
     assert world.store.job(job).state == "held"
 
     (listed,) = world.client().get("/api/v1/holds", params={"released": True}).json()["items"]

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from spinney.model.webhooks import Outcome, Told
+from spinney.model.webhooks import DeliveryOutcome, DeliveryResult
 
 from ..conftest import World
 
@@ -73,7 +73,9 @@ def test_deliveries_are_pages_with_their_last_answer(world: World) -> None:
     jobs = [settle(world) for _ in range(3)]
     now = world.site.now
     due, *_ = world.store.webhooks.take({"archive": 3}, now_us=now, until_us=now + 10**9)
-    world.store.webhooks.told(due, Told(outcome=Outcome.FAILED, status=503, answer="closed"), now_us=now)
+    world.store.webhooks.told(
+        due, DeliveryResult(outcome=DeliveryOutcome.FAILED, status=503, answer="closed"), now_us=now
+    )
     client = world.client()
 
     page = client.get(f"{WEBHOOKS}/archive/deliveries", params={"limit": 2}).json()

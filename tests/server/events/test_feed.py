@@ -10,14 +10,14 @@ import pytest
 
 from new_store import new_store
 from spinney.control import Control
-from spinney.model.access import ALL_RIGHTS, Rights, Role, Within
+from spinney.model.access import ALL_RIGHTS, AccessScope, Rights, Role
 from spinney.model.errors import UsageError
 from spinney.model.jobs import NodeInfo
 from spinney.model.types import StageSpec, TypeSpec
-from spinney.server.asking import Asker, Hands, How, now_us
 from spinney.server.events.feed import Event, Feed, Watcher
 from spinney.server.events.topics import Topic, topic
-from spinney.server.stores import Stores
+from spinney.server.request_context import AuthMethod, Principal, RequestContext, now_us
+from spinney.server.store_pool import StorePool
 from spinney.stores.sql import open_store
 
 
@@ -34,27 +34,29 @@ def url(tmp_path: Path) -> str:
 def control(url: str) -> Iterator[Control]:
     """Somebody else, in a process of his own as far as the store can tell."""
     store = open_store(url)
-    yield Control(store=store, clock=now_us, nudge=lambda: None, by="somebody")
+    yield Control(store=store, clock=now_us, wake_nodes=lambda: None, by="somebody")
     store.close()
 
 
-class Watching:
+class ServerMaintenance:
     """A feed, and those who look at it."""
 
-    def __init__(self, feed: Feed, stores: Stores) -> None:
+    def __init__(self, feed: Feed, stores: StorePool) -> None:
         self.feed, self._stores = feed, stores
 
     def watch(self, *topics: str, rights: Rights = ALL_RIGHTS, last: str | None = None) -> Watcher:
-        hands = Hands(
-            asker=Asker(name="wanda", rights=rights, how=How.TOKEN), stores=self._stores, run_dir=None
+        context = RequestContext(
+            principal=Principal(name="wanda", rights=rights, how=AuthMethod.TOKEN),
+            stores=self._stores,
+            run_dir=None,
         )
-        return self.feed.watch([topic(name) for name in topics], hands, last=last)
+        return self.feed.watch([topic(name) for name in topics], context, last=last)
 
 
 @asynccontextmanager
-async def watching(url: str) -> AsyncIterator[Watching]:
-    async with Stores(lambda: open_store(url), threads=1) as stores, Feed(stores, least_s=0.0) as feed:
-        yield Watching(feed, stores)
+async def watching(url: str) -> AsyncIterator[ServerMaintenance]:
+    async with StorePool(lambda: open_store(url), threads=1) as stores, Feed(stores, least_s=0.0) as feed:
+        yield ServerMaintenance(feed, stores)
 
 
 async def told(watcher: Watcher) -> list[Event]:
@@ -157,7 +159,7 @@ async def test_what_is_out_of_sight_is_as_what_is_not_there(url: str, control: C
     from spinney.job.options import Options
 
     (job,) = control.submit("work", [{}], Options(collection="birds")).ids
-    limited = Rights(role=Role.VIEWER, within=Within(collections=("fish",)))
+    limited = Rights(role=Role.VIEWER, within=AccessScope(collections=("fish",)))
     async with watching(url) as there:
         (event,) = await told(there.watch(f"job:{job}", rights=limited))
         (nothing,) = await told(there.watch("job:999", rights=limited))
@@ -189,8 +191,10 @@ async def test_a_tree_is_told_by_its_counts(url: str, control: Control) -> None:
         "jobs:state=failed&type=work",
     ],
 )
-@pytest.mark.parametrize("within", [Within(), Within(collections=("fish",)), Within(queues=("default",))])
-async def test_every_topic_can_be_watched(url: str, control: Control, name: str, within: Within) -> None:
+@pytest.mark.parametrize(
+    "within", [AccessScope(), AccessScope(collections=("fish",)), AccessScope(queues=("default",))]
+)
+async def test_every_topic_can_be_watched(url: str, control: Control, name: str, within: AccessScope) -> None:
     control.submit("work", [{}])
     async with watching(url) as there:
         (event,) = await told(there.watch(name, rights=Rights(role=Role.VIEWER, within=within)))
@@ -247,8 +251,8 @@ async def test_a_topic_that_cannot_be_looked_at_keeps_no_other_back(url: str, co
 
     async with watching(url) as there:
         watcher = there.watch(f"job:{job}")
-        hands = watcher.watched[0].hands
-        there.feed.watch([Topic(name="broken", look=broken)], hands)
+        context = watcher.watched[0].context
+        there.feed.watch([Topic(name="broken", look=broken)], context)
         await told(watcher)
         control.cancel(job)
         (event,) = await told(watcher)

@@ -15,14 +15,14 @@ from starlette.testclient import TestClient
 
 from new_store import new_store
 from spinney.control import Control
-from spinney.control.slowing import login_limits
+from spinney.control.login_limits import login_limits
 from spinney.job.options import Options
 from spinney.model.access import Rights, Role
-from spinney.model.audits import Entry
-from spinney.model.errors import TooSoon
+from spinney.model.audits import AuditEntry
+from spinney.model.errors import TooManyAttempts
 from spinney.server.application import Parts, make
-from spinney.server.asking import Asked, now_us
-from spinney.server.identity import Identify
+from spinney.server.identity import StoreAuthenticator
+from spinney.server.request_context import Authenticated, now_us
 from spinney.server.settings import ServerSettings
 from spinney.stores.contract import Store
 from spinney.stores.sql import open_store
@@ -55,7 +55,7 @@ class House:
 
     @property
     def control(self) -> Control:
-        return Control(store=self.store, clock=now_us, nudge=lambda: None, by="root")
+        return Control(store=self.store, clock=now_us, wake_nodes=lambda: None, by="root")
 
     def submit(self, collection: str) -> int:
         """A job of the type ``one``."""
@@ -79,12 +79,12 @@ class House:
         for _ in range(12):
             limits = login_limits(name, address, None, at_us)
             try:
-                self.store.entering.attempt(limits, now_us=at_us)
-            except TooSoon as error:
+                self.store.sign_in.attempt(limits, now_us=at_us)
+            except TooManyAttempts as error:
                 at_us += round(error.wait_s * 1e6)
-                self.store.entering.attempt(limits, now_us=at_us)
+                self.store.sign_in.attempt(limits, now_us=at_us)
 
-    def audited(self, verb: str) -> Sequence[Entry]:
+    def audited(self, verb: str) -> Sequence[AuditEntry]:
         return [entry for entry, _ in self.store.audit.entries(verb=verb)]
 
     def told(self, verb: str) -> Sequence[dict[str, Any]]:
@@ -129,12 +129,16 @@ def house(settings: ServerSettings, tmp_path: Path) -> Iterator[House]:
             open_store=lambda: open_store(url),
             folders=tmp_path / "folders",
             run_dir=None,
-            identity=Identify,
+            identity=StoreAuthenticator,
         )
     )
 
-    async def probe(hands: Asked) -> dict[str, Any]:
-        return {"name": hands.asker.name, "how": hands.asker.how, "role": hands.asker.rights.role}
+    async def probe(context: Authenticated) -> dict[str, Any]:
+        return {
+            "name": context.principal.name,
+            "how": context.principal.how,
+            "role": context.principal.rights.role,
+        }
 
     for path in ("/probe", "/api/v1/probe"):
         app.add_api_route(path, probe, methods=["GET", "POST"])

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from contract.words import kind
 from spinney.model.access import Rights, Role
 from spinney.model.schedules import ScheduleRun
-from spinney.server.asking import now_us
 from spinney.server.identity import forms
+from spinney.server.request_context import now_us
 from spinney.server.settings import ServerSettings
 
 from .conftest import House

@@ -21,7 +21,7 @@ from joserfc.jwk import KeySet, OctKey, RSAKey
 from starlette.testclient import TestClient
 
 from server.identity.conftest import House, who
-from spinney.model.access import Rights, Role, Within
+from spinney.model.access import AccessScope, Rights, Role
 from spinney.server.identity.oidc import Provider
 from spinney.server.settings import Oidc, ServerSettings
 
@@ -119,7 +119,7 @@ class ProviderMadeForThisTest:
             "nonce": given["nonce"],
             **self.person,
         }
-        answer = {"access_token": "a", "token_type": "Bearer", "id_token": self.sign(self.lie(claims))}
+        answer = {"access_token": "a", "token_type": "Spawner", "id_token": self.sign(self.lie(claims))}
         self._answer(handler, 200, answer)
 
     def _sign(self, claims: dict[str, Any]) -> str:
@@ -187,7 +187,7 @@ def test_given_other_groups_since_then_the_role_follows_and_an_admins_limits_sta
     house: House, provider: ProviderMadeForThisTest
 ) -> None:
     _come(house, provider)
-    limited = Rights(role=Role.OPERATOR, within=Within(collections=("lab",)))
+    limited = Rights(role=Role.OPERATOR, within=AccessScope(collections=("lab",)))
     house.control.accounts.change("ann", limited)
     provider.person["groups"] = ["staff", "unknown"]
 
@@ -362,9 +362,9 @@ async def test_given_a_new_key_of_the_provider_then_it_is_asked_for_but_not_ever
     client = Provider(Oidc(issuer=provider.issuer, client_id="spinney"), "", clock=lambda: now)
 
     async def come() -> str:
-        address, away = await client.leave("http://localhost/sign-in/oidc/callback")
+        address, away = await client.begin_oidc("http://localhost/sign-in/oidc/callback")
         back = dict(parse_qsl(urlsplit(provider.authorize(address)).query))
-        return (await client.arrive(back, away)).name
+        return (await client.complete_oidc(back, away)).name
 
     assert await come() == "ann"
     provider.keys.append(_key("two"))
@@ -380,8 +380,8 @@ async def test_given_an_email_that_is_not_verified_then_it_names_nobody(
 ) -> None:
     provider.person |= {"email": "ann@example.org", "email_verified": False}
     client = Provider(Oidc(issuer=provider.issuer, client_id="spinney", name_claim="email"), "")
-    address, away = await client.leave("http://localhost/sign-in/oidc/callback")
+    address, away = await client.begin_oidc("http://localhost/sign-in/oidc/callback")
     back = dict(parse_qsl(urlsplit(provider.authorize(address)).query))
 
     with pytest.raises(Exception, match="not verified"):
-        await client.arrive(back, away)
+        await client.complete_oidc(back, away)

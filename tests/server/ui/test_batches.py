@@ -27,9 +27,9 @@ def batch(world: World, objects: int = 4, failing: int = 1, **fields: Any) -> tu
 
 
 def get(
-    world: World, path: str, asker: str = "operator", headers: dict[str, str] = HTML, status: int = 200
+    world: World, path: str, principal: str = "operator", headers: dict[str, str] = HTML, status: int = 200
 ) -> str:
-    answer = world.client(asker).get(path, headers=headers)
+    answer = world.client(principal).get(path, headers=headers)
     assert answer.status_code == status, answer.text[:500]
     return str(answer.text)
 
@@ -140,7 +140,7 @@ def test_given_what_cannot_be_done_when_asked_for_then_nothing_is_done_and_it_is
     answer = world.client("operator").post(f"/batches/{top}/verb", data=form, headers=HTML)
 
     assert answer.status_code == 303
-    assert "spinney_told" in answer.headers["set-cookie"]
+    assert "spinney_flash" in answer.headers["set-cookie"]
     assert not world.store.holds.all()
     assert world.site.state(children[3]) is State.PENDING
 

@@ -4,11 +4,11 @@ import asyncio
 
 import pytest
 
-from spinney.server.ui.coalescing import Coalesced
+from spinney.server.ui.coalescing import RequestCoalescer
 
 
 async def test_given_one_is_being_made_when_many_ask_then_one_more_is_made_for_all_of_them() -> None:
-    coalesced, gate, begun, made = Coalesced(), asyncio.Event(), asyncio.Event(), 0
+    coalesced, gate, begun, made = RequestCoalescer(), asyncio.Event(), asyncio.Event(), 0
 
     async def make() -> int:
         nonlocal made
@@ -30,7 +30,7 @@ async def test_given_one_is_being_made_when_many_ask_then_one_more_is_made_for_a
 
 
 async def test_given_an_answer_that_fails_when_asked_again_then_it_is_made_anew() -> None:
-    coalesced = Coalesced()
+    coalesced = RequestCoalescer()
 
     async def fail() -> int:
         raise ValueError("no")
@@ -44,7 +44,7 @@ async def test_given_an_answer_that_fails_when_asked_again_then_it_is_made_anew(
 
 
 async def test_given_a_reader_who_goes_away_when_others_wait_then_they_get_their_answer() -> None:
-    coalesced, gate = Coalesced(), asyncio.Event()
+    coalesced, gate = RequestCoalescer(), asyncio.Event()
 
     async def make() -> int:
         await gate.wait()

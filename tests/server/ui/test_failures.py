@@ -22,8 +22,8 @@ def fail(world: World, n: int, *, type_: str = "one", message: str = "no <i>prof
     return next(g.fingerprint for g in world.store.failures.groups(limit=100).groups if g.message == message)
 
 
-def get(world: World, path: str, asker: str = "operator", status: int = 200) -> str:
-    answer = world.client(asker).get(path, headers=HTML)
+def get(world: World, path: str, principal: str = "operator", status: int = 200) -> str:
+    answer = world.client(principal).get(path, headers=HTML)
     assert answer.status_code == status, answer.text[:500]
     return str(answer.text)
 
@@ -40,7 +40,7 @@ def test_given_failures_when_listed_then_the_largest_cause_comes_first_and_types
     assert "no &lt;i&gt;profile" in text
     assert "<i>profile" not in text
     assert re.findall(r'href="/failures/(\w+)"', get(world, "/failures?type=three")) == [small]
-    assert "Nothing stands failed of this type" in get(world, "/failures?type=batch")
+    assert "No failed jobs of this type" in get(world, "/failures?type=batch")
 
 
 def test_given_a_cause_when_opened_then_its_jobs_and_frames_are_there_and_all_can_be_retried(
@@ -67,7 +67,7 @@ def test_given_a_cause_that_is_no_more_when_opened_then_the_page_says_so(world: 
     for job in world.site.ids():
         world.site.retry(job)
 
-    assert "No job stands failed with this any more" in get(world, f"/failures/{mark}")
+    assert "No failed job has this failure any more" in get(world, f"/failures/{mark}")
     get(world, "/failures/abc", status=404)
     get(world, "/failures/nohex", status=422)
 

@@ -13,7 +13,7 @@ def ran(world: World, stdout: bytes, stderr: bytes = b"") -> int:
     """A job that ran once and wrote this."""
     job = world.submit()
     world.site.pass_(world.site.run(job))
-    fence = world.control().look.attempts(job)[-1].fence
+    fence = world.control().queries.attempts(job)[-1].fence
     folder = world.folder(job) / output.OWN
     folder.mkdir()
     for name, data in (("stdout", stdout), ("stderr", stderr)):
@@ -61,7 +61,7 @@ def test_given_a_text_to_find_then_lines_of_both_streams_are_told_by_number(worl
 
 def test_given_more_was_written_then_it_is_told_from_where_the_page_stands(world: World) -> None:
     job = ran(world, b"first\nsecond\n")
-    fence = world.control().look.attempts(job)[-1].fence
+    fence = world.control().queries.attempts(job)[-1].fence
 
     text, go_on, more = output.more(
         world.control(), job, world.folders, fence=fence, stream="stdout", start=6
@@ -77,7 +77,7 @@ def test_given_output_was_lost_then_the_page_says_so_and_not_that_there_was_none
     page = world.client("admin").get(f"/jobs/{job}/output", headers={"Accept": "text/html"}).text
 
     assert "Some of its output was lost (12 bytes: No space left on device)." in page
-    assert "It has written nothing" not in page
+    assert "No output" not in page
 
 
 def test_given_a_folder_then_its_names_are_listed_without_the_engines_own(

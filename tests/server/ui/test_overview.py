@@ -1,16 +1,16 @@
-"""What needs a hand comes first."""
+"""What needs attention comes first."""
 
 from dataclasses import replace
 
 from server.conftest import World
 from spinney.model.holds import Scope
 from spinney.model.operators import Failure, FailureGroups
-from spinney.server.figures import Figures
+from spinney.server.stats_cache import StatsCache
 from spinney.server.ui.overview import OLD_HOLD_US, Overview, needs, queue_lines, read
 
 
 def looked(world: World) -> Overview:
-    return read(world.control(), Figures())
+    return read(world.control(), StatsCache())
 
 
 def titles(found: Overview) -> list[str]:

@@ -226,7 +226,7 @@ def test_given_a_cause_that_is_no_more_when_its_jobs_are_asked_for_then_there_ar
     assert answer.headers["location"] == f"/jobs?failure={mark}"
     text = get(client, f"/jobs?failure={mark}")
     assert "1 job retried" in text
-    assert "No job stands failed with this any more" in text
+    assert "No failed job has this failure any more" in text
     assert f"#{failed}" not in text
     assert client.get(f"/jobs?failure={mark[:5]}", headers=HTML).status_code == 422
 
@@ -300,7 +300,7 @@ def test_given_a_form_that_cannot_be_done_when_sent_then_the_page_says_why(
 
 def test_given_a_message_that_somebody_made_up_when_told_then_it_is_text_or_nothing(world: World) -> None:
     for value in ("x", "eyJhIjoxfQ==", "WyJkb25lIl0=", "W10=", "%00", "A" * 10_000):
-        answer = world.client("viewer").get("/jobs", headers=HTML | {"Cookie": f"spinney_told={value}"})
+        answer = world.client("viewer").get("/jobs", headers=HTML | {"Cookie": f"spinney_flash={value}"})
         assert answer.status_code == 200
 
 
@@ -327,7 +327,7 @@ def test_given_more_fit_than_were_shown_when_confirmed_then_it_is_asked_again(wo
     answer = client.post("/jobs/verbs", data={"verb": "cancel", "type": "three", "expect": "2"}, headers=HTML)
 
     assert answer.status_code == 422
-    assert "3 jobs fit by now" in answer.text
+    assert "3 jobs match now" in answer.text
     assert {world.store.job(n).state for n in ids} == {"pending"}
 
 

@@ -18,14 +18,14 @@ def nightly(world: World) -> str:
     return "nightly"
 
 
-def get(world: World, path: str, asker: str = "operator", status: int = 200) -> str:
-    answer = world.client(asker).get(path, headers=HTML)
+def get(world: World, path: str, principal: str = "operator", status: int = 200) -> str:
+    answer = world.client(principal).get(path, headers=HTML)
     assert answer.status_code == status, answer.text[:500]
     return str(answer.text)
 
 
-def post(world: World, path: str, asker: str = "operator", **form: str) -> Any:
-    return world.client(asker).post(path, data=form, headers=HTML)
+def post(world: World, path: str, principal: str = "operator", **form: str) -> Any:
+    return world.client(principal).post(path, data=form, headers=HTML)
 
 
 def test_given_a_schedule_when_looked_at_then_its_times_and_parameters_are_there_but_no_secret(
@@ -46,17 +46,17 @@ def test_given_a_schedule_when_paused_resumed_run_and_dropped_then_it_is(world: 
         post(world, "/schedules/nightly/pause", back="list", reason="moving").headers["location"]
         == "/schedules"
     )
-    assert control.look.schedule("nightly").paused
+    assert control.queries.schedule("nightly").paused
     assert "paused" in get(world, "/schedules")
     post(world, "/schedules/nightly/resume")
-    assert not control.look.schedule("nightly").paused
+    assert not control.queries.schedule("nightly").paused
     post(world, "/schedules/nightly/run")
     (job,) = world.site.ids()
     assert f'href="/jobs/{job}"' in get(world, "/schedules")
     assert post(world, "/schedules/nightly/run").status_code == 303  # refused: its last job is open
     assert world.site.ids() == [job]
     assert post(world, "/schedules/nightly/drop", reason="not needed").headers["location"] == "/schedules"
-    assert not control.look.schedules()
+    assert not control.queries.schedules()
     assert "There are no schedules" in get(world, "/schedules")
     get(world, "/schedules/nightly", status=404)
     assert post(world, "/schedules/nightly/pause").status_code == 303
@@ -78,7 +78,7 @@ def test_given_a_form_when_sent_then_the_schedule_is_made_as_it_says(world: Worl
         },
     )
 
-    found = world.control().look.schedule("hourly")
+    found = world.control().queries.schedule("hourly")
     assert (answer.status_code, answer.headers["location"]) == (303, "/schedules/hourly")
     assert (found.every_s, found.overlap, found.catch_up, found.by) == (
         3600,
@@ -112,7 +112,7 @@ def test_given_what_cannot_be_meant_when_sent_then_it_is_told_at_its_field(
 
     assert answer.status_code in (409, 422)
     assert re.search(rf'id="{field}"[^>]*aria-invalid="true"', answer.text, re.S)
-    assert [s.name for s in world.control().look.schedules()] == ["nightly"]
+    assert [s.name for s in world.control().queries.schedules()] == ["nightly"]
 
 
 def test_given_who_is_no_operator_when_looking_then_nothing_can_be_done_and_nothing_is(
@@ -124,4 +124,4 @@ def test_given_who_is_no_operator_when_looking_then_nothing_can_be_done_and_noth
     assert "/make-schedule" not in text
     get(world, "/make-schedule", "submitter", status=403)
     assert post(world, "/schedules/nightly/pause", "submitter").status_code == 403
-    assert not world.control().look.schedule("nightly").paused
+    assert not world.control().queries.schedule("nightly").paused

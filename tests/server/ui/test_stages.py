@@ -2,7 +2,7 @@ from dataclasses import replace
 from typing import Any
 
 from contract.words import kind
-from server.ui.nouns import attempt, job
+from server.ui.sample_jobs import attempt, job
 from spinney.model.outcomes import Outcome
 from spinney.model.states import State
 from spinney.server.ui.stages import steps
@@ -10,22 +10,22 @@ from spinney.server.ui.stages import steps
 SPEC = kind("three", "first", "second", "third")
 
 
-def standing(of: Any, *attempts: Any) -> list[str]:
-    return [step.standing for step in steps(of, SPEC, attempts)]
+def status(of: Any, *attempts: Any) -> list[str]:
+    return [step.status for step in steps(of, SPEC, attempts)]
 
 
 def test_given_a_job_that_waits_between_stages_then_what_passed_and_what_comes_is_told() -> None:
     found = job(state=State.WAITING, stage="second")
 
-    assert standing(found, attempt("first", Outcome.WARNING)) == ["warning", "waiting", "later"]
+    assert status(found, attempt("first", Outcome.WARNING)) == ["warning", "waiting", "later"]
 
 
 def test_given_a_job_that_failed_then_its_stage_is_failed_whatever_its_last_attempt_says() -> None:
     found = job(state=State.FAILED, stage="second")
 
     passed = attempt("first", Outcome.OK)
-    assert standing(found, passed, attempt("second", Outcome.TIMEOUT)) == ["ok", "failed", "later"]
-    assert standing(found, passed) == ["ok", "failed", "later"]
+    assert status(found, passed, attempt("second", Outcome.TIMEOUT)) == ["ok", "failed", "later"]
+    assert status(found, passed) == ["ok", "failed", "later"]
 
 
 def test_given_a_stage_that_runs_again_then_what_was_superseded_does_not_count() -> None:
@@ -34,13 +34,13 @@ def test_given_a_stage_that_runs_again_then_what_was_superseded_does_not_count()
 
     first = steps(found, SPEC, [old, attempt("first", None)])[0]
 
-    assert (first.standing, first.attempts) == ("running", 1)
+    assert (first.status, first.attempts) == ("running", 1)
 
 
 def test_given_a_job_that_finished_early_then_later_stages_are_not_applicable() -> None:
     found = job(state=State.COMPLETED, stage=None)
 
-    assert standing(found, attempt("first", Outcome.FINISH)) == ["finish", "not_applicable", "not_applicable"]
+    assert status(found, attempt("first", Outcome.FINISH)) == ["finish", "not_applicable", "not_applicable"]
 
 
 def test_given_a_stage_that_the_type_has_no_more_then_it_stands_first_and_says_so() -> None:

@@ -13,7 +13,7 @@ _ADVICE = "have it added, with its port, to the hosts of the profile if it may b
 
 def transport() -> "httpx.BaseTransport":
     """What carries one callback: to public addresses, and to the hosts that profiles allow."""
-    from spinney.reports.doors import Doors  # with httpx, which only a call needs
+    from spinney.reports.safe_transport import SafeTransport  # with httpx, which only a call needs
 
     try:
         found = settings.load()
@@ -24,4 +24,4 @@ def transport() -> "httpx.BaseTransport":
         raise OSError(
             f"no host can be looked up now: {error}"
         ) from None  # so that it is tried again, once mended
-    return Doors(hosts=hosts, advice=_ADVICE)
+    return SafeTransport(hosts=hosts, advice=_ADVICE)

@@ -33,7 +33,7 @@ from spinney.apps.ingest.orders import BatchOrder, Bid, Jid
 from spinney.model.errors import NoSuchJob, SpinneyError
 from spinney.model.jobs import Filter
 from spinney.model.jobs import Job as Found
-from spinney.model.places import job_folder
+from spinney.model.paths import job_folder
 from spinney.model.states import SETTLED, State
 
 if TYPE_CHECKING:

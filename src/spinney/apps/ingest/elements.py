@@ -11,7 +11,7 @@ from spinney.apps.ingest.settings import Settings
 from spinney.model.errors import UsageError
 from spinney.model.jobs import Attempt, Job
 from spinney.model.outcomes import Outcome
-from spinney.model.places import job_folder
+from spinney.model.paths import job_folder
 from spinney.model.states import State
 from spinney.stores.contract import Store
 

@@ -19,8 +19,8 @@ from spinney.apps.ingest.orders import BatchOrder, ObjectOrder
 from spinney.apps.ingest.paths import NotAdmitted
 from spinney.apps.ingest.settings import Settings
 from spinney.apps.ingest.storage import Storage
-from spinney.model import places
-from spinney.model.audits import Call
+from spinney.model import paths
+from spinney.model.audits import AuditCall
 from spinney.model.jobs import Attempt, Job
 from spinney.model.outcomes import PASSED, Outcome
 from spinney.model.states import State
@@ -74,7 +74,7 @@ def look(store: Store, batch: int, settings: Settings, folders: Path) -> Looked:
     with open_inventory(settings.inventory) as inventory:
         inventory.init()  # where every object failed early there is none
         recorded = list(inventory.batch_entries(order.bid))
-        unchanged = standing.read(folders / places.job_folder(batch))
+        unchanged = standing.read(folders / paths.job_folder(batch))
         faults += _counted(objects, recorded, unchanged)
         storages = {
             name: targets.standing(settings, name) for name in {entry.version.storage for entry in recorded}
@@ -118,7 +118,7 @@ def _any_between(times: Sequence[int], begin: int, end: int) -> bool:
     return at < len(times) and times[at] <= end
 
 
-def _calls(store: Store, verb: str) -> Iterator[Call]:
+def _calls(store: Store, verb: str) -> Iterator[AuditCall]:
     after = 0
     while page := store.audit.calls(after=after, limit=_CALLS, verb=verb):
         yield from page
@@ -174,7 +174,7 @@ def _left_over(
     for jid, job in objects.items():
         if job.state is not State.COMPLETED:
             continue
-        places_of = [folders / places.job_folder(job.id) / name for name in _CLEARED]
+        places_of = [folders / paths.job_folder(job.id) / name for name in _CLEARED]
         places_of += [area / jid for area in settings.areas.values()]
         for place in places_of:
             if place.exists():

@@ -24,15 +24,15 @@ from spinney.apps.ingest.verbs import VERBS, Verb, written
 from spinney.apps.ingest.verbs.archive import File, Manifest
 from spinney.apps.ingest.verbs.deposits import Said, Submit, of_fields, told
 from spinney.control import Control
-from spinney.model.errors import Refused, StoreAway, UsageError
-from spinney.server.applications import (
+from spinney.model.errors import Refused, StoreUnavailable, UsageError
+from spinney.server.plugins import (
     BINARY,
     FORM,
     REPLAYED,
-    Asked,
+    Authenticated,
     IdempotencyKey,
     LargeBody,
-    OneFile,
+    SingleFileForm,
     attachment,
     documented,
     replayed,
@@ -64,7 +64,7 @@ _HEADERS = REPLAYED | {"Location": {"description": "Where the batch is shown.", 
     openapi_extra={"requestBody": {"required": True, "content": _BODIES}},
 )
 async def submit(
-    hands: Asked, request: Request, asked: Annotated[Said, Query()], key: IdempotencyKey = None
+    context: Authenticated, request: Request, asked: Annotated[Said, Query()], key: IdempotencyKey = None
 ) -> dict[str, Any]:
     """The payload, a file, a container or a manifest, is the body; or the last part of a form, `file`, behind fields
     that say what else the query would. The batch is durable when this answers."""
@@ -73,10 +73,10 @@ async def submit(
     pieces: AsyncIterator[bytes] = request.stream()
     file_name, fields = "", list[tuple[str, str]]()
     if given_as.partition(";")[0].strip().lower() == FORM:
-        form = OneFile(given_as, pieces, name=FILE)
+        form = SingleFileForm(given_as, pieces, name=FILE)
         fields, file_name, pieces = await form.fields(), form.file_name, form.pieces()
     given = _meant(asked, fields, file_name).deposit()
-    with await hands.run(
+    with await context.run(
         lambda control: _refusing(lambda: expect(_service(control, root), given, key))
     ) as arrival:
         async for piece in pieces:
@@ -91,7 +91,7 @@ async def submit(
         return accept(service, arrival)
 
     try:
-        accepted = await hands.run(lambda control: _refusing(lambda: hand_over(control)), long=True)
+        accepted = await context.run(lambda control: _refusing(lambda: hand_over(control)), long=True)
     except Exception:
         if not handed_over:  # the server is busy, or the person may no more; else ``accept`` has removed it
             await asyncio.to_thread(arrival.forget)
@@ -123,7 +123,7 @@ def _taken(accepted: Accepted) -> dict[str, Any]:
     responses=documented(404, 409)
     | {200: {"description": "The file.", "content": {BINARY: {"schema": _BINARY}}}},
 )
-async def file(hands: Asked, request: Request, asked: Annotated[File, Query()]) -> Response:
+async def file(context: Authenticated, request: Request, asked: Annotated[File, Query()]) -> Response:
     """It is compared with its digests on the way. Where it is damaged and longer than a piece, the connection is closed
     before its end."""
     root = request.app.state.folders
@@ -134,9 +134,9 @@ async def file(hands: Asked, request: Request, asked: Annotated[File, Query()]) 
     def may(control: Control) -> None:
         _refusing(lambda: asked.require_may(_service(control, root)))
 
-    found = await hands.run(opened, long=True)
+    found = await context.run(opened, long=True)
     name = found.path.rpartition("/")[2]
-    return attachment(request, hands, found.pieces, size=found.size_bytes, name=name, may=may)
+    return attachment(request, context, found.pieces, size=found.size_bytes, name=name, may=may)
 
 
 @router.get(
@@ -146,7 +146,7 @@ async def file(hands: Asked, request: Request, asked: Annotated[File, Query()]) 
     responses=documented(404, 409)
     | {200: {"description": "The manifest.", "content": {BINARY: {"schema": _BINARY}}}},
 )
-async def manifest(hands: Asked, request: Request, asked: Annotated[Manifest, Query()]) -> Response:
+async def manifest(context: Authenticated, request: Request, asked: Annotated[Manifest, Query()]) -> Response:
     """In Checkm, each row with the address where this server has the file."""
     root = request.app.state.folders
     base = (request.app.state.settings.url or str(request.base_url)).rstrip("/")
@@ -161,17 +161,21 @@ async def manifest(hands: Asked, request: Request, asked: Annotated[Manifest, Qu
     def may(control: Control) -> None:
         _refusing(lambda: asked.require_may(_service(control, root)))
 
-    found = await hands.run(made, long=True)
-    return attachment(request, hands, found.pieces, size=found.size_bytes, name=found.path, may=may)
+    found = await context.run(made, long=True)
+    return attachment(request, context, found.pieces, size=found.size_bytes, name=found.path, may=may)
 
 
 def _add(to: APIRouter, verb: type[Verb]) -> None:
     """Add the route that runs this verb."""
     from_where = Body() if verb.changes else Query()
 
-    async def answer(hands: Asked, request: Request, asked: Annotated[verb, from_where]) -> dict[str, Any]:  # type: ignore[valid-type]
+    async def answer(
+        context: Authenticated,
+        request: Request,
+        asked: Annotated[verb, from_where],  # type: ignore[valid-type]
+    ) -> dict[str, Any]:
         root = request.app.state.folders
-        done = await hands.run(
+        done = await context.run(
             lambda control: _refusing(lambda: written(asked.run(_service(control, root)))),  # type: ignore[attr-defined]
             long=verb.is_long,
         )
@@ -215,7 +219,7 @@ def _refusing(call: Callable[[], T]) -> T:
         with refused():
             return call()
     except InventoryUnusable as error:
-        raise StoreAway(str(error)) from error
+        raise StoreUnavailable(str(error)) from error
 
 
 for _verb in VERBS:

@@ -4,23 +4,23 @@ A name that Python has for itself bears an underscore behind it (``type_``); fil
 """
 
 from spinney.client.verbs.accounts import AccountVerbs
-from spinney.client.verbs.doing import DoingVerbs
 from spinney.client.verbs.external import ExternalVerbs
+from spinney.client.verbs.job_actions import JobActionVerbs
 from spinney.client.verbs.jobs import JobVerbs
-from spinney.client.verbs.operating import OperatingVerbs
+from spinney.client.verbs.operators import OperatorVerbs
 from spinney.client.verbs.schedules import ScheduleVerbs
-from spinney.client.verbs.submitting import SubmittingVerbs
+from spinney.client.verbs.submissions import SubmissionVerbs
 from spinney.client.verbs.webhooks import WebhookVerbs
 
 
 class Verbs(
-    SubmittingVerbs,
-    DoingVerbs,
+    SubmissionVerbs,
+    JobActionVerbs,
     JobVerbs,
-    OperatingVerbs,
+    OperatorVerbs,
     ScheduleVerbs,
     WebhookVerbs,
     ExternalVerbs,
     AccountVerbs,
 ):
-    """What a client can ask. Raises what ``spinney.control`` raises for the same, and ServerAway."""
+    """What a client can ask. Raises what ``spinney.control`` raises for the same, and ServerUnavailable."""

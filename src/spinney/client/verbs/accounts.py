@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from spinney.answers import Ended, MadeLink, MadeToken, Me, Page
-from spinney.client.calls import Call, do, get, path, said, verb
+from spinney.client.calls import Call, get, json_body, path, request, verb
 from spinney.model.access import Rights
 from spinney.model.accounts import Session, Token, User
+from spinney.schemas import CreatedToken, EndedSessions, Me, Page, PasswordLink
 
 
 class AccountVerbs:
@@ -19,7 +19,7 @@ class AccountVerbs:
     @verb
     def change_password(self: None, before: str, after: str) -> Call[User]:
         """Change one's own; ends all one's sessions."""
-        return do("POST", "/me/password", User, {"before": before, "after": after})
+        return request("POST", "/me/password", User, {"before": before, "after": after})
 
     @verb
     def users(self: None) -> Call[Page[User]]:
@@ -36,8 +36,11 @@ class AccountVerbs:
         self: None, name: str, rights: Rights, *, password: str | None = None, reason: str | None = None
     ) -> Call[User]:
         """Make a user; without a password a link sets one, or a proxy says who it is."""
-        return do(
-            "POST", "/users", User, said(name=name, rights=_rights(rights), password=password, reason=reason)
+        return request(
+            "POST",
+            "/users",
+            User,
+            json_body(name=name, rights=_rights(rights), password=password, reason=reason),
         )
 
     @verb
@@ -50,18 +53,18 @@ class AccountVerbs:
         reason: str | None = None,
     ) -> Call[User]:
         """Give a user other rights, or shut him out."""
-        body = said(rights=None if rights is None else _rights(rights), disabled=disabled, reason=reason)
-        return do("PATCH", path("/users/{}", name), User, body)
+        body = json_body(rights=None if rights is None else _rights(rights), disabled=disabled, reason=reason)
+        return request("PATCH", path("/users/{}", name), User, body)
 
     @verb
     def delete_user(self: None, name: str, *, reason: str | None = None) -> Call[None]:
         """For good."""
-        return do("DELETE", path("/users/{}", name), reason=reason)
+        return request("DELETE", path("/users/{}", name), reason=reason)
 
     @verb
-    def make_link(self: None, name: str) -> Call[MadeLink]:
+    def make_link(self: None, name: str) -> Call[PasswordLink]:
         """A link that sets this user's password, good once, for a day."""
-        return do("POST", path("/users/{}/link", name), MadeLink)
+        return request("POST", path("/users/{}/link", name), PasswordLink)
 
     @verb
     def sessions(self: None, name: str) -> Call[Page[Session]]:
@@ -69,9 +72,9 @@ class AccountVerbs:
         return get(path("/users/{}/sessions", name), Page[Session])
 
     @verb
-    def end_sessions(self: None, name: str, *, reason: str | None = None) -> Call[Ended]:
+    def end_sessions(self: None, name: str, *, reason: str | None = None) -> Call[EndedSessions]:
         """Let a user sign in again."""
-        return do("DELETE", path("/users/{}/sessions", name), Ended, reason=reason)
+        return request("DELETE", path("/users/{}/sessions", name), EndedSessions, reason=reason)
 
     @verb
     def tokens(self: None, *, owner: str | None = None) -> Call[Page[Token]]:
@@ -87,20 +90,20 @@ class AccountVerbs:
         rights: Rights | None = None,
         expires: int | None = None,
         reason: str | None = None,
-    ) -> Call[MadeToken]:
+    ) -> Call[CreatedToken]:
         """Make a token, a user's or a machine's; ``expires`` in µs since 1970 UTC."""
         given = None if rights is None else _rights(rights)
-        return do(
+        return request(
             "POST",
             "/tokens",
-            MadeToken,
-            said(name=name, owner=owner, rights=given, expires=expires, reason=reason),
+            CreatedToken,
+            json_body(name=name, owner=owner, rights=given, expires=expires, reason=reason),
         )
 
     @verb
     def revoke_token(self: None, token: str, *, reason: str | None = None) -> Call[Token]:
         """Make a token void for good, by its id."""
-        return do("DELETE", path("/tokens/{}", token), Token, reason=reason)
+        return request("DELETE", path("/tokens/{}", token), Token, reason=reason)
 
 
 def _rights(rights: Rights) -> dict[str, Any]:

@@ -3,15 +3,24 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import IO, Any, Unpack
 
-from spinney.answers import BatchDetails, BatchShown, FailureShown, Files, JobShown, Object, Page, Put
-from spinney.client.calls import Call, answer_of, get, path, verb
-from spinney.client.verbs.which import Batches, Which
+from spinney.client.calls import Call, decode_json, get, path, verb
+from spinney.client.verbs.filters import BatchFilter, JobFilter
 from spinney.model import durations
 from spinney.model.durations import Duration
 from spinney.model.holds import Hold
 from spinney.model.jobs import Attempt
 from spinney.model.operators import Explanation, FailureGroups, Stats
 from spinney.model.types import TypeSpec
+from spinney.schemas import (
+    BatchDetails,
+    BatchProgress,
+    FailureDetails,
+    Files,
+    JobDetails,
+    JobSummary,
+    Page,
+    UploadedFile,
+)
 
 
 class JobVerbs:
@@ -19,30 +28,30 @@ class JobVerbs:
 
     @verb
     def jobs(
-        self: None, *, newest: bool = True, after: int = 0, limit: int = 100, **which: Unpack[Which]
-    ) -> Call[Page[JobShown]]:
+        self: None, *, newest: bool = True, after: int = 0, limit: int = 100, **which: Unpack[JobFilter]
+    ) -> Call[Page[JobDetails]]:
         """A page of jobs that fit, the newest first."""
-        return get("/jobs", Page[JobShown], newest=newest, after=after, limit=limit, **which)
+        return get("/jobs", Page[JobDetails], newest=newest, after=after, limit=limit, **which)
 
     @verb
-    def count(self: None, **which: Unpack[Which]) -> Call[Mapping[str, int]]:
+    def count(self: None, **which: Unpack[JobFilter]) -> Call[Mapping[str, int]]:
         """How many jobs that fit stand in each state, exactly."""
         return get("/jobs/count", Mapping[str, int], **which)
 
     @verb
-    def job(self: None, job: int) -> Call[JobShown]:
+    def job(self: None, job: int) -> Call[JobDetails]:
         """One job. Raises NoSuchJob."""
-        return get(path("/jobs/{}", job), JobShown)
+        return get(path("/jobs/{}", job), JobDetails)
 
     @verb
-    def tree(self: None, job: int, *, limit: int = 1_000) -> Call[Page[JobShown]]:
+    def tree(self: None, job: int, *, limit: int = 1_000) -> Call[Page[JobDetails]]:
         """A job and all below it, depth first."""
-        return get(path("/jobs/{}/tree", job), Page[JobShown], limit=limit)
+        return get(path("/jobs/{}/tree", job), Page[JobDetails], limit=limit)
 
     @verb
-    def children(self: None, job: int, *, after: int = 0, limit: int = 100) -> Call[Page[JobShown]]:
+    def children(self: None, job: int, *, after: int = 0, limit: int = 100) -> Call[Page[JobDetails]]:
         """A page of its direct subjobs that count."""
-        return get(path("/jobs/{}/children", job), Page[JobShown], after=after, limit=limit)
+        return get(path("/jobs/{}/children", job), Page[JobDetails], after=after, limit=limit)
 
     @verb
     def attempts(self: None, job: int) -> Call[Page[Attempt]]:
@@ -77,12 +86,14 @@ class JobVerbs:
         return get(path("/jobs/{}/files", job), Files)
 
     @verb
-    def upload(self: None, job: int, file: str, content: bytes | IO[bytes] | Iterable[bytes]) -> Call[Put]:
+    def upload(
+        self: None, job: int, file: str, content: bytes | IO[bytes] | Iterable[bytes]
+    ) -> Call[UploadedFile]:
         """Put a file into its folder; not while it is at work. An AsyncClient takes bytes alone."""
         return Call(
             method="PUT",
             path=f"/jobs/{job}/files/{file_path(file)}",
-            meaning=answer_of(Put),
+            decode=decode_json(UploadedFile),
             content=content,
             headers={"Content-Type": "application/octet-stream"},
         )
@@ -91,10 +102,10 @@ class JobVerbs:
 
     @verb
     def batches(
-        self: None, *, after: int = 0, limit: int = 100, **which: Unpack[Batches]
-    ) -> Call[Page[BatchShown]]:
+        self: None, *, after: int = 0, limit: int = 100, **which: Unpack[BatchFilter]
+    ) -> Call[Page[BatchProgress]]:
         """A page of jobs at the top that have others below them, the newest first; it may be short."""
-        return get("/batches", Page[BatchShown], after=after, limit=limit, **which)
+        return get("/batches", Page[BatchProgress], after=after, limit=limit, **which)
 
     @verb
     def batch(self: None, job: int) -> Call[BatchDetails]:
@@ -110,11 +121,11 @@ class JobVerbs:
         direct: bool = True,
         after: int = 0,
         limit: int = 1_000,
-    ) -> Call[Page[Object]]:
+    ) -> Call[Page[JobSummary]]:
         """A page of what is below a batch, in short, oldest first."""
         return get(
             path("/batches/{}/objects", job),
-            Page[Object],
+            Page[JobSummary],
             state=state,
             direct=direct,
             after=after,
@@ -123,13 +134,13 @@ class JobVerbs:
 
     @verb
     def failures(self: None, *, type_: str | None = None, limit: int = 100) -> Call[FailureGroups]:
-        """Jobs that stand failed, in groups of the same cause, the largest first."""
+        """Failed jobs, grouped by cause, the largest first."""
         return get("/failures", FailureGroups, type_=type_, limit=limit)
 
     @verb
-    def failure(self: None, fingerprint: str) -> Call[FailureShown]:
+    def failure(self: None, fingerprint: str) -> Call[FailureDetails]:
         """One cause; the first digits of its fingerprint are enough."""
-        return get(path("/failures/{}", fingerprint), FailureShown)
+        return get(path("/failures/{}", fingerprint), FailureDetails)
 
     @verb
     def stats(self: None, *, window_s: Duration = 60.0) -> Call[Stats]:

@@ -3,10 +3,10 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from spinney.answers import Made, Page
-from spinney.client.calls import Call, do, get, path, said, verb
+from spinney.client.calls import Call, get, json_body, path, request, verb
 from spinney.model.durations import Duration, optional
 from spinney.model.schedules import Schedule, ScheduleRun
+from spinney.schemas import CreatedJob, Page
 
 
 class ScheduleVerbs:
@@ -39,7 +39,7 @@ class ScheduleVerbs:
     ) -> Call[Schedule]:
         """Make a schedule by ``cron`` or by ``every_s`` (seconds, a timedelta, or text such as ``"1h30m"``), or replace
         one."""
-        body = said(
+        body = json_body(
             type_=type_,
             cron=cron,
             every_s=optional(every_s, "every_s"),
@@ -49,24 +49,26 @@ class ScheduleVerbs:
             overlap=overlap,
             catch_up=catch_up,
         )
-        return do("PUT", path("/schedules/{}", name), Schedule, body, replace=replace)
+        return request("PUT", path("/schedules/{}", name), Schedule, body, replace=replace)
 
     @verb
     def pause_schedule(
         self: None, name: str, *, paused: bool = True, reason: str | None = None
     ) -> Call[Schedule]:
         """Let it make no jobs, or go on."""
-        return do("PATCH", path("/schedules/{}", name), Schedule, said(paused=paused, reason=reason))
+        return request(
+            "PATCH", path("/schedules/{}", name), Schedule, json_body(paused=paused, reason=reason)
+        )
 
     @verb
     def drop_schedule(self: None, name: str, *, reason: str | None = None) -> Call[None]:
         """Remove it; its jobs stay."""
-        return do("DELETE", path("/schedules/{}", name), reason=reason)
+        return request("DELETE", path("/schedules/{}", name), reason=reason)
 
     @verb
-    def run_schedule(self: None, name: str, *, reason: str | None = None) -> Call[Made]:
+    def run_schedule(self: None, name: str, *, reason: str | None = None) -> Call[CreatedJob]:
         """Make one of its jobs now, apart from its times."""
-        return do("POST", path("/schedules/{}/run", name), Made, said(reason=reason))
+        return request("POST", path("/schedules/{}/run", name), CreatedJob, json_body(reason=reason))
 
     @verb
     def runs(self: None, name: str, *, limit: int = 20) -> Call[Page[ScheduleRun]]:

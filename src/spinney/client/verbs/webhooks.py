@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 from typing import TypedDict, Unpack
 
-from spinney.answers import Page
-from spinney.client.calls import Call, do, get, path, said, verb
-from spinney.control.webhooks import WithSecret
+from spinney.client.calls import Call, get, json_body, path, request, verb
+from spinney.control.webhooks import WebhookWithSecret
 from spinney.model.webhooks import Delivery, Webhook
+from spinney.schemas import Page
 
 
-class Change(TypedDict, total=False):
+class WebhookSettings(TypedDict, total=False):
     """What is to be otherwise; None takes a limit away."""
 
     url: str
@@ -46,9 +46,9 @@ class WebhookVerbs:
         queue: str | None = None,
         roots_only: bool = True,
         reason: str | None = None,
-    ) -> Call[WithSecret]:
+    ) -> Call[WebhookWithSecret]:
         """Tell this URL when such jobs settle."""
-        body = said(
+        body = json_body(
             name=name,
             url=url,
             events=list(events),
@@ -58,29 +58,29 @@ class WebhookVerbs:
             roots_only=roots_only,
             reason=reason,
         )
-        return do("POST", "/webhooks", WithSecret, body)
+        return request("POST", "/webhooks", WebhookWithSecret, body)
 
     @verb
     def change_webhook(
-        self: None, name: str, *, reason: str | None = None, **change: Unpack[Change]
+        self: None, name: str, *, reason: str | None = None, **change: Unpack[WebhookSettings]
     ) -> Call[Webhook]:
         """Set it otherwise, pause it, or let it go on."""
-        return do("PATCH", path("/webhooks/{}", name), Webhook, {**change, **said(reason=reason)})
+        return request("PATCH", path("/webhooks/{}", name), Webhook, {**change, **json_body(reason=reason)})
 
     @verb
     def remove_webhook(self: None, name: str) -> Call[None]:
         """Tell it nothing any more; its deliveries go with it."""
-        return do("DELETE", path("/webhooks/{}", name))
+        return request("DELETE", path("/webhooks/{}", name))
 
     @verb
-    def rotate_webhook(self: None, name: str, *, reason: str | None = None) -> Call[WithSecret]:
+    def rotate_webhook(self: None, name: str, *, reason: str | None = None) -> Call[WebhookWithSecret]:
         """Give it a new secret."""
-        return do("POST", path("/webhooks/{}/rotate", name), WithSecret, said(reason=reason))
+        return request("POST", path("/webhooks/{}/rotate", name), WebhookWithSecret, json_body(reason=reason))
 
     @verb
     def test_webhook(self: None, name: str) -> Call[Delivery]:
         """Send it a ping."""
-        return do("POST", path("/webhooks/{}/test", name), Delivery)
+        return request("POST", path("/webhooks/{}/test", name), Delivery)
 
     @verb
     def deliveries(
@@ -99,4 +99,6 @@ class WebhookVerbs:
     @verb
     def retry_delivery(self: None, delivery: str, *, reason: str | None = None) -> Call[Delivery]:
         """Send it again, at once."""
-        return do("POST", path("/webhooks/deliveries/{}/retry", delivery), Delivery, said(reason=reason))
+        return request(
+            "POST", path("/webhooks/deliveries/{}/retry", delivery), Delivery, json_body(reason=reason)
+        )

@@ -105,7 +105,7 @@ class WorkerLog:
 def append(path: Path, data: bytes) -> int:
     """Append to a file that is made with its folder when missing; returns how much went in.
 
-    Opened afresh each time: attempts by the thousand may be open at once in a ``--many`` worker.
+    Opened afresh each time: attempts by the thousand may be open at once in a ``--concurrent`` worker.
     Raises OSError; never follows a link that stands where the file or its folder should be.
     """
     try:

@@ -27,12 +27,12 @@ from spinney.model.errors import SpinneyError
 from spinney.model.schedules import Schedule
 from spinney.model.types import QueueSpec, TypeSpec
 from spinney.node.executors import proctree
-from spinney.node.executors.handover import NUDGE, Handover
-from spinney.node.executors.link import Link
-from spinney.node.executors.marks import sight
-from spinney.node.executors.page import CELL_CANCEL, CELL_RECALL, MANY_LINES, Page, Running
-from spinney.node.executors.standing import Standing
+from spinney.node.executors.backlog import Backlog
+from spinney.node.executors.boundaries import pipe_watch
+from spinney.node.executors.shared_page import CELL_CANCEL, CELL_RECALL, CONCURRENT_LINES, Running, SharedPage
 from spinney.node.executors.wire import WireError
+from spinney.node.executors.worker_socket import WorkerSocket
+from spinney.node.executors.worker_startup import FLUSH_SIGNAL, WorkerStartup
 
 log = logging.getLogger(__name__)
 
@@ -91,7 +91,7 @@ class Events(Protocol):
         """A running attempt asks for something: ``child.answer(number, …)`` or ``child.refuse``."""
 
     def output(self, child: "Child", fence: int, stream: str, text: str) -> None:
-        """An attempt in a ``--many`` worker printed something: for ``Pump.put``."""
+        """An attempt in a ``--concurrent`` worker printed something: for ``Pump.put``."""
 
     def exited(self, child: "Child", how: Exit) -> None:
         """The worker has ended and nothing of it is left. Comes last, and once.
@@ -118,18 +118,18 @@ class Child:
         log_file: Path,
         folder_root: Path,
         known: set[int],
-        many: bool = False,
+        concurrent: bool = False,
         node: str = "",
         lock_fd: int | None = None,
         python: str = sys.executable,
         env: Mapping[str, str] | None = None,
         launch: Callable[..., subprocess.Popen[bytes]] = subprocess.Popen,
     ) -> None:
-        """``page``: where its page file is made. ``log_file``: what it writes outside attempts
+        """``shared_page``: where its page file is made. ``log_file``: what it writes outside attempts
         (``Pump.add`` is given the same). ``known``: the pids of all live children of this
         supervisor, shared by them all; each enters itself and leaves when it has been reaped.
         ``env``: laid over the supervisor's own."""
-        self.name, self.app, self.many = name, app, many
+        self.name, self.app, self.concurrent = name, app, concurrent
         self.token = secrets.token_bytes(16)
         """What tells a mark in the output from output: for ``Pump.add``."""
         self.log_file = log_file
@@ -149,7 +149,7 @@ class Child:
         self._python, self._env, self._launch = python, dict(env or {}), launch
         self._events, self._known, self._lock_fd = events, known, lock_fd
         self._lists = 0
-        self._standing = Standing()
+        self._backlog = Backlog()
         self._done_rows = 0
         self._done_rows_seen = 0
         self._timer: asyncio.TimerHandle | None = None
@@ -160,7 +160,7 @@ class Child:
         """Start the process. Raises OSError when that is impossible."""
         self._loop = asyncio.get_running_loop()
         with contextlib.ExitStack() as on_failure, contextlib.ExitStack() as anyway:
-            self.page = Page.create(self._page_path, lines=MANY_LINES if self.many else 1)
+            self.page = SharedPage.create(self._page_path, lines=CONCURRENT_LINES if self.concurrent else 1)
             on_failure.callback(self.page.close)
             ours, theirs = socket.socketpair()
             on_failure.callback(ours.close)
@@ -171,14 +171,14 @@ class Child:
                 on_failure.callback(os.close, here)
                 anyway.callback(os.close, there)
                 pipes.append((here, there))
-            seen = anyway.enter_context(sight(here for here, _ in pipes))
+            seen = anyway.enter_context(pipe_watch(here for here, _ in pipes))
             self._process = self._spawn(theirs.fileno(), pipes[0][1], pipes[1][1], seen.fileno())
             on_failure.pop_all()
         self.pid = self._process.pid
         self._known.add(self.pid)
         self._proc = proctree.identify(self.pid)
         self.stdout_fd, self.stderr_fd = pipes[0][0], pipes[1][0]
-        self._link = Link(ours, self._heard, self._broken)
+        self._worker_socket = WorkerSocket(ours, self._heard, self._broken)
         self._pidfd = os.pidfd_open(self.pid)
         self._loop.add_reader(self._pidfd, self._died)
 
@@ -188,49 +188,51 @@ class Child:
         """Give it attempts to run, in this order, behind those it has."""
         self._lists += 1
         self.given += sum(len(rows) for _, _, rows in groups)
-        self._link.send({"run": groups})
+        self._worker_socket.send({"run": groups})
         self._look_later()
 
     def answer(self, number: int, value: Any) -> None:
         """Answer a request of a running attempt."""
-        self._link.send({"answer": number, "value": value})
+        self._worker_socket.send({"answer": number, "value": value})
 
     def refuse(self, number: int, error: Exception) -> None:
         """Answer a request with an exception, which is raised in the attempt."""
-        self._link.send({"answer": number, "error": [type(error).__name__, str(error)]})
+        self._worker_socket.send({"answer": number, "error": [type(error).__name__, str(error)]})
 
     def recall(self) -> None:
         """Ask for everything back that was sent so far and has not begun; ``back`` will tell.
 
         A worker deep in user code answers as soon as its interpreter looks at signals: at once,
         unless it is inside a long call of C code. What it has not read yet it hands back only after the
-        attempt that runs. So look at ``stands_behind``, too.
+        attempt that runs. So look at ``blocking_fence``, too.
         """
         if self.alive:
             self.page.cells[CELL_RECALL] = self._lists
-            self._signal(NUDGE)
+            self._signal(FLUSH_SIGNAL)
 
-    def stands_behind(self) -> int:
+    def blocking_fence(self) -> int:
         """The attempt behind which nothing of what was sent begins any more, since it was recalled, whether the
         worker says so or not: it can be taken back. 0: there is none, or it is not known yet (ask again later)."""
-        return 0 if self.many or not self.alive else self._standing.behind(self.page, self._lists)
+        return (
+            0 if self.concurrent or not self.alive else self._backlog.blocking_fence(self.page, self._lists)
+        )
 
     def take_back(self, fences: Sequence[int]) -> None:
         """These are taken back from behind that attempt: the worker's own word on them is not told any more."""
-        self._standing.take(fences)
+        self._backlog.take(fences)
         self.returned += len(fences)
 
     def request_cancel(self, fence: int) -> None:
         """Have ``job.cancelled`` turn true for this attempt (and cancel its task if it is async)."""
-        if self.many:
-            self._link.send({"cancel": [fence]})
+        if self.concurrent:
+            self._worker_socket.send({"cancel": [fence]})
         elif self.alive:
             self.page.cells[CELL_CANCEL] = fence
 
     def end(self) -> None:
         """Ask it to finish what it has begun, hand back the rest and exit."""
         self.recall()
-        self._link.send({"end": True})
+        self._worker_socket.send({"end": True})
 
     # --- looking at it --------------------------------------------------------------------
 
@@ -244,7 +246,7 @@ class Child:
         """Whether the process has been started and has not ended wholly."""
         return self.pid != 0 and not self._ended.is_set()
 
-    def weigh(self) -> None:
+    def measure_memory(self) -> None:
         """Look how much memory it holds: of an idle one, which says nothing by itself."""
         self.rss_bytes = proctree.rss_bytes(self.pid) if self.alive else 0
 
@@ -259,7 +261,7 @@ class Child:
     # --- ending it ------------------------------------------------------------------------
 
     async def kill_attempt(self, grace_s: float) -> None:
-        """End the worker and all its descendants: TERM, ``grace_s`` seconds, KILL. A ``--many`` worker gets TERM
+        """End the worker and all its descendants: TERM, ``grace_s`` seconds, KILL. A ``--concurrent`` worker gets TERM
         alone and hands it on to what is below it, once it has noted whose results that spoils.
 
         Returns when none is left and ``exited`` has been told. May be called twice; the shorter
@@ -270,12 +272,12 @@ class Child:
         if not self._forced:
             self._forced = True
             left = self._left()
-            proctree.kill_all(left[:1] if self.many else left, signal.SIGTERM)
+            proctree.kill_all(left[:1] if self.concurrent else left, signal.SIGTERM)
         deadline = self._loop.time() + grace_s
         while self.alive and self._loop.time() < deadline and self._left():
             await self._settle(deadline - self._loop.time())
             # When another thread took TERM, this gets the main thread out of its sleep to hear of it.
-            self._signal(NUDGE)
+            self._signal(FLUSH_SIGNAL)
         warn_at = self._loop.time() + _WARN_S
         while self.alive and (left := self._left()):
             proctree.kill_all(left, signal.SIGKILL)
@@ -312,7 +314,7 @@ class Child:
             case {"ask": number, "fence": fence, "verb": verb, "args": args}:
                 self._events.ask(self, number, fence, verb, args)
             case {"back": fences}:
-                back = self._standing.news(fences)
+                back = self._backlog.not_taken(fences)
                 self.returned += len(back)
                 self._events.back(self, back)
             case {"output": [fence, stream, text]}:
@@ -359,15 +361,17 @@ class Child:
 
     def _look(self) -> None:
         """A worker keeps the rows of quick attempts back to send many at once. When one behind them
-        then takes long (or holds the event loop up, in a ``--many`` worker), the page says that more have
+        then takes long (or holds the event loop up, in a ``--concurrent`` worker), the page says that more have
         ended than were reported: fetch them."""
         self._timer = None
         if not self.alive or self.outstanding <= 0:
             return
         kept_back = self.page.done() > self._done_rows == self._done_rows_seen
-        recalled = not self.many and self.page.cells[CELL_RECALL] == self._lists and self.outstanding > 1
+        recalled = (
+            not self.concurrent and self.page.cells[CELL_RECALL] == self._lists and self.outstanding > 1
+        )
         if kept_back or recalled:
-            self._signal(NUDGE)
+            self._signal(FLUSH_SIGNAL)
         self._done_rows_seen = self._done_rows
         self._look_later()
 
@@ -383,13 +387,13 @@ class Child:
         self._loop.remove_reader(self._pidfd)
         os.close(self._pidfd)
         self._pidfd = -1
-        self._link.drain()
-        self._link.close()
+        self._worker_socket.drain()
+        self._worker_socket.close()
         code = self._process.wait()  # at once: the kernel has said that it is dead
         self._known.discard(self.pid)
-        self._burial = self._loop.create_task(self._bury(code), name=f"bury {self.name}")
+        self._burial = self._loop.create_task(self._after_exit(code), name=f"bury {self.name}")
 
-    async def _bury(self, code: int) -> None:
+    async def _after_exit(self, code: int) -> None:
         """See that nothing of it is left, and say so. What is being ended by force keeps its grace,
         unless another worker dies meanwhile: whose a stray is cannot be told."""
         look = proctree.strays if self._forced else proctree.reap_strays
@@ -407,26 +411,26 @@ class Child:
         self._ended.set()
         self._events.exited(self, how)
 
-    def _spawn(self, socket_fd: int, out_fd: int, err_fd: int, sight_fd: int) -> subprocess.Popen[bytes]:
-        handover = Handover(
+    def _spawn(self, socket_fd: int, out_fd: int, err_fd: int, pipe_watch_fd: int) -> subprocess.Popen[bytes]:
+        handover = WorkerStartup(
             parent_pid=os.getpid(),
             socket_fd=socket_fd,
             page_fd=self.page.fd,
             lock_fd=self._lock_fd,
-            mark=self.token.hex(),
+            boundary_token=self.token.hex(),
             log=self.log_file.name,
             folder_root=str(self._folder_root),
             node=self._node,
-            sight_fd=sight_fd,
+            pipe_watch_fd=pipe_watch_fd,
         )
-        many = ["--many"] if self.many else []
+        concurrent = ["--concurrent"] if self.concurrent else []
         lock = [] if self._lock_fd is None else [self._lock_fd]
         return self._launch(
-            [self._python, "-m", "spinney.node.executors.worker", self.app, *many],
+            [self._python, "-m", "spinney.node.executors.worker", self.app, *concurrent],
             stdin=subprocess.DEVNULL,
             stdout=out_fd,
             stderr=err_fd,
-            pass_fds=[socket_fd, self.page.fd, sight_fd, *lock],
+            pass_fds=[socket_fd, self.page.fd, pipe_watch_fd, *lock],
             env=os.environ | self._env | handover.to_env(),
             start_new_session=True,
         )

@@ -2,8 +2,8 @@
 
 Umask, environment, resource limits, timers, signal handlers and the signal mask. To look at them all after each
 attempt would take twice as long as a small attempt with everything around it (15 us against 7). So the calls by which
-Python code changes them are replaced by ones that note that they were made (``Calls``), and only after such a call
-everything is compared and put back. An attempt that makes none costs the test of one flag. What C code changes by
+Python code changes them are replaced by ones that note that they were made (``CallRecorder``), and only after such a
+call everything is compared and put back. An attempt that makes none costs the test of one flag. What C code changes by
 itself is not noticed.
 """
 
@@ -27,7 +27,7 @@ _FILES_MOST = 500
 """So many more open files than at the start are taken for a leak, whatever the limit is."""
 
 
-class Calls:
+class CallRecorder:
     """Notes that one of the calls was made."""
 
     __slots__ = ("noted",)
@@ -53,7 +53,7 @@ class Calls:
 class ProcessState:
     """The state as it is when this is made: after the application has been loaded, which may change it for good."""
 
-    def __init__(self, calls: Calls, *, signals: bool) -> None:
+    def __init__(self, calls: CallRecorder, *, signals: bool) -> None:
         """``signals``: those of the main thread, too. It must be the one that makes and restores this, and the only one
         in which user code runs; in other threads Python lets nobody change a handler."""
         self.calls, self._signals = calls, signals

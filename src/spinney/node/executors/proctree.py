@@ -28,7 +28,7 @@ class Proc(NamedTuple):
     """A process of which this is known for certain."""
 
     pid: int
-    born: int
+    started_ticks: int
     """Clock ticks from boot to its start: the kernel's word for which bearer of the pid it is."""
 
 
@@ -50,7 +50,7 @@ def die_with_parent(parent: int, by: signal.Signals = signal.SIGKILL) -> None:
 def identify(pid: int) -> Proc | None:
     """The process that bears this pid now; None when there is none, or a zombie."""
     found = _stat(pid)
-    return Proc(pid, found.born) if found is not None and found.alive else None
+    return Proc(pid, found.started_ticks) if found is not None and found.alive else None
 
 
 def descendants(pid: int) -> list[Proc]:
@@ -200,7 +200,7 @@ def _scan() -> dict[int, list[int]]:
 class _Stat(NamedTuple):
     alive: bool
     parent: int
-    born: int
+    started_ticks: int
 
 
 def _stat(pid: int) -> _Stat | None:

@@ -22,7 +22,7 @@ from spinney.model.errors import SpinneyError
 from spinney.model.outcomes import Outcome
 from spinney.model.signals import Defer, Fail, Finish, Hold, NotApplicable, Warn
 from spinney.model.types import StageSpec
-from spinney.node.executors.rows import RESULT_BYTES, BadResult
+from spinney.node.executors.result_rows import RESULT_BYTES, BadResult
 from spinney.node.executors.sync import OWN
 from spinney.params.environment import same_variable, variable
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from spinney import filesystem
 from spinney.model.outcomes import PASSED
-from spinney.model.places import job_folder
-from spinney.node.executors.rows import Detail, of_error
+from spinney.model.paths import job_folder
+from spinney.node.executors.result_rows import Detail, error_detail
 
 OWN = ".spinney"
 """The engine's own corner of a folder: output and parameters, which promise nothing."""
@@ -40,7 +40,7 @@ def synced(
         sync_folder(root, job_id, since_us, descriptor)
     except OSError as error:
         why = error.strerror or error
-        return of_error(
+        return error_detail(
             error, message=f"what it wrote could not be put safely on the disk: {why}; see the disk"
         )
     return detail
@@ -52,7 +52,7 @@ def has_folder(root: str, job_id: int) -> bool:
     return os.access(f"{_level(root, job_id // 100)}/{job_id:012d}", os.F_OK)
 
 
-class Bare:
+class FolderlessJobs:
     """Hundreds of jobs none of which has a folder, as of the beginning of a list. Within it a folder
     comes into being only when its own attempt asks for it; so most jobs need not look."""
 

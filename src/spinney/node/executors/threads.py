@@ -19,7 +19,7 @@ _POOLED = pools._worker.__code__
 """The innermost frame of a pool's thread that has no work."""
 
 
-class Threads:
+class LeftoverThreads:
     """Those that run when this is made are known."""
 
     def __init__(self) -> None:

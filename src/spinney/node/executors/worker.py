@@ -1,4 +1,4 @@
-"""A worker process: ``python -m spinney.node.executors.worker MODULE:ATTRIBUTE [--many]``.
+"""A worker process: ``python -m spinney.node.executors.worker MODULE:ATTRIBUTE [--concurrent]``.
 
 Started by the supervisor only (``child``). Loads the user's application, says hello, and serves
 until it is told to end, the supervisor is gone, or a signal ends it.
@@ -15,15 +15,15 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TextIO, cast
 
 from spinney.model.errors import SpinneyError
-from spinney.node.executors import handover, proctree
-from spinney.node.executors.asking import SerialPort
-from spinney.node.executors.ending import Terminated, die_of, on_term, raise_terminated
-from spinney.node.executors.handover import NUDGE, Handover
-from spinney.node.executors.marks import Marker
-from spinney.node.executors.page import Page
-from spinney.node.executors.process_state import Calls, ProcessState
-from spinney.node.executors.voices import Divided
+from spinney.node.executors import proctree, worker_startup
+from spinney.node.executors.attempt_output import RoutedStream
+from spinney.node.executors.boundaries import BoundaryWriter
+from spinney.node.executors.ports import SerialPort
+from spinney.node.executors.process_state import CallRecorder, ProcessState
+from spinney.node.executors.shared_page import SharedPage
+from spinney.node.executors.termination import Terminated, die_of, on_term, raise_terminated
 from spinney.node.executors.wire import Channel
+from spinney.node.executors.worker_startup import FLUSH_SIGNAL, WorkerStartup
 
 if TYPE_CHECKING:
     from spinney.app import Spinney
@@ -37,18 +37,18 @@ EXIT_GONE = 1
 
 def main() -> int:
     """Be a worker; returns the exit code."""
-    given = handover.take()
+    given = worker_startup.take()
     proctree.die_with_parent(given.parent_pid)
     proctree.become_subreaper()
     faulthandler.enable()
     channel = Channel(socket.socket(fileno=given.socket_fd), _signals())
-    many = "--many" in sys.argv[2:]
-    calls = Calls()
+    concurrent = "--concurrent" in sys.argv[2:]
+    calls = CallRecorder()
     calls.watch()
-    if many:
+    if concurrent:
         # Before user code may keep a reference to either.
-        sys.stdout = cast(TextIO, Divided("stdout", sys.stdout))
-        sys.stderr = cast(TextIO, Divided("stderr", sys.stderr))
+        sys.stdout = cast(TextIO, RoutedStream("stdout", sys.stdout))
+        sys.stderr = cast(TextIO, RoutedStream("stderr", sys.stderr))
     else:
         # Line by line, so that output can be read while a stage runs.
         cast(Any, sys.stdout).reconfigure(line_buffering=True, encoding="utf-8", errors="backslashreplace")
@@ -59,7 +59,7 @@ def main() -> int:
         from spinney.app import storeless  # loaded by now
 
         with storeless(app):
-            return (_be_many if many else _be_serial)(app.types, given, channel, calls)
+            return (_run_concurrent if concurrent else _run_serial)(app.types, given, channel, calls)
     except Terminated:
         die_of(signal.SIGTERM)
     except ConnectionError:
@@ -103,21 +103,23 @@ def _load(target: str, channel: Channel) -> "Spinney | None":
     return app
 
 
-def _be_serial(types: "Mapping[str, JobType]", given: Handover, channel: Channel, calls: Calls) -> int:
-    from spinney.node.executors.serial import Serial
-    from spinney.node.executors.stages import Stages
+def _run_serial(
+    types: "Mapping[str, JobType]", given: WorkerStartup, channel: Channel, calls: CallRecorder
+) -> int:
+    from spinney.node.executors.serial_worker import SerialWorker
+    from spinney.node.executors.stage_runners import StageRunners
 
-    page = Page.attach(given.page_fd)
+    page = SharedPage.attach(given.page_fd)
     pass_fds = () if given.lock_fd is None else (given.lock_fd,)
-    serial = Serial(
+    serial = SerialWorker(
         SerialPort(channel, page),
         page,
         _marker(given, page),
-        Stages(types, pass_fds),
+        StageRunners(types, pass_fds),
         folder_root=given.folder_root,
     )
-    signal.signal(NUDGE, lambda *_: serial.nudged())
-    signal.siginterrupt(NUDGE, False)
+    signal.signal(FLUSH_SIGNAL, lambda *_: serial.on_flush_signal())
+    signal.siginterrupt(FLUSH_SIGNAL, False)
     on_term(raise_terminated)
     try:
         serial.run(ProcessState(calls, signals=True))
@@ -130,16 +132,18 @@ def _be_serial(types: "Mapping[str, JobType]", given: Handover, channel: Channel
     return 0
 
 
-def _be_many(types: "Mapping[str, JobType]", given: Handover, channel: Channel, calls: Calls) -> int:
-    from spinney.node.executors.many import Many
-    from spinney.node.executors.stages import Stages
+def _run_concurrent(
+    types: "Mapping[str, JobType]", given: WorkerStartup, channel: Channel, calls: CallRecorder
+) -> int:
+    from spinney.node.executors.concurrent_worker import ConcurrentWorker
+    from spinney.node.executors.stage_runners import StageRunners
 
-    page = Page.attach(given.page_fd)
-    many = Many(
+    page = SharedPage.attach(given.page_fd)
+    concurrent = ConcurrentWorker(
         channel,
         page,
         _marker(given, page),
-        Stages(types),
+        StageRunners(types),
         folder_root=given.folder_root,
         log_name=given.log,
     )
@@ -148,19 +152,19 @@ def _be_many(types: "Mapping[str, JobType]", given: Handover, channel: Channel, 
     def terminate() -> None:
         terminated.set()
         # A thread, because the handler may have interrupted whoever holds the host's lock.
-        threading.Thread(target=many.terminate, name="terminate", daemon=True).start()
+        threading.Thread(target=concurrent.terminate, name="terminate", daemon=True).start()
 
-    signal.signal(NUDGE, lambda *_: many.nudged())
+    signal.signal(FLUSH_SIGNAL, lambda *_: concurrent.on_flush_signal())
     on_term(terminate)
-    many.run(ProcessState(calls, signals=False))
+    concurrent.run(ProcessState(calls, signals=False))
     if terminated.is_set():
         die_of(signal.SIGTERM)
     return 0
 
 
-def _marker(given: Handover, page: Page) -> Marker:
+def _marker(given: WorkerStartup, page: SharedPage) -> BoundaryWriter:
     """Ready for the first attempt: what loading the application printed belongs to none."""
-    marker = Marker(page, bytes.fromhex(given.mark), given.sight_fd)
+    marker = BoundaryWriter(page, bytes.fromhex(given.boundary_token), given.pipe_watch_fd)
     sys.stdout.flush()
     sys.stderr.flush()
     if marker.wrote():

@@ -7,7 +7,6 @@ Times are microseconds since 1970 UTC, in fields that end in ``_us``, as in ``--
 from fastapi import FastAPI
 
 from spinney.server.api import (
-    about,
     accounts,
     audit,
     batches,
@@ -22,14 +21,15 @@ from spinney.server.api import (
     openapi,
     queues,
     schedules,
-    submitting,
+    store_info,
+    submissions,
     verbs,
     webhooks,
 )
 from spinney.server.files import spool
 
 PARTS = (
-    submitting.router,
+    submissions.router,
     bulk.router,
     jobs.router,
     verbs.router,
@@ -41,13 +41,13 @@ PARTS = (
     holds.router,
     locks.router,
     schedules.router,
-    about.stats,
-    about.types,
-    about.retention,
+    store_info.stats,
+    store_info.types,
+    store_info.retention,
     webhooks.router,
     external.router,
     accounts.router,
-    about.me,
+    store_info.me,
     audit.router,
 )
 

@@ -6,14 +6,14 @@ from typing import Annotated
 from fastapi import Path, Query
 from pydantic import Field
 
-from spinney.answers import Ended
 from spinney.control import Control
-from spinney.model.access import Rights, Role, Within
+from spinney.model.access import AccessScope, Rights, Role
 from spinney.model.accounts import PASSWORD_MAX, PASSWORD_MIN, Session, Token, User
-from spinney.server.api.parsing import routes, told
-from spinney.server.api.shapes import All, Asking, Moment, Named, Reason, Word
-from spinney.server.asking import Asked
+from spinney.schemas import EndedSessions
+from spinney.server.api.json_routes import routes, told
+from spinney.server.api.request_types import All, Moment, NamePath, ReasonRequest, RequestModel, Word
 from spinney.server.problems import documented
+from spinney.server.request_context import Authenticated
 
 router = routes("accounts")
 PROBLEMS = documented(404, 409, 415)
@@ -27,7 +27,7 @@ TokenId = Annotated[
 ]
 
 
-class RightsAsked(Asking):
+class RightsRequest(RequestModel):
     """What somebody is to be allowed."""
 
     role: Annotated[Role, Field(strict=False)] = Field(examples=["operator"])
@@ -54,7 +54,7 @@ class RightsAsked(Asking):
         """Raises UsageError, BadName for what cannot be meant."""
         return Rights(
             role=self.role,
-            within=Within(collections=_tuple(self.collections), queues=_tuple(self.queues)),
+            within=AccessScope(collections=_tuple(self.collections), queues=_tuple(self.queues)),
             shares=_tuple(self.shares),
             priorities=None if self.priorities is None else (self.priorities[0], self.priorities[1]),
             locks=_tuple(self.locks),
@@ -62,32 +62,32 @@ class RightsAsked(Asking):
         )
 
 
-class UserAsked(Reason):
+class UserRequest(ReasonRequest):
     """Somebody who is to be let in."""
 
     name: Word
-    rights: RightsAsked
+    rights: RightsRequest
     password: Password | None = Field(
         default=None,
         description="null: a link sets one (`POST /users/NAME/link`), or a proxy says who it is.",
     )
 
 
-class UserChange(Reason):
+class UserChangeRequest(ReasonRequest):
     """What is to be otherwise; what is left out stays."""
 
-    rights: RightsAsked | None = None
+    rights: RightsRequest | None = None
     disabled: bool | None = Field(default=None, description="Let nobody in by this name.")
 
 
-class PasswordChange(Asking):
+class PasswordChangeRequest(RequestModel):
     """One's own."""
 
     before: Annotated[str, Field(max_length=PASSWORD_MAX)] = Field(description="The one that there is.")
     after: Password
 
 
-class TokenAsked(Reason):
+class TokenRequest(ReasonRequest):
     """A token that is to be made."""
 
     name: Word
@@ -95,12 +95,12 @@ class TokenAsked(Reason):
         default=None,
         description="In whose name it acts; null: a machine's, in its own name, which takes an admin.",
     )
-    rights: RightsAsked | None = Field(default=None, description="Left out: the owner's.")
+    rights: RightsRequest | None = Field(default=None, description="Left out: the owner's.")
     expires: Moment | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MadeToken:
+class CreatedToken:
     """A token, with its secret, which nobody can show again."""
 
     token: Token
@@ -108,7 +108,7 @@ class MadeToken:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MadeLink:
+class PasswordLink:
     """A one-time link that sets a user's password."""
 
     path: str
@@ -118,29 +118,29 @@ class MadeLink:
 
 
 @router.get("/users", summary="List users")
-async def list_users(hands: Asked) -> All[User]:
+async def list_users(context: Authenticated) -> All[User]:
     """By name."""
-    return await hands.run(lambda control: All(items=control.accounts.users()))
+    return await context.run(lambda control: All(items=control.accounts.users()))
 
 
 @router.post("/users", summary="Make a user", status_code=201, responses=PROBLEMS)
-async def add_user(asked: UserAsked, hands: Asked) -> User:
+async def add_user(asked: UserRequest, context: Authenticated) -> User:
     """Nobody gives rights beyond his own."""
 
     def call(control: Control) -> User:
         return control.accounts.add(asked.name, asked.rights.rights(), asked.password, reason=asked.reason)
 
-    return await hands.run(call)
+    return await context.run(call)
 
 
 @router.get("/users/{name}", summary="Show a user", responses=documented(404))
-async def show_user(name: Named, hands: Asked) -> User:
+async def show_user(name: NamePath, context: Authenticated) -> User:
     """Anybody may look at himself."""
-    return await hands.run(lambda control: control.accounts.user(name))
+    return await context.run(lambda control: control.accounts.user(name))
 
 
 @router.patch("/users/{name}", summary="Change a user", responses=PROBLEMS)
-async def change_user(name: Named, asked: UserChange, hands: Asked) -> User:
+async def change_user(name: NamePath, asked: UserChangeRequest, context: Authenticated) -> User:
     """Other rights, or shut out. Sessions and tokens of who is disabled are void."""
 
     def call(control: Control) -> User:
@@ -151,59 +151,61 @@ async def change_user(name: Named, asked: UserChange, hands: Asked) -> User:
             accounts.disable(name, disabled=asked.disabled, reason=asked.reason)
         return accounts.user(name)
 
-    return await hands.run(call)
+    return await context.run(call)
 
 
 @router.delete("/users/{name}", summary="Delete a user", status_code=204, responses=documented(404, 409))
-async def delete_user(name: Named, hands: Asked, reason: Why = None) -> None:
+async def delete_user(name: NamePath, context: Authenticated, reason: Why = None) -> None:
     """For good; tokens are revoked, sessions end."""
-    await hands.run(lambda control: control.accounts.delete(name, reason=reason))
+    await context.run(lambda control: control.accounts.delete(name, reason=reason))
 
 
 @router.post(
     "/users/{name}/link", summary="Make a link that sets a password", status_code=201, responses=PROBLEMS
 )
-async def make_link(name: Named, hands: Asked) -> MadeLink:
+async def make_link(name: NamePath, context: Authenticated) -> PasswordLink:
     """Good once, for a day; the one before is void."""
 
-    def call(control: Control) -> MadeLink:
+    def call(control: Control) -> PasswordLink:
         secret, link = control.accounts.invite(name)
-        return MadeLink(path=f"/welcome?link={secret}", secret=secret, ends_us=link.ends_us)
+        return PasswordLink(path=f"/welcome?link={secret}", secret=secret, ends_us=link.ends_us)
 
-    return told(await hands.run(call), 201, headers=NO_STORE)
+    return told(await context.run(call), 201, headers=NO_STORE)
 
 
 @router.get("/users/{name}/sessions", summary="List the sessions of a user", responses=documented(404))
-async def list_sessions(name: Named, hands: Asked) -> All[Session]:
+async def list_sessions(name: NamePath, context: Authenticated) -> All[Session]:
     """Oldest first."""
-    return await hands.run(lambda control: All(items=control.accounts.sessions(name)))
+    return await context.run(lambda control: All(items=control.accounts.sessions(name)))
 
 
 @router.delete("/users/{name}/sessions", summary="End all sessions of a user", responses=documented(404))
-async def end_sessions(name: Named, hands: Asked, reason: Why = None) -> Ended:
+async def end_sessions(name: NamePath, context: Authenticated, reason: Why = None) -> EndedSessions:
     """He has to sign in again."""
-    return await hands.run(lambda control: Ended(ended=control.accounts.end_sessions(name, reason=reason)))
+    return await context.run(
+        lambda control: EndedSessions(ended=control.accounts.end_sessions(name, reason=reason))
+    )
 
 
 @router.post("/me/password", summary="Change your password", responses=PROBLEMS)
-async def change_password(asked: PasswordChange, hands: Asked) -> User:
+async def change_password(asked: PasswordChangeRequest, context: Authenticated) -> User:
     """Ends all your sessions."""
-    return await hands.run(lambda control: control.accounts.change_password(asked.before, asked.after))
+    return await context.run(lambda control: control.accounts.change_password(asked.before, asked.after))
 
 
 @router.get("/tokens", summary="List tokens", responses=documented(404))
 async def list_tokens(
-    hands: Asked, owner: Annotated[Word | None, Query(description="Only of this user.")] = None
+    context: Authenticated, owner: Annotated[Word | None, Query(description="Only of this user.")] = None
 ) -> All[Token]:
     """Without their secrets, which nobody has. Who is no admin sees his own."""
-    return await hands.run(lambda control: All(items=control.accounts.tokens(owner)))
+    return await context.run(lambda control: All(items=control.accounts.tokens(owner)))
 
 
 @router.post("/tokens", summary="Make a token", status_code=201, responses=PROBLEMS)
-async def make_token(asked: TokenAsked, hands: Asked) -> MadeToken:
+async def make_token(asked: TokenRequest, context: Authenticated) -> CreatedToken:
     """The secret is in this answer alone: keep it. It never allows more than its owner may."""
 
-    def call(control: Control) -> MadeToken:
+    def call(control: Control) -> CreatedToken:
         made = control.accounts.make_token(
             asked.name,
             owner=asked.owner,
@@ -211,15 +213,15 @@ async def make_token(asked: TokenAsked, hands: Asked) -> MadeToken:
             expires_us=asked.expires,
             reason=asked.reason,
         )
-        return MadeToken(token=made.token, secret=made.secret)
+        return CreatedToken(token=made.token, secret=made.secret)
 
-    return told(await hands.run(call), 201, headers=NO_STORE)
+    return told(await context.run(call), 201, headers=NO_STORE)
 
 
 @router.delete("/tokens/{token}", summary="Revoke a token", responses=documented(404, 409))
-async def revoke_token(token: TokenId, hands: Asked, reason: Why = None) -> Token:
+async def revoke_token(token: TokenId, context: Authenticated, reason: Why = None) -> Token:
     """For good."""
-    return await hands.run(lambda control: control.accounts.revoke_token(token, reason=reason))
+    return await context.run(lambda control: control.accounts.revoke_token(token, reason=reason))
 
 
 def _tuple(given: list[str] | None) -> tuple[str, ...] | None:

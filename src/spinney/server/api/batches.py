@@ -6,22 +6,22 @@ from typing import Annotated, Any
 from fastapi import Query
 from pydantic import BaseModel, ConfigDict, Field
 
-from spinney.answers import BatchDetails, BatchShown, Object
 from spinney.control import Control
 from spinney.control.batches import PAGE, Batch, Batches
 from spinney.model.jobs import Filter, Job
 from spinney.model.states import State
-from spinney.server.api.parsing import routes
-from spinney.server.api.shapes import PAGE_MAX, After, JobId, Page, Text, Word
-from spinney.server.api.showing import shown
-from spinney.server.asking import Asked
+from spinney.schemas import BatchDetails, BatchProgress, JobSummary
+from spinney.server.api.job_views import shown
+from spinney.server.api.json_routes import routes
+from spinney.server.api.request_types import PAGE_MAX, After, JobId, Page, Text, Word
 from spinney.server.problems import documented
+from spinney.server.request_context import Authenticated
 
 router = routes("batches")
 OBJECTS_MAX = 5_000
 
 
-class BatchesAsked(BaseModel):
+class BatchListRequest(BaseModel):
     """Which batches."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -50,19 +50,21 @@ class BatchesAsked(BaseModel):
 
 
 @router.get("/batches", summary="List batches")
-async def list_batches(asked: Annotated[BatchesAsked, Query()], hands: Asked) -> Page[BatchShown]:
+async def list_batches(
+    asked: Annotated[BatchListRequest, Query()], context: Authenticated
+) -> Page[BatchProgress]:
     """Jobs at the top that have others below them, the newest first, with how far they are. A page may be short, or
     empty, where few fit the filters: `next` says whether there is more."""
 
-    def call(control: Control) -> Page[BatchShown]:
+    def call(control: Control) -> Page[BatchProgress]:
         found, next_ = control.part(Batches).page(asked.filter(), before=asked.after, limit=asked.limit)
         return Page(items=_shown(control, found), next=next_)
 
-    return await hands.run(call)
+    return await context.run(call)
 
 
 @router.get("/batches/{job}", summary="Show a batch", responses=documented(404))
-async def show_batch(job: JobId, hands: Asked) -> BatchDetails:
+async def show_batch(job: JobId, context: Authenticated) -> BatchDetails:
     """How far it is, and its failures by cause."""
 
     def call(control: Control) -> BatchDetails:
@@ -71,45 +73,45 @@ async def show_batch(job: JobId, hands: Asked) -> BatchDetails:
         (top,) = shown(control, [found.job])
         return BatchDetails(**_facts(found), job=top, failures=part.failures(job))
 
-    return await hands.run(call)
+    return await context.run(call)
 
 
 @router.get("/batches/{job}/objects", summary="List what is below a batch", responses=documented(404))
 async def list_objects(
     job: JobId,
-    hands: Asked,
+    context: Authenticated,
     state: Annotated[
         list[State] | None, Query(max_length=len(State), description="Only of these states.")
     ] = None,
     direct: Annotated[bool, Query(description="Only direct subjobs; false: all below.")] = True,
     after: After = 0,
     limit: Annotated[int, Query(ge=1, le=OBJECTS_MAX, description="How many at most.")] = PAGE_MAX,
-) -> Page[Object]:
+) -> Page[JobSummary]:
     """In short, oldest first: for a grid of states."""
 
-    def call(control: Control) -> Page[Object]:
+    def call(control: Control) -> Page[JobSummary]:
         control.part(Batches).one(job)
         states = None if state is None else tuple(dict.fromkeys(state))
         where = {"parent_id": job} if direct else {"root_id": job}
-        found = control.look.jobs(Filter(states=states, **where), after=after, limit=limit)  # type: ignore[arg-type]
+        found = control.queries.jobs(Filter(states=states, **where), after=after, limit=limit)  # type: ignore[arg-type]
         next_ = found[-1].id if len(found) >= limit else None
         return Page(items=[_object(below) for below in found if below.id != job], next=next_)
 
-    return await hands.run(call)
+    return await context.run(call)
 
 
-def _shown(control: Control, found: Sequence[Batch]) -> list[BatchShown]:
+def _shown(control: Control, found: Sequence[Batch]) -> list[BatchProgress]:
     tops = shown(control, [batch.job for batch in found])
-    return [BatchShown(**_facts(batch), job=top) for batch, top in zip(found, tops, strict=True)]
+    return [BatchProgress(**_facts(batch), job=top) for batch, top in zip(found, tops, strict=True)]
 
 
 def _facts(batch: Batch) -> dict[str, Any]:
-    names = ("counts", "total", "settled", "progress", "age_s", "per_s", "expected_us")
+    names = ("counts", "total", "settled", "progress", "age_s", "per_s", "eta_us")
     return {name: getattr(batch, name) for name in names}
 
 
-def _object(job: Job) -> Object:
-    return Object(
+def _object(job: Job) -> JobSummary:
+    return JobSummary(
         id=job.id,
         state=job.state,
         type=job.type,

@@ -10,19 +10,19 @@ from fastapi import Request
 from pydantic import Field
 from starlette.responses import StreamingResponse
 
-from spinney.answers import Planned, Reported
 from spinney.control import Control
 from spinney.control.bulk import Plan, Report
-from spinney.control.trial import Canary, Trial
+from spinney.control.canary import Canary, CanaryRun
 from spinney.model.errors import Refused, UsageError
-from spinney.model.operators import Order, Step, Verb
-from spinney.params.lengths import LengthOfTime
-from spinney.server.api.parsing import NDJSON, line, routes
-from spinney.server.api.shapes import Asking, JobNumber, Moment, Reason, Word
+from spinney.model.operators import BulkStep, Order, Verb
+from spinney.params.duration_field import DurationField
+from spinney.schemas import BulkPreview, BulkResult
+from spinney.server.api.job_filter import JobFilterBody
+from spinney.server.api.json_routes import NDJSON, line, routes
+from spinney.server.api.request_types import JobNumber, Moment, ReasonRequest, RequestModel, Word
 from spinney.server.api.verbs import Priority, removing
-from spinney.server.api.which import WhichBody
-from spinney.server.asking import Asked, Hands
 from spinney.server.problems import TooMany, documented, of_error
+from spinney.server.request_context import Authenticated, RequestContext
 
 router = routes("verbs")
 IDS_MAX = 10_000
@@ -33,7 +33,7 @@ CANARY_MOST_S = 3_600
 AGAIN_S = 30.0
 
 
-class CanaryAsked(Asking):
+class CanaryRequest(RequestModel):
     """A few jobs first; more only while few of those fail."""
 
     first: Annotated[int, Field(ge=1, le=IDS_MAX)] = Field(
@@ -42,17 +42,17 @@ class CanaryAsked(Asking):
     stop_at: Annotated[float, Field(ge=0, le=1)] = Field(
         default=0.1, description="The share of failures, 0 to 1, at which it stops."
     )
-    patience_s: Annotated[float, Field(gt=0, le=CANARY_MOST_S), LengthOfTime()] = Field(
+    patience_s: Annotated[float, Field(gt=0, le=CANARY_MOST_S), DurationField()] = Field(
         default=600.0,
         description="Seconds, or text such as `5m`: so long it waits for jobs to settle, each time.",
     )
 
 
-class VerbAsked(Reason):
+class VerbRequest(ReasonRequest):
     """A verb, and to which jobs: those of `ids`, those that fit `filter`, or of these those that fit."""
 
     verb: Annotated[Verb, Field(strict=False)]
-    filter: WhichBody | None = Field(
+    filter: JobFilterBody | None = Field(
         default=None, description="To all jobs that fit; at least one field is given."
     )
     ids: Annotated[list[JobNumber], Field(min_length=1, max_length=IDS_MAX)] | None = Field(
@@ -73,7 +73,7 @@ class VerbAsked(Reason):
     expect: Annotated[int, Field(ge=0)] | None = Field(
         default=None, description="Refuse unless it would be done to so many jobs, as the dry run said."
     )
-    canary: CanaryAsked | None = Field(default=None, description="retry, rerun: a few jobs first.")
+    canary: CanaryRequest | None = Field(default=None, description="retry, rerun: a few jobs first.")
 
     def order(self) -> Order:
         return Order(
@@ -100,37 +100,39 @@ class VerbAsked(Reason):
         },
     },
 )
-async def do_to_many(asked: VerbAsked, hands: Asked, request: Request) -> Planned | Reported:
+async def do_to_many(
+    asked: VerbRequest, context: Authenticated, request: Request
+) -> BulkPreview | BulkResult:
     """Look first with `dry_run`, then give its number as `expect`. Who goes away before the end stops it after the step
     that is being done; the same request, given again, does the rest."""
     _require_named(asked)
     if asked.dry_run:
-        return await hands.run(lambda control: _planned(control, asked), long=True)
-    running = _Running(hands, request, asked)
+        return await context.run(lambda control: _planned(control, asked), long=True)
+    running = _Running(context, request, asked)
     if NDJSON in request.headers.get("accept", ""):
         lines: Any = StreamingResponse(running.lines(), media_type=NDJSON)
-        return cast(Reported, lines)
+        return cast(BulkResult, lines)
     return await running.report()
 
 
-def _require_named(asked: VerbAsked) -> None:
+def _require_named(asked: VerbRequest) -> None:
     if asked.ids is None and (asked.filter is None or not asked.filter.model_fields_set):
         raise UsageError(
             f"name the jobs to {asked.verb} in ids, or say which in filter, with at least one field"
         )
 
 
-def _planned(control: Control, asked: VerbAsked) -> Planned:
+def _planned(control: Control, asked: VerbRequest) -> BulkPreview:
     plan = _plan(control, asked)
     if plan.which is None:
         sample: Sequence[int] = plan.ids[:SAMPLE]
     else:
-        sample = [job.id for job in control.look.jobs(plan.which, limit=SAMPLE)]
+        sample = [job.id for job in control.queries.jobs(plan.which, limit=SAMPLE)]
     stages = control.bulk.stages(plan)
-    return Planned(verb=plan.order.verb, jobs=plan.jobs, more=plan.more, stages=stages, sample=sample)
+    return BulkPreview(verb=plan.order.verb, jobs=plan.jobs, more=plan.more, stages=stages, sample=sample)
 
 
-def _plan(control: Control, asked: VerbAsked) -> Plan:
+def _plan(control: Control, asked: VerbRequest) -> Plan:
     which = None if asked.filter is None else asked.filter.filter(control)
     exact = asked.dry_run or asked.expect is not None
     plan = control.bulk.plan(asked.order(), which, asked.ids or (), exact=exact)
@@ -145,18 +147,18 @@ def _plan(control: Control, asked: VerbAsked) -> Plan:
 class _Running:
     """One run, in a thread of the server's for what is long."""
 
-    def __init__(self, hands: Hands, request: Request, asked: VerbAsked) -> None:
-        self._hands, self._request, self._asked = hands, request, asked
+    def __init__(self, context: RequestContext, request: Request, asked: VerbRequest) -> None:
+        self._context, self._request, self._asked = context, request, asked
         self._gone = threading.Event()
         """Nobody waits for it any more."""
         self._told: asyncio.Queue[bytes | None] = asyncio.Queue()
         self._loop = asyncio.get_running_loop()
 
-    async def report(self) -> Reported:
+    async def report(self) -> BulkResult:
         """Do it; what it came to."""
         try:
             with _canary_room(self._request, self._asked):
-                return await self._hands.run(self._run, long=True)
+                return await self._context.run(self._run, long=True)
         except asyncio.CancelledError:
             self._gone.set()
             raise
@@ -177,7 +179,7 @@ class _Running:
         finally:
             self._gone.set()
 
-    def _run(self, control: Control) -> Reported:
+    def _run(self, control: Control) -> BulkResult:
         canary = self._asked.canary
         trial = (
             None
@@ -186,24 +188,24 @@ class _Running:
         )
         plan = _plan(control, self._asked)
         report = control.bulk.run(
-            plan, remove=removing(self._request), canary=trial, on_step=self._step, on_look=self._look
+            plan, remove=removing(self._request), canary=trial, on_step=self._step, on_canary_check=self._look
         )
-        self._hands.refused_jobs(control.store, report)
+        self._context.refused_jobs(control.store, report)
         return _reported(plan, report)
 
-    def _step(self, report: Report, step: Step) -> None:
+    def _step(self, report: Report, step: BulkStep) -> None:
         self._tell(
             {
                 "step": {
                     "touched": report.touched,
                     "reopened": report.reopened,
-                    "passed_over": report.passed_over,
+                    "skipped": report.skipped,
                     "refused": len(report.refused),
                 }
             }
         )
 
-    def _look(self, report: Report, trial: Trial) -> None:
+    def _look(self, report: Report, trial: CanaryRun) -> None:
         self._tell({"canary": {"begun": trial.begun, "rested": trial.rested, "bad": trial.bad}})
 
     def _tell(self, value: object) -> None:
@@ -212,13 +214,13 @@ class _Running:
         self._loop.call_soon_threadsafe(self._told.put_nowait, line(value))
 
 
-def _reported(plan: Plan, report: Report) -> Reported:
+def _reported(plan: Plan, report: Report) -> BulkResult:
     told = dict(list(report.refused.items())[:TOLD_MAX])
-    return Reported(
+    return BulkResult(
         verb=plan.order.verb,
         touched=report.touched,
         reopened=report.reopened,
-        passed_over=report.passed_over,
+        skipped=report.skipped,
         refused=told,
         refused_jobs=len(report.refused),
         stopped=report.stopped,
@@ -226,7 +228,7 @@ def _reported(plan: Plan, report: Report) -> Reported:
 
 
 @contextmanager
-def _canary_room(request: Request, asked: VerbAsked) -> Iterator[None]:
+def _canary_room(request: Request, asked: VerbRequest) -> Iterator[None]:
     """A canary waits long, in one of few threads: one at a time."""
     state = request.app.state
     if asked.canary is None:

@@ -7,7 +7,7 @@ of words that fit. So a field that is new is in the examples at once, and a test
 from collections.abc import Mapping
 from typing import Any
 
-from spinney.server.api.parsing import JSON, NDJSON
+from spinney.server.api.json_routes import JSON, NDJSON
 
 Schema = Mapping[str, Any]
 
@@ -15,53 +15,53 @@ NOW_US = 1_795_301_061_399_620
 _JOB = 17
 _HEAD = "41:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
 BODIES: Mapping[str, Any] = {
-    "Again": {"reason": "the receiver is back", "stage": "fetch"},
-    "CapacityAsked": {"capacity": 3, "reason": "two more drives"},
-    "Cancel": {"reason": "sent twice", "tree": True},
-    "ChangeAsked": {"limit": 20, "pin": ["node-1"], "reason": "more disks"},
-    "Children": {"jobs": [{"type": "resize", "params": {"picture": "/scans/page-1.tif"}}]},
-    "Claiming": {"seen": 3, "limit": 2},
-    "Ending": {"outcome": "ok", "result": {"words": 1_200}, "message": "1,200 words"},
-    "Entry": {"name": "words", "value": 1_200},
-    "HoldAsked": {"scope": "queue", "name": "nightly", "reason": "the receiver is being repaired"},
-    "Holding": {"reason": "the receiver is being repaired", "until": "2030-01-31T08:00:00Z"},
-    "Joining": {"name": "transcriber-1", "lanes": [{"type": "talk", "stage": "listen"}], "slots": 2},
-    "KeepAsked": {"keep_s": 2_592_000, "reason": "the archive has them"},
-    "Living": {"seen": 4, "fences": [41, 42]},
-    "Locking": {"name": "receiver:SG-1", "until": "job"},
-    "Move": {"queue": "nightly", "reason": "not urgent"},
-    "NewWebhook": {
+    "RetryJobRequest": {"reason": "the receiver is back", "stage": "fetch"},
+    "CapacityRequest": {"capacity": 3, "reason": "two more drives"},
+    "CancelJobRequest": {"reason": "sent twice", "tree": True},
+    "QueueChangeRequest": {"limit": 20, "pin": ["node-1"], "reason": "more disks"},
+    "SpawnRequest": {"jobs": [{"type": "resize", "params": {"picture": "/scans/page-1.tif"}}]},
+    "ClaimAttemptsRequest": {"seen": 3, "limit": 2},
+    "SettleRequest": {"outcome": "ok", "result": {"words": 1_200}, "message": "1,200 words"},
+    "DataRequest": {"name": "words", "value": 1_200},
+    "HoldRequest": {"scope": "queue", "name": "nightly", "reason": "the receiver is being repaired"},
+    "HoldJobRequest": {"reason": "the receiver is being repaired", "until": "2030-01-31T08:00:00Z"},
+    "JoinRequest": {"name": "transcriber-1", "lanes": [{"type": "talk", "stage": "listen"}], "slots": 2},
+    "RetentionRequest": {"keep_s": 2_592_000, "reason": "the archive has them"},
+    "HeartbeatRequest": {"seen": 4, "fences": [41, 42]},
+    "LockRequest": {"name": "receiver:SG-1", "until": "job"},
+    "MoveJobRequest": {"queue": "nightly", "reason": "not urgent"},
+    "WebhookRequest": {
         "name": "archive",
         "url": "https://example.org/hooks/spinney",
         "events": ["failed", "batch"],
     },
-    "PasswordChange": {"before": "the one that there is", "after": "correct horse battery staple"},
-    "Paused": {"paused": True, "reason": "the source is away"},
-    "Printing": {"stream": "stdout", "text": "begun\n"},
-    "Prioritise": {"priority": 10, "reason": "wanted on Monday"},
-    "Progress": {"fraction": 0.25, "message": "12 of 48 minutes"},
-    "QueueAsked": {"name": "nightly", "limit": 10, "reason": "large files"},
-    "Reason": {"reason": "the receiver is back"},
-    "ScheduleAsked": {
+    "PasswordChangeRequest": {"before": "the one that there is", "after": "correct horse battery staple"},
+    "PauseRequest": {"paused": True, "reason": "the source is away"},
+    "OutputRequest": {"stream": "stdout", "text": "begun\n"},
+    "PriorityRequest": {"priority": 10, "reason": "wanted on Monday"},
+    "ProgressRequest": {"fraction": 0.25, "message": "12 of 48 minutes"},
+    "QueueRequest": {"name": "nightly", "limit": 10, "reason": "large files"},
+    "ReasonRequest": {"reason": "the receiver is back"},
+    "ScheduleRequest": {
         "type": "fetch",
         "cron": "0 3 * * *",
         "zone": "Europe/Berlin",
         "params": {"year": 2026},
     },
-    "SlotsAsked": {"slots": 8, "reason": "more memory"},
-    "TokenAsked": {"name": "nightly", "rights": {"role": "submitter"}, "expires": "2030-01-31T08:00:00Z"},
-    "UserAsked": {
+    "SlotsRequest": {"slots": 8, "reason": "more memory"},
+    "TokenRequest": {"name": "nightly", "rights": {"role": "submitter"}, "expires": "2030-01-31T08:00:00Z"},
+    "UserRequest": {
         "name": "bird-lab",
         "rights": {"role": "operator", "collections": ["birds"], "priorities": [20, 99]},
     },
-    "UserChange": {"disabled": True, "reason": "left"},
-    "VerbAsked": {
+    "UserChangeRequest": {"disabled": True, "reason": "left"},
+    "VerbRequest": {
         "verb": "retry",
         "filter": {"state": ["failed"], "type": "fetch"},
         "reason": "the source is back",
         "dry_run": True,
     },
-    "WebhookChange": {"paused": True, "reason": "the receiver is being moved"},
+    "WebhookChangeRequest": {"paused": True, "reason": "the receiver is being moved"},
 }
 """What is sent, by the name of its shape."""
 PARAMETERS: Mapping[str, Any] = {
@@ -144,7 +144,7 @@ _WORDS: dict[str, Any] = {
     "outcome": "made",
     "owner": "alice",
     "params": {"year": 2026},
-    "party": "9f86d081",
+    "external_worker": "9f86d081",
     "path": "scans/page-1.tif",
     "pid": 4_711,
     "pinned": [],
@@ -186,7 +186,7 @@ _WORDS: dict[str, Any] = {
 }
 """What a field of this name has, where its schema allows it."""
 _SHAPES: Mapping[str, dict[str, Any]] = {
-    "JobShown": {
+    "JobDetails": {
         "fingerprint": None,
         "message": None,
         "node": "node-1",
@@ -195,7 +195,7 @@ _SHAPES: Mapping[str, dict[str, Any]] = {
     },
     "Attempt": {"job_id": 17, "message": None},
     "Me": {"name": "alice"},
-    "MadeLink": {"path": "/welcome?link=…"},
+    "PasswordLink": {"path": "/welcome?link=…"},
     "NodeStatus": {"state": "active"},
     "Keeping": {"state": "completed"},
     "StageSpec": {"name": "fetch"},

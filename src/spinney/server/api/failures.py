@@ -4,17 +4,17 @@ from typing import Annotated
 
 from fastapi import Path, Query
 
-from spinney.answers import FailureShown
 from spinney.control import Control
 from spinney.model.errors import NoSuch
 from spinney.model.jobs import Filter
 from spinney.model.operators import FailureGroups
-from spinney.server.api.missing import not_there
-from spinney.server.api.parsing import routes
-from spinney.server.api.shapes import Word
-from spinney.server.api.showing import shown
-from spinney.server.asking import Asked
+from spinney.schemas import FailureDetails
+from spinney.server.api.job_views import shown
+from spinney.server.api.json_routes import routes
+from spinney.server.api.not_found import missing_is_404
+from spinney.server.api.request_types import Word
 from spinney.server.problems import documented
+from spinney.server.request_context import Authenticated
 
 router = routes("failures")
 GROUPS_MAX = 10_000
@@ -23,12 +23,12 @@ NEWEST = 10
 
 @router.get("/failures", summary="List failures by cause")
 async def list_failures(
-    hands: Asked,
+    context: Authenticated,
     type_: Annotated[Word | None, Query(alias="type", description="Only of this job type.")] = None,
     limit: Annotated[int, Query(ge=1, le=1_000, description="How many causes.")] = 100,
 ) -> FailureGroups:
-    """Jobs that stand failed by an attempt of their own, in groups of the same cause, the largest first."""
-    return await hands.run(lambda control: control.look.failures(type_, limit))
+    """Jobs that failed by an attempt of their own, grouped by cause, the largest group first."""
+    return await context.run(lambda control: control.queries.failures(type_, limit))
 
 
 @router.get("/failures/{fingerprint}", summary="Show a cause of failures", responses=documented(404))
@@ -36,19 +36,19 @@ async def show_failure(
     fingerprint: Annotated[
         str, Path(pattern=r"^[0-9a-fA-F]{1,16}$", description="Its first digits are enough.")
     ],
-    hands: Asked,
-) -> FailureShown:
+    context: Authenticated,
+) -> FailureDetails:
     """What it is, and the newest jobs that stand failed with it."""
 
-    def call(control: Control) -> FailureShown:
-        look = control.look
-        with not_there():
+    def call(control: Control) -> FailureDetails:
+        look = control.queries
+        with missing_is_404():
             mark = look.fingerprint(fingerprint)
         groups = look.failures(limit=GROUPS_MAX).groups
         found = next((group for group in groups if group.fingerprint == mark), None)
         if found is None:
-            raise NoSuch(f"no job stands failed with {mark} any more; /failures lists what there is")
+            raise NoSuch(f"no failed job has the failure {mark} any more; /failures lists what there is")
         newest = look.jobs(Filter(fingerprint=mark), limit=NEWEST, newest=True)
-        return FailureShown(failure=found, newest=shown(control, newest))
+        return FailureDetails(failure=found, newest=shown(control, newest))
 
-    return await hands.run(call)
+    return await context.run(call)

@@ -11,24 +11,24 @@ from typing import Annotated, Any
 from fastapi import Path, Query, Request
 from starlette.responses import Response, StreamingResponse
 
-from spinney.answers import File, Put
 from spinney.control import Control
-from spinney.control.uploading import Uploads
+from spinney.control.uploads import Uploads
 from spinney.model.errors import NoSuch
 from spinney.model.jobs import Attempt
 from spinney.node import folders
-from spinney.params.masking import Veil
-from spinney.server.api.parsing import routes
-from spinney.server.api.shapes import Fence, JobId
-from spinney.server.asking import Asked, Hands
+from spinney.params.masking import Redactor
+from spinney.schemas import File, UploadedFile
+from spinney.server.api.json_routes import routes
+from spinney.server.api.request_types import Fence, JobId
 from spinney.server.bodies import LargeBody
-from spinney.server.files import putting, spool
-from spinney.server.files.answers import BINARY, TEXT, answer
+from spinney.server.files import folder_writes, spool
 from spinney.server.files.content import listed, opened
-from spinney.server.files.following import follow
-from spinney.server.long_answers import or_say_why, permission
+from spinney.server.files.output_stream import follow
+from spinney.server.files.responses import BINARY, TEXT, answer
+from spinney.server.long_responses import or_end_with_reason, permission
 from spinney.server.problems import documented
-from spinney.server.quotas import take_place
+from spinney.server.quotas import acquire_quota
+from spinney.server.request_context import Authenticated, RequestContext
 
 router = routes("files")
 _BYTES = {"schema": {"type": "string", "format": "binary"}}
@@ -63,9 +63,9 @@ class Stream(StrEnum):
 
 
 @router.get("/jobs/{job}/files", summary="List the files of a job", responses=documented(404, 409))
-async def list_files(job: JobId, hands: Asked, request: Request) -> Files:
+async def list_files(job: JobId, context: Authenticated, request: Request) -> Files:
     """All below its folder, by path; output and the like are in `.spinney`."""
-    found, whole = await listed(hands, request.app.state.folders, job)
+    found, whole = await listed(context, request.app.state.folders, job)
     return Files(items=[File(path=name, kind=e.kind, size=e.size) for name, e in found], more=not whole)
 
 
@@ -75,10 +75,10 @@ async def list_files(job: JobId, hands: Asked, request: Request) -> Files:
     response_class=Response,
     responses=documented(404, 409, 416) | _PARTIAL,
 )
-async def download(job: JobId, path: FilePath, hands: Asked, request: Request) -> Response:
+async def download(job: JobId, path: FilePath, context: Authenticated, request: Request) -> Response:
     """The file, or a part of it (`Range: bytes=…`, one range). Links are not followed."""
-    content = await opened(hands, request.app.state.folders, job, path)
-    return await answer(request, hands, job, content, media_type=BINARY, name=path.rpartition("/")[2])
+    content = await opened(context, request.app.state.folders, job, path)
+    return await answer(request, context, job, content, media_type=BINARY, name=path.rpartition("/")[2])
 
 
 @router.put(
@@ -89,7 +89,7 @@ async def download(job: JobId, path: FilePath, hands: Asked, request: Request) -
     dependencies=[LargeBody],
     openapi_extra={"requestBody": {"required": True, "content": {BINARY: _BYTES}}},
 )
-async def upload(job: JobId, path: FilePath, hands: Asked, request: Request) -> Put:
+async def upload(job: JobId, path: FilePath, context: Authenticated, request: Request) -> UploadedFile:
     """The body is the file. For operators, and for who submitted the job; not while the job is at work. What is there
     of that name is replaced, once the whole file has come."""
     root = request.app.state.folders
@@ -97,18 +97,18 @@ async def upload(job: JobId, path: FilePath, hands: Asked, request: Request) -> 
 
     def require(control: Control) -> None:
         control.part(Uploads).require_may_put(job)
-        putting.require_here(control.store, root, job)
+        folder_writes.require_local_folder(control.store, root, job)
 
-    await hands.run(require)
+    await context.run(require)
     size = 0
     with spool.upload(root) as files:
         with files.writing(path) as file:
             async for piece in request.stream():
                 size += len(piece)
                 await asyncio.to_thread(file.write, piece)
-        await hands.run(require)  # it may have begun meanwhile
-        await asyncio.to_thread(putting.put, root, job, files.files)
-    return Put(path=path, size=size)
+        await context.run(require)  # it may have begun meanwhile
+        await asyncio.to_thread(folder_writes.put, root, job, files.files)
+    return UploadedFile(path=path, size=size)
 
 
 @router.get(
@@ -121,39 +121,41 @@ async def read_output(
     job: JobId,
     fence: Fence,
     stream: Stream,
-    hands: Asked,
+    context: Authenticated,
     request: Request,
     follow_: Annotated[bool, Query(alias="follow", description="Go on until the attempt has ended.")] = False,
     start: Annotated[int, Query(ge=0, le=2**62, description="With `follow`: from this byte on.")] = 0,
 ) -> Response:
     """What the attempt wrote to stdout or stderr, as text; also while it runs. Secret parameters are masked."""
-    attempt, veil = await hands.run(lambda control: (_attempt(control, job, fence), control.look.veil(job)))
+    attempt, redactor = await context.run(
+        lambda control: (_attempt(control, job, fence), control.queries.redactor(job))
+    )
     path = f"{folders.OWN}/{attempt.stage}.{fence}.{stream}"
     if follow_:
-        take_place(request, hands, request.app.state.quotas.followers)
-        tail = _tail(hands, request.app.state.folders, attempt, path, start, veil)
-        return StreamingResponse(or_say_why(tail), media_type=TEXT)
+        acquire_quota(request, context, request.app.state.quotas.followers)
+        tail = _tail(context, request.app.state.folders, attempt, path, start, redactor)
+        return StreamingResponse(or_end_with_reason(tail), media_type=TEXT)
     try:
-        content = await opened(hands, request.app.state.folders, job, path)
+        content = await opened(context, request.app.state.folders, job, path)
     except NoSuch:
         return Response(media_type=TEXT)  # files are made at the first byte
-    return await answer(request, hands, job, content, media_type=TEXT, name=None)
+    return await answer(request, context, job, content, media_type=TEXT, name=None)
 
 
 def _tail(
-    hands: Hands, root: PathOnDisk, attempt: Attempt, path: str, start: int, veil: Veil
+    context: RequestContext, root: PathOnDisk, attempt: Attempt, path: str, start: int, redactor: Redactor
 ) -> AsyncIterator[bytes]:
     job, fence = attempt.job_id, attempt.fence
 
     async def ended() -> bool:
-        return (await hands.run(lambda control: _attempt(control, job, fence))).ended_us is not None
+        return (await context.run(lambda control: _attempt(control, job, fence))).ended_us is not None
 
-    open_ = partial(opened, hands, root, job, path)
-    return follow(open_, ended, permission(hands, job), start=start, veil=veil)
+    open_ = partial(opened, context, root, job, path)
+    return follow(open_, ended, permission(context, job), start=start, redactor=redactor)
 
 
 def _attempt(control: Control, job_id: int, fence: int) -> Attempt:
-    found = next((a for a in control.look.attempts(job_id) if a.fence == fence), None)
+    found = next((a for a in control.queries.attempts(job_id) if a.fence == fence), None)
     if found is None:
         raise NoSuch(f"job {job_id} has no attempt {fence}; its history lists them")
     return found

@@ -8,16 +8,16 @@ from starlette.background import BackgroundTask
 
 from spinney.model.holds import Hold, Scope
 from spinney.model.operators import HoldPreview
-from spinney.server.api.parsing import routes, told
-from spinney.server.api.shapes import All, Asking, Moment, Word
-from spinney.server.asking import Asked, Hands
+from spinney.server.api.json_routes import routes, told
+from spinney.server.api.request_types import All, Moment, RequestModel, Word
 from spinney.server.problems import documented
+from spinney.server.request_context import Authenticated, RequestContext
 
 router = routes("holds")
 HoldId = Annotated[int, Path(alias="hold", ge=1, le=2**62, description="Its number.")]
 
 
-class HoldAsked(Asking):
+class HoldRequest(RequestModel):
     """What is to be held, and why."""
 
     scope: Annotated[Scope, Field(strict=False)] = Field(examples=["queue"])
@@ -35,38 +35,38 @@ class HoldAsked(Asking):
 
 @router.get("/holds", summary="List holds")
 async def list_holds(
-    hands: Asked,
+    context: Authenticated,
     released: Annotated[
         bool,
         Query(description="Instead those that were released while what they kept does not all go on yet."),
     ] = False,
 ) -> All[Hold]:
     """Those in force, oldest first."""
-    return await hands.run(
-        lambda control: All(items=control.holds.lifted() if released else control.look.holds())
+    return await context.run(
+        lambda control: All(items=control.holds.lifted() if released else control.queries.holds())
     )
 
 
 @router.post("/holds", summary="Lay a hold", status_code=201, responses=documented(404, 409, 415))
-async def lay_hold(asked: HoldAsked, hands: Asked) -> Hold | HoldPreview:
+async def lay_hold(asked: HoldRequest, context: Authenticated) -> Hold | HoldPreview:
     """When this answers nothing that it covers is claimed any more; that jobs stand as `held` follows."""
     if asked.dry_run:
-        preview = await hands.run(
+        preview = await context.run(
             lambda control: control.holds.would_hold(
                 asked.scope, asked.name, reason=asked.reason, until_us=asked.until
             )
         )
         return told(preview, 200)
-    done = await hands.run(
+    done = await context.run(
         lambda control: control.holds.lay(asked.scope, asked.name, reason=asked.reason, until_us=asked.until)
     )
-    return _swept(hands, done, 201)
+    return _swept(context, done, 201)
 
 
 @router.delete("/holds/{hold}", summary="Release a hold", responses=documented(404, 409))
 async def lift_hold(
     hold: HoldId,
-    hands: Asked,
+    context: Authenticated,
     reason: Annotated[Word | None, Query(description="Why; kept in the audit.")] = None,
     dry_run: Annotated[bool, Query(description="Only say how many jobs would go on.")] = False,
     together: Annotated[
@@ -75,15 +75,15 @@ async def lift_hold(
 ) -> Hold | HoldPreview:
     """What no other hold covers goes on. A release that was cut off before all did may be asked for again."""
     if dry_run:
-        return told(await hands.run(lambda control: control.holds.would_lift([hold, *together])), 200)
-    done = await hands.run(lambda control: control.holds.lift(hold, reason=reason))
-    return _swept(hands, done, 200)
+        return told(await context.run(lambda control: control.holds.would_lift([hold, *together])), 200)
+    done = await context.run(lambda control: control.holds.lift(hold, reason=reason))
+    return _swept(context, done, 200)
 
 
-def _swept(hands: Hands, hold: Hold, status: int) -> Hold:
+def _swept(context: RequestContext, hold: Hold, status: int) -> Hold:
     """The hold; what it covers follows after the answer, unless a node is quicker."""
 
     async def sweep() -> None:
-        await hands.run(lambda control: control.holds.sweep(), long=True)
+        await context.run(lambda control: control.holds.sweep(), long=True)
 
     return told(hold, status, background=BackgroundTask(sweep))

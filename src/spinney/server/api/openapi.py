@@ -8,9 +8,9 @@ from fastapi.openapi.utils import get_openapi
 from fastapi.routing import APIRoute
 
 from spinney.server.api import examples
-from spinney.server.api.parsing import PREFIX
-from spinney.server.asking import Asked
+from spinney.server.api.json_routes import PREFIX
 from spinney.server.problems import Problem, documented
+from spinney.server.request_context import Authenticated
 
 _OF_BODIES = {str(status): documented(status)[status] for status in (408, 413, 415)}
 """What may be wrong with any body: it comes too slowly, is too long, or is nothing that is understood."""
@@ -20,7 +20,7 @@ router = APIRouter(prefix=PREFIX, include_in_schema=False)
 
 
 @router.get("/openapi.json")
-async def openapi(request: Request, hands: Asked) -> dict[str, Any]:
+async def openapi(request: Request, context: Authenticated) -> dict[str, Any]:
     return document(request.app, PREFIX)
 
 

@@ -9,18 +9,18 @@ from spinney.control import Control
 from spinney.model.limits import LIMIT_MAX, PART
 from spinney.model.operators import QueueChange, QueueInfo
 from spinney.model.types import QueueSpec
-from spinney.server.api.missing import not_there
-from spinney.server.api.parsing import routes
-from spinney.server.api.shapes import All, Named, Reason, Word
-from spinney.server.asking import Asked
+from spinney.server.api.json_routes import routes
+from spinney.server.api.not_found import missing_is_404
+from spinney.server.api.request_types import All, NamePath, ReasonRequest, Word
 from spinney.server.problems import documented
+from spinney.server.request_context import Authenticated
 
 router = routes("queues")
 Limited = Annotated[int, Field(ge=0, le=LIMIT_MAX)] | Annotated[str, Field(pattern=PART)]
 Nodes = Annotated[list[Word], Field(max_length=1_000)]
 
 
-class ChangeAsked(Reason):
+class QueueChangeRequest(ReasonRequest):
     """What is wanted otherwise; what is left out stays as it is."""
 
     limit: Limited | None = Field(
@@ -55,7 +55,7 @@ class ChangeAsked(Reason):
         )
 
 
-class QueueAsked(Reason):
+class QueueRequest(ReasonRequest):
     """A queue that is to be."""
 
     name: Word = Field(examples=["nightly"])
@@ -84,27 +84,27 @@ class QueueAsked(Reason):
 
 
 @router.get("/queues", summary="List queues")
-async def list_queues(hands: Asked) -> All[QueueInfo]:
+async def list_queues(context: Authenticated) -> All[QueueInfo]:
     """By name: how each is set, what stands in it, which nodes serve it."""
-    return await hands.run(lambda control: All(items=control.look.queues()))
+    return await context.run(lambda control: All(items=control.queries.queues()))
 
 
 @router.get("/queues/{name}", summary="Show a queue", responses=documented(404))
-async def show_queue(name: Named, hands: Asked) -> QueueInfo:
+async def show_queue(name: NamePath, context: Authenticated) -> QueueInfo:
     """How it is set, and who serves it."""
-    return await hands.run(lambda control: _queue(control, name))
+    return await context.run(lambda control: _queue(control, name))
 
 
 @router.post("/queues", summary="Make a queue", status_code=201, responses=documented(404, 409, 415))
-async def create_queue(asked: QueueAsked, hands: Asked) -> QueueInfo:
+async def create_queue(asked: QueueRequest, context: Authenticated) -> QueueInfo:
     """One that no application has to declare."""
-    return await hands.run(lambda control: control.queues.create(asked.spec(), reason=asked.reason))
+    return await context.run(lambda control: control.queues.create(asked.spec(), reason=asked.reason))
 
 
 @router.delete("/queues/{name}", summary="Delete a queue", status_code=204, responses=documented(404, 409))
 async def delete_queue(
-    name: Named,
-    hands: Asked,
+    name: NamePath,
+    context: Authenticated,
     reason: Annotated[Word | None, Query(description="Why; kept in the audit.")] = None,
 ) -> None:
     """With all that operators set of it; refused while jobs stand in it."""
@@ -113,20 +113,20 @@ async def delete_queue(
         _queue(control, name)
         control.queues.delete(name, reason=reason)
 
-    await hands.run(call)
+    await context.run(call)
 
 
 @router.patch("/queues/{name}", summary="Set a queue otherwise", responses=documented(404, 409, 415))
-async def change_queue(name: Named, asked: ChangeAsked, hands: Asked) -> QueueInfo:
+async def change_queue(name: NamePath, asked: QueueChangeRequest, context: Authenticated) -> QueueInfo:
     """At once, for all nodes; what operators set wins over what applications declare."""
 
     def call(control: Control) -> QueueInfo:
         _queue(control, name)
         return control.queues.change(name, asked.change(), reason=asked.reason)
 
-    return await hands.run(call)
+    return await context.run(call)
 
 
 def _queue(control: Control, name: str) -> QueueInfo:
-    with not_there():
-        return control.look.queue(name)
+    with missing_is_404():
+        return control.queries.queue(name)

@@ -6,50 +6,50 @@ from typing import Annotated
 from fastapi import Body, Query, Request
 from pydantic import Field
 
-from spinney.answers import Done
 from spinney.control import Control
-from spinney.control.reaching import Reach
+from spinney.control.order_scope import OrderScope
 from spinney.model.errors import Refused
-from spinney.model.operators import Order, Step, Verb
+from spinney.model.operators import BulkStep, Order, Verb
 from spinney.model.types import PRIORITIES
 from spinney.node import folders
-from spinney.server.api.parsing import routes
-from spinney.server.api.shapes import JobId, Moment, Reason, Word
-from spinney.server.asking import Asked, Hands
+from spinney.schemas import VerbResult
+from spinney.server.api.json_routes import routes
+from spinney.server.api.request_types import JobId, Moment, ReasonRequest, Word
 from spinney.server.problems import documented
+from spinney.server.request_context import Authenticated, RequestContext
 
 router = routes("verbs")
 PROBLEMS = documented(404, 409, 415)
 Priority = Annotated[int, Field(ge=PRIORITIES[0], le=PRIORITIES[-1], description="0 (first) to 99 (last).")]
 
 
-class Again(Reason):
+class RetryJobRequest(ReasonRequest):
     """How a job is to run again."""
 
     stage: Word | None = Field(default=None, description="From this stage on.")
     queue: Word | None = Field(default=None, description="In this queue.")
 
 
-class Cancel(Reason):
+class CancelJobRequest(ReasonRequest):
     """How a job is to be cancelled."""
 
     tree: bool = Field(default=False, description="With all below it.")
 
 
-class Holding(Reason):
+class HoldJobRequest(ReasonRequest):
     """Why a job is to be held."""
 
     reason: Word = Field(description="Why; shown to everybody.", examples=["the receiver is being repaired"])
     until: Moment | None = Field(default=None, description="It ends by itself at this time.")
 
 
-class Move(Reason):
+class MoveJobRequest(ReasonRequest):
     """Where a job is to go."""
 
     queue: Word
 
 
-class Prioritise(Reason):
+class PriorityRequest(ReasonRequest):
     """How urgent a job is."""
 
     priority: Priority
@@ -57,68 +57,82 @@ class Prioritise(Reason):
 
 @router.post("/jobs/{job}/retry", summary="Retry a job", responses=PROBLEMS)
 async def retry_job(
-    job: JobId, hands: Asked, request: Request, how: Annotated[Again, Body()] = Again()
-) -> Done:
+    job: JobId,
+    context: Authenticated,
+    request: Request,
+    how: Annotated[RetryJobRequest, Body()] = RetryJobRequest(),
+) -> VerbResult:
     """Open what failed, was cancelled or orphaned: behind the last stage that passed, or from an earlier one."""
     order = Order(verb=Verb.RETRY, reason=how.reason, stage=how.stage, queue=how.queue)
-    return await _done(hands, request, order, job)
+    return await _done(context, request, order, job)
 
 
 @router.post("/jobs/{job}/rerun", summary="Run a job again", responses=PROBLEMS)
 async def rerun_job(
-    job: JobId, hands: Asked, request: Request, how: Annotated[Again, Body()] = Again()
-) -> Done:
+    job: JobId,
+    context: Authenticated,
+    request: Request,
+    how: Annotated[RetryJobRequest, Body()] = RetryJobRequest(),
+) -> VerbResult:
     """Run a settled job again from its first stage, or from `stage`, whatever had passed."""
     order = Order(verb=Verb.RERUN, reason=how.reason, stage=how.stage, queue=how.queue)
-    return await _done(hands, request, order, job)
+    return await _done(context, request, order, job)
 
 
 @router.post("/jobs/{job}/cancel", summary="Cancel a job", responses=PROBLEMS)
 async def cancel_job(
-    job: JobId, hands: Asked, request: Request, how: Annotated[Cancel, Body()] = Cancel()
-) -> Done:
+    job: JobId,
+    context: Authenticated,
+    request: Request,
+    how: Annotated[CancelJobRequest, Body()] = CancelJobRequest(),
+) -> VerbResult:
     """What waits is cancelled at once; what runs is asked to end, then made to."""
     order = Order(verb=Verb.CANCEL, reason=how.reason, tree=how.tree)
-    return await _done(hands, request, order, job, long=how.tree)
+    return await _done(context, request, order, job, long=how.tree)
 
 
 @router.post("/jobs/{job}/hold", summary="Hold a job", responses=PROBLEMS)
-async def hold_job(job: JobId, hands: Asked, request: Request, how: Holding) -> Done:
+async def hold_job(job: JobId, context: Authenticated, request: Request, how: HoldJobRequest) -> VerbResult:
     """Nothing of it starts until it is released; a stage that runs finishes."""
-    return await _done(hands, request, Order(verb=Verb.HOLD, reason=how.reason, until_us=how.until), job)
+    return await _done(context, request, Order(verb=Verb.HOLD, reason=how.reason, until_us=how.until), job)
 
 
 @router.post("/jobs/{job}/release", summary="Release a job", responses=PROBLEMS)
 async def release_job(
-    job: JobId, hands: Asked, request: Request, how: Annotated[Reason, Body()] = Reason()
-) -> Done:
+    job: JobId,
+    context: Authenticated,
+    request: Request,
+    how: Annotated[ReasonRequest, Body()] = ReasonRequest(),
+) -> VerbResult:
     """Let a held job go on."""
-    return await _done(hands, request, Order(verb=Verb.RELEASE, reason=how.reason), job)
+    return await _done(context, request, Order(verb=Verb.RELEASE, reason=how.reason), job)
 
 
 @router.post("/jobs/{job}/move", summary="Move a job into another queue", responses=PROBLEMS)
-async def move_job(job: JobId, hands: Asked, request: Request, how: Move) -> Done:
+async def move_job(job: JobId, context: Authenticated, request: Request, how: MoveJobRequest) -> VerbResult:
     """It stays there for later stages and subjobs."""
-    return await _done(hands, request, Order(verb=Verb.MOVE, reason=how.reason, queue=how.queue), job)
+    return await _done(context, request, Order(verb=Verb.MOVE, reason=how.reason, queue=how.queue), job)
 
 
 @router.post("/jobs/{job}/priority", summary="Give a job another priority", responses=PROBLEMS)
-async def prioritise_job(job: JobId, hands: Asked, request: Request, how: Prioritise) -> Done:
+async def prioritise_job(
+    job: JobId, context: Authenticated, request: Request, how: PriorityRequest
+) -> VerbResult:
     """0 is first, 99 last."""
     return await _done(
-        hands, request, Order(verb=Verb.PRIORITY, reason=how.reason, priority=how.priority), job
+        context, request, Order(verb=Verb.PRIORITY, reason=how.reason, priority=how.priority), job
     )
 
 
 @router.delete("/jobs/{job}", summary="Delete a job", responses=PROBLEMS)
 async def delete_job(
     job: JobId,
-    hands: Asked,
+    context: Authenticated,
     request: Request,
     reason: Annotated[Word | None, Query(description="Why; kept in the audit.")] = None,
-) -> Done:
+) -> VerbResult:
     """With all below it, and their folders."""
-    return await _done(hands, request, Order(verb=Verb.DELETE, reason=reason), job, long=True)
+    return await _done(context, request, Order(verb=Verb.DELETE, reason=reason), job, long=True)
 
 
 def removing(request: Request) -> Callable[[int], None]:
@@ -131,22 +145,24 @@ def removing(request: Request) -> Callable[[int], None]:
     return remove
 
 
-async def _done(hands: Hands, request: Request, order: Order, job_id: int, *, long: bool = False) -> Done:
+async def _done(
+    context: RequestContext, request: Request, order: Order, job_id: int, *, long: bool = False
+) -> VerbResult:
     remove = removing(request)
-    return await hands.run(lambda control: _do(control, order, job_id, remove), long=long)
+    return await context.run(lambda control: _do(control, order, job_id, remove), long=long)
 
 
-def _do(control: Control, order: Order, job_id: int, remove: Callable[[int], None]) -> Done:
+def _do(control: Control, order: Order, job_id: int, remove: Callable[[int], None]) -> VerbResult:
     """Raises NoSuchJob, Forbidden, Refused with what the state of the job says."""
-    Reach(hand=control, order=order).require_job(job_id)
-    control.look.job(job_id)
-    steps: list[Step] = []
+    OrderScope(service=control, order=order).require_job(job_id)
+    control.queries.job(job_id)
+    steps: list[BulkStep] = []
     bulk = control.bulk
     plan = bulk.plan(order, ids=[job_id])
     report = bulk.run(plan, remove=remove, on_step=lambda _, step: steps.append(step))
     if report.refused:
         raise Refused(next(iter(report.refused.values())))
-    return Done(
+    return VerbResult(
         touched=[n for step in steps for n in step.touched],
         reopened=[n for step in steps for n in step.reopened],
     )

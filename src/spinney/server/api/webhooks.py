@@ -6,12 +6,23 @@ from fastapi import Path, Query, status
 from pydantic import Field
 
 from spinney.control import Control
-from spinney.control.webhooks import WithSecret
-from spinney.model.webhooks import EVENTS, EVERY, URL_MAX, Delivery, Outcome, Webhook
-from spinney.server.api.parsing import routes
-from spinney.server.api.shapes import PAGE, After, All, Asking, Limit, Named, Page, Reason, Word, page
-from spinney.server.asking import Asked
+from spinney.control.webhooks import WebhookWithSecret
+from spinney.model.webhooks import EVENTS, EVERY, URL_MAX, Delivery, DeliveryOutcome, Webhook
+from spinney.server.api.json_routes import routes
+from spinney.server.api.request_types import (
+    PAGE,
+    After,
+    All,
+    Limit,
+    NamePath,
+    Page,
+    ReasonRequest,
+    RequestModel,
+    Word,
+    page,
+)
 from spinney.server.problems import documented
+from spinney.server.request_context import Authenticated
 
 router = routes("webhooks")
 
@@ -47,7 +58,7 @@ DeliveryId = Annotated[
 ]
 
 
-class NewWebhook(Asking):
+class WebhookRequest(RequestModel):
     """Who is to be told what."""
 
     name: Word = Field(examples=["archive"])
@@ -60,7 +71,7 @@ class NewWebhook(Asking):
     reason: Word | None = Field(None, description="Why; kept in the audit.")
 
 
-class WebhookChange(Asking):
+class WebhookChangeRequest(RequestModel):
     """What is to be otherwise; what is not named stays. Null takes a limit away."""
 
     url: _Url | None = None
@@ -79,18 +90,18 @@ class WebhookChange(Asking):
 
 
 @router.get("/webhooks", summary="List webhooks")
-async def list_webhooks(hands: Asked) -> All[Webhook]:
+async def list_webhooks(context: Authenticated) -> All[Webhook]:
     """Those in sight, by name. Their secrets are not told."""
-    return await hands.run(lambda control: All(items=control.webhooks.all()))
+    return await context.run(lambda control: All(items=control.webhooks.all()))
 
 
 @router.post(
     "/webhooks", summary="Make a webhook", status_code=status.HTTP_201_CREATED, responses=documented(409)
 )
-async def add_webhook(asked: NewWebhook, hands: Asked) -> WithSecret:
+async def add_webhook(asked: WebhookRequest, context: Authenticated) -> WebhookWithSecret:
     """From now on this URL is told when such jobs settle. The answer has the secret with which it is signed: it is
     told this once. Who is limited to some collections or queues is told of these alone, by what was his limit then."""
-    return await hands.run(
+    return await context.run(
         lambda control: control.webhooks.add(
             asked.name,
             asked.url,
@@ -105,13 +116,13 @@ async def add_webhook(asked: NewWebhook, hands: Asked) -> WithSecret:
 
 
 @router.get("/webhooks/{name}", summary="Show a webhook", responses=documented(404))
-async def show_webhook(name: Named, hands: Asked) -> Webhook:
+async def show_webhook(name: NamePath, context: Authenticated) -> Webhook:
     """What it is told. Its secret is not."""
-    return await hands.run(lambda control: control.webhooks.find(name))
+    return await context.run(lambda control: control.webhooks.find(name))
 
 
 @router.patch("/webhooks/{name}", summary="Set a webhook otherwise", responses=documented(404, 409))
-async def change_webhook(name: Named, change: WebhookChange, hands: Asked) -> Webhook:
+async def change_webhook(name: NamePath, change: WebhookChangeRequest, context: Authenticated) -> Webhook:
     """Or pause it, or let it go on. What waited is sent to the new URL."""
 
     def call(control: Control) -> Webhook:
@@ -122,7 +133,7 @@ async def change_webhook(name: Named, change: WebhookChange, hands: Asked) -> We
             (part.pause if change.paused else part.resume)(name, reason=change.reason)
         return part.find(name)
 
-    return await hands.run(call)
+    return await context.run(call)
 
 
 @router.delete(
@@ -131,15 +142,19 @@ async def change_webhook(name: Named, change: WebhookChange, hands: Asked) -> We
     status_code=status.HTTP_204_NO_CONTENT,
     responses=documented(404),
 )
-async def remove_webhook(name: Named, hands: Asked) -> None:
+async def remove_webhook(name: NamePath, context: Authenticated) -> None:
     """It is told nothing any more, and its deliveries go with it."""
-    await hands.run(lambda control: control.webhooks.remove(name), long=True)
+    await context.run(lambda control: control.webhooks.remove(name), long=True)
 
 
 @router.post("/webhooks/{name}/rotate", summary="Give a webhook a new secret", responses=documented(404))
-async def rotate_webhook(name: Named, hands: Asked, why: Reason | None = None) -> WithSecret:
+async def rotate_webhook(
+    name: NamePath, context: Authenticated, why: ReasonRequest | None = None
+) -> WebhookWithSecret:
     """All that is sent from now on is signed with it, what waits, too. It is told this once."""
-    return await hands.run(lambda control: control.webhooks.rotate(name, reason=why.reason if why else None))
+    return await context.run(
+        lambda control: control.webhooks.rotate(name, reason=why.reason if why else None)
+    )
 
 
 @router.post(
@@ -148,20 +163,20 @@ async def rotate_webhook(name: Named, hands: Asked, why: Reason | None = None) -
     status_code=status.HTTP_202_ACCEPTED,
     responses=documented(404),
 )
-async def test_webhook(name: Named, hands: Asked) -> Delivery:
+async def test_webhook(name: NamePath, context: Authenticated) -> Delivery:
     """On the way that everything else goes: look at its deliveries for what came of it."""
-    return await hands.run(lambda control: control.webhooks.test(name))
+    return await context.run(lambda control: control.webhooks.test(name))
 
 
 @router.get(
     "/webhooks/{name}/deliveries", summary="List the deliveries of a webhook", responses=documented(404)
 )
 async def list_deliveries(
-    name: Named,
-    hands: Asked,
+    name: NamePath,
+    context: Authenticated,
     after: After = 0,
     limit: Limit = PAGE,
-    outcome: Annotated[Outcome | None, Query(description="Only those that stand so.")] = None,
+    outcome: Annotated[DeliveryOutcome | None, Query(description="Only those that stand so.")] = None,
 ) -> Page[Delivery]:
     """What it was told, and is to be, with the last answer: newest first, those of 30 days."""
 
@@ -169,13 +184,13 @@ async def list_deliveries(
         found = control.webhooks.deliveries(name, limit=limit, after=after, outcome=outcome)
         return page(found, limit, found[-1].seq if found else None)
 
-    return await hands.run(call)
+    return await context.run(call)
 
 
 @router.get("/webhooks/deliveries/{delivery}", summary="Show a delivery", responses=documented(404))
-async def show_delivery(delivery: DeliveryId, hands: Asked) -> Delivery:
+async def show_delivery(delivery: DeliveryId, context: Authenticated) -> Delivery:
     """What came of it."""
-    return await hands.run(lambda control: control.webhooks.delivery(delivery))
+    return await context.run(lambda control: control.webhooks.delivery(delivery))
 
 
 @router.post(
@@ -184,8 +199,10 @@ async def show_delivery(delivery: DeliveryId, hands: Asked) -> Delivery:
     status_code=status.HTTP_202_ACCEPTED,
     responses=documented(404),
 )
-async def retry_delivery(delivery: DeliveryId, hands: Asked, why: Reason | None = None) -> Delivery:
+async def retry_delivery(
+    delivery: DeliveryId, context: Authenticated, why: ReasonRequest | None = None
+) -> Delivery:
     """At once, whatever came of it before, and for another 24 hours if need be. It keeps its id."""
-    return await hands.run(
+    return await context.run(
         lambda control: control.webhooks.retry(delivery, reason=why.reason if why else None)
     )

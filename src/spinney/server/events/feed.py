@@ -14,10 +14,10 @@ import orjson
 
 from spinney.control import Control
 from spinney.model.access import Rights
-from spinney.model.errors import SpinneyError, StoreAway
-from spinney.server.asking import Hands
+from spinney.model.errors import SpinneyError, StoreUnavailable
 from spinney.server.events.topics import Topic
-from spinney.server.stores import Stores
+from spinney.server.request_context import RequestContext
+from spinney.server.store_pool import StorePool
 from spinney.stores.contract import Store
 
 log = logging.getLogger(__name__)
@@ -31,7 +31,7 @@ SHARE = 20
 looked at less than once in ``LEAST_S``: all dear looking together takes a 20th of one processor."""
 LINGER_S = 60.0
 """A topic that nobody watches any more is kept so long for those who come back."""
-AT_LEAST_S = 10.0
+RECHECK_S = 10.0
 """So often a topic is looked at though nothing was committed: ages move by themselves."""
 
 
@@ -46,11 +46,11 @@ class Event:
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
-class Watched:
+class WatchedTopic:
     """A topic with what was seen of it last."""
 
     topic: Topic
-    hands: Hands
+    context: RequestContext
     """Of somebody whose rights all who watch it have."""
     event: Event | None = None
     mark: bytes = b""
@@ -67,7 +67,7 @@ class Watched:
 class Watcher:
     """What one stream has not told yet: of each topic the last state alone."""
 
-    def __init__(self, watched: list[Watched], after: int | None) -> None:
+    def __init__(self, watched: list[WatchedTopic], after: int | None) -> None:
         self.watched = watched
         self._pending: dict[str, Event] = {}
         self._there = asyncio.Event()
@@ -104,10 +104,10 @@ class Feed:
     """``async with`` starts the looking; leaving ends all streams."""
 
     def __init__(
-        self, stores: Stores, *, least_s: float = LEAST_S, monotonic: Callable[[], float] = time.monotonic
+        self, stores: StorePool, *, least_s: float = LEAST_S, monotonic: Callable[[], float] = time.monotonic
     ) -> None:
         self._stores, self._least_s, self._monotonic = stores, least_s, monotonic
-        self._watched: dict[tuple[str, Rights], Watched] = {}
+        self._watched: dict[tuple[str, Rights], WatchedTopic] = {}
         self._number = 0
         self._wanted = asyncio.Event()
         self._signature: int | None = None
@@ -136,11 +136,11 @@ class Feed:
         """How many watch now."""
         return len({w for one in self._watched.values() for w in one.watchers})
 
-    def watch(self, topics: Iterable[Topic], hands: Hands, *, last: str | None = None) -> Watcher:
+    def watch(self, topics: Iterable[Topic], context: RequestContext, *, last: str | None = None) -> Watcher:
         """Begin to watch; behind the event ``last``, if this feed has told it."""
         epoch, _, number = (last or "").partition(".")
         after = int(number) if epoch == self.epoch and number.isascii() and number.isdigit() else None
-        found = [self._one(topic, hands) for topic in topics]
+        found = [self._one(topic, context) for topic in topics]
         self._wanted.set()
         return Watcher(found, after)
 
@@ -151,13 +151,13 @@ class Feed:
             if not one.watchers:
                 one.left_s = self._monotonic()
 
-    def _one(self, topic: Topic, hands: Hands) -> Watched:
+    def _one(self, topic: Topic, context: RequestContext) -> WatchedTopic:
         # Whoever has the same name and rights sees the same; a submitter's own jobs hang on his name.
-        key = (f"{hands.asker.name}\0{topic.name}", hands.asker.rights)
-        if hands.asker.rights.everywhere:
-            key = (topic.name, hands.asker.rights)
+        key = (f"{context.principal.name}\0{topic.name}", context.principal.rights)
+        if context.principal.rights.everywhere:
+            key = (topic.name, context.principal.rights)
         if key not in self._watched:
-            self._watched[key] = Watched(topic=topic, hands=hands)
+            self._watched[key] = WatchedTopic(topic=topic, context=context)
         return self._watched[key]
 
     # --- looking --------------------------------------------------------------------------
@@ -188,29 +188,29 @@ class Feed:
                 one.stale = True
         now_s = self._monotonic()
         for one in list(self._watched.values()):
-            stale = one.stale or now_s - one.looked_s >= AT_LEAST_S
+            stale = one.stale or now_s - one.looked_s >= RECHECK_S
             if not one.watchers or now_s < one.due_s or not (stale or one.event is None):
                 continue
             try:
                 await self._look_at(one)
-            except StoreAway:
+            except StoreUnavailable:
                 raise  # so are all others
             except Exception:
                 # What one topic cannot show must not keep the others from being shown.
                 log.exception("the topic %r cannot be looked at", one.topic.name)
-                one.due_s = self._monotonic() + AT_LEAST_S
+                one.due_s = self._monotonic() + RECHECK_S
 
-    async def _look_at(self, one: Watched) -> None:
+    async def _look_at(self, one: WatchedTopic) -> None:
         one.stale = False  # before: what is committed meanwhile is looked at again
 
         def look(store: Store) -> tuple[Any, float]:
             begun = time.perf_counter()
-            control: Control = one.hands.control(store)
+            control: Control = one.context.control(store)
             if one.topic.told is None:
                 state = one.topic.look(control)
             else:
                 # Whoever is told of it and asks for more gets what was seen here, and nothing older.
-                state = one.topic.told(self._stores.figures.stats(control, anew=True))
+                state = one.topic.told(self._stores.stats_cache.stats(control, anew=True))
             return state, time.perf_counter() - begun
 
         state, took_s = await self._stores.run(look)
@@ -226,7 +226,7 @@ class Feed:
             return
         if one.topic.told is None:
             # A batch shows its own job, too.
-            self._stores.figures.changed(one.topic.name.replace("job:", "tree:"))
+            self._stores.stats_cache.changed(one.topic.name.replace("job:", "tree:"))
         self._number += 1
         one.mark, one.event = mark, Event(number=self._number, topic=one.topic.name, data=data)
         for watcher in one.watchers:

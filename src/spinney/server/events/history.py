@@ -11,7 +11,7 @@ from typing import Self
 
 from spinney.model.errors import SpinneyError
 from spinney.model.operators import Stats
-from spinney.server.stores import Stores
+from spinney.server.store_pool import StorePool
 
 log = logging.getLogger(__name__)
 
@@ -39,7 +39,7 @@ class History:
     """``async with`` starts the sampling."""
 
     def __init__(
-        self, stores: Stores, *, every_s: float = EVERY_S, monotonic: Callable[[], float] = time.monotonic
+        self, stores: StorePool, *, every_s: float = EVERY_S, monotonic: Callable[[], float] = time.monotonic
     ):
         self._stores, self._every_s, self._monotonic = stores, every_s, monotonic
         self.samples: deque[Sample] = deque(maxlen=KEPT)
@@ -59,7 +59,9 @@ class History:
         while True:
             begun = self._monotonic()
             try:
-                self.samples.append(sample(await self._stores.run(self._stores.figures.of_all, long=True)))
+                self.samples.append(
+                    sample(await self._stores.run(self._stores.stats_cache.of_all, long=True))
+                )
             except SpinneyError as error:
                 log.debug("no sample: %s", error)  # requests meet the same, and tell it
             except Exception:

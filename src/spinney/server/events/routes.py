@@ -6,13 +6,13 @@ from fastapi import APIRouter, FastAPI, Header, Query, Request
 from starlette.responses import Response, StreamingResponse
 
 from spinney.model.errors import UsageError
-from spinney.server.api.parsing import routes
-from spinney.server.asking import Asked
+from spinney.server.api.json_routes import routes
 from spinney.server.events.feed import Feed
 from spinney.server.events.history import History
 from spinney.server.events.streaming import MEDIA_TYPE, Stream
 from spinney.server.events.topics import TOPICS_MAX, topic
-from spinney.server.quotas import held, take_place
+from spinney.server.quotas import acquire_quota, quota_stack
+from spinney.server.request_context import Authenticated
 
 api = routes("events")
 """For programs."""
@@ -42,7 +42,7 @@ def add_to(app: FastAPI) -> None:
 )
 async def events(
     request: Request,
-    hands: Asked,
+    context: Authenticated,
     topics: Annotated[
         list[str],
         Query(
@@ -65,8 +65,8 @@ async def events(
     found = [topic(name) for name in dict.fromkeys(topics)]
     if any(not name.isprintable() for name in topics):
         raise UsageError("a topic has a character that cannot be printed; mend its name")
-    take_place(request, hands, request.app.state.quotas.streams)
-    stream = Stream(request.app.state.feed, found, hands, last=last_event_id)
-    held(request).callback(stream.leave)
+    acquire_quota(request, context, request.app.state.quotas.streams)
+    stream = Stream(request.app.state.feed, found, context, last=last_event_id)
+    quota_stack(request).callback(stream.leave)
     headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
     return StreamingResponse(stream.told(), media_type=MEDIA_TYPE, headers=headers)

@@ -10,12 +10,12 @@ import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import replace
 
-from spinney.model.errors import StoreAway
-from spinney.server.asking import Hands
+from spinney.model.errors import StoreUnavailable
 from spinney.server.events.feed import Event, Feed, Watcher
 from spinney.server.events.topics import Topic
+from spinney.server.principal_refresh import LOST
 from spinney.server.problems import of_error
-from spinney.server.renewal import LOST
+from spinney.server.request_context import RequestContext
 
 BEAT_S = 15.0
 """So often something is sent at least, so that either end sees that the other has gone."""
@@ -33,15 +33,15 @@ class Stream:
         self,
         feed: Feed,
         topics: Sequence[Topic],
-        hands: Hands,
+        context: RequestContext,
         *,
         last: str | None,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         """``last``: the id of the event behind which the stream goes on."""
-        self._feed, self._topics, self._hands, self._monotonic = feed, topics, hands, monotonic
-        self._renewal = hands.lasting
-        self._watcher: Watcher = feed.watch(topics, hands, last=last)
+        self._feed, self._topics, self._context, self._monotonic = feed, topics, context, monotonic
+        self._renewal = context.lasting
+        self._watcher: Watcher = feed.watch(topics, context, last=last)
 
     def leave(self) -> None:
         """It watches no more."""
@@ -55,7 +55,7 @@ class Stream:
             await self._watcher.wait(self._renewal.every_s)
             try:
                 events = await self._allowed()
-            except StoreAway:
+            except StoreUnavailable:
                 # Nothing is told while nobody can say whether it may be. The events are kept.
                 await asyncio.sleep(self._renewal.every_s)
                 events = []
@@ -69,11 +69,11 @@ class Stream:
 
     async def _allowed(self) -> list[Event]:
         """What there is to tell within the rights in force."""
-        asker = await self._renewal.asker()
-        if asker.rights != self._hands.asker.rights:
+        principal = await self._renewal.principal()
+        if principal.rights != self._context.principal.rights:
             self.leave()
-            self._hands = replace(self._hands, asker=asker)
-            self._watcher = self._feed.watch(self._topics, self._hands)
+            self._context = replace(self._context, principal=principal)
+            self._watcher = self._feed.watch(self._topics, self._context)
         return self._watcher.take()
 
 

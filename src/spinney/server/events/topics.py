@@ -49,13 +49,13 @@ def topic(name: str) -> Topic:
 
 def _of_job(kind: str, job_id: int) -> Look:
     def job(control: Control) -> State_:
-        found = control.look.job(job_id)
+        found = control.queries.job(job_id)
         return asdict(found)
 
     def tree(control: Control) -> State_:
-        found = control.look.job(job_id)
+        found = control.queries.job(job_id)
         below = Filter(root_id=found.root_id, below=found.lineage)
-        counts = {str(state): n for state, n in control.look.counts(below).items() if n}
+        counts = {str(state): n for state, n in control.queries.counts(below).items() if n}
         return {"id": job_id, "state": found.state, "stage": found.stage, "counts": counts}
 
     look = job if kind == "job" else tree
@@ -70,7 +70,7 @@ def _of_job(kind: str, job_id: int) -> Look:
 
 
 def _jobs(control: Control, which: Filter) -> State_:
-    found = control.look.jobs(which, limit=LISTED, newest=True)
+    found = control.queries.jobs(which, limit=LISTED, newest=True)
     return [
         {"id": j.id, "state": j.state, "stage": j.stage, "progress": j.progress, "message": j.message}
         for j in found
@@ -78,7 +78,7 @@ def _jobs(control: Control, which: Filter) -> State_:
 
 
 def _overview(control: Control) -> State_:
-    return _of_stats(control.look.stats())
+    return _of_stats(control.queries.stats())
 
 
 def _of_stats(stats: Stats) -> State_:
@@ -96,30 +96,30 @@ def _rounded(rate: float | None) -> float | None:
 
 
 def _queues(control: Control) -> State_:
-    return [asdict(queue) for queue in control.look.queues()]
+    return [asdict(queue) for queue in control.queries.queues()]
 
 
 def _nodes(control: Control) -> State_:
     return [
         {"node": n.node, "state": n.state, "slots": n.slots, "used": n.used, "trouble": n.trouble}
-        for n in control.look.nodes()
+        for n in control.queries.nodes()
     ]
 
 
 def _holds(control: Control) -> State_:
-    return [asdict(hold) for hold in control.look.holds()]
+    return [asdict(hold) for hold in control.queries.holds()]
 
 
 def _locks(control: Control) -> State_:
-    return [asdict(lock) for lock in control.look.locks(limit=LISTED)]
+    return [asdict(lock) for lock in control.queries.locks(limit=LISTED)]
 
 
 def _schedules(control: Control) -> State_:
-    return [{"name": s.name, "paused": s.paused} for s in control.look.schedules()]
+    return [{"name": s.name, "paused": s.paused} for s in control.queries.schedules()]
 
 
 def _failures(control: Control) -> State_:
-    groups = control.look.failures(limit=LISTED)
+    groups = control.queries.failures(limit=LISTED)
     return {"jobs": groups.jobs, "groups": {g.fingerprint: g.jobs for g in groups.groups}}
 
 

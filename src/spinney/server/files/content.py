@@ -13,11 +13,11 @@ from typing import BinaryIO, Protocol
 
 from spinney.control import Control
 from spinney.model.errors import NoSuch, Refused
-from spinney.model.homes import Entry
-from spinney.node import folders, pieces
+from spinney.model.homes import DirectoryEntry
+from spinney.node import folder_reader, folders
 from spinney.node.job_files import JobFiles, elsewhere, job_files
-from spinney.params.masking import OPEN, Veil
-from spinney.server.asking import Hands
+from spinney.params.masking import REDACT_NOTHING, Redactor
+from spinney.server.request_context import RequestContext
 
 PIECE_BYTES = 2**18
 _PARAMETERS = ".params.json"
@@ -36,23 +36,23 @@ class Content(Protocol):
         """A piece; shorter than asked for where the file ends."""
 
 
-async def opened(hands: Hands, root: Path, job_id: int, path: str) -> Content:
+async def opened(context: RequestContext, root: Path, job_id: int, path: str) -> Content:
     """A file in a job's folder. Raises NoSuchJob, NoSuch, Refused."""
     own = path.split("/")[0] == folders.OWN
 
-    def look(control: Control) -> tuple[bool, Veil]:
-        veil = control.look.veil(job_id)
-        return elsewhere(control.store, job_id, root) is None, veil if own else OPEN
+    def look(control: Control) -> tuple[bool, Redactor]:
+        redactor = control.queries.redactor(job_id)
+        return elsewhere(control.store, job_id, root) is None, redactor if own else REDACT_NOTHING
 
-    here, veil = await hands.run(look)
-    if veil is not OPEN and path.endswith(_PARAMETERS):
+    here, redactor = await context.run(look)
+    if redactor is not REDACT_NOTHING and path.endswith(_PARAMETERS):
         raise Refused(
             f"{path!r} has the parameters of job {job_id}, and some are secret; its page shows the others"
         )
     if not here:
-        return _There(hands=hands, root=root, job_id=job_id, path=path, veil=veil)
-    fd = await asyncio.to_thread(pieces.open_file, root, job_id, path)
-    return _Here(file=os.fdopen(fd, "rb", buffering=0), veil=veil)
+        return _RemoteFile(context=context, root=root, job_id=job_id, path=path, redactor=redactor)
+    fd = await asyncio.to_thread(folder_reader.open_file, root, job_id, path)
+    return _LocalFile(file=os.fdopen(fd, "rb", buffering=0), redactor=redactor)
 
 
 async def pieces_of(content: Content, wanted: range) -> AsyncIterator[bytes]:
@@ -66,13 +66,15 @@ async def pieces_of(content: Content, wanted: range) -> AsyncIterator[bytes]:
         yield piece
 
 
-async def listed(hands: Hands, root: Path, job_id: int) -> tuple[list[tuple[str, Entry]], bool]:
+async def listed(
+    context: RequestContext, root: Path, job_id: int
+) -> tuple[list[tuple[str, DirectoryEntry]], bool]:
     """All files below a job's folder by their paths, and whether that is all. Raises NoSuchJob, Refused."""
 
-    def look(control: Control) -> tuple[list[tuple[str, Entry]], bool]:
-        control.look.job(job_id)
+    def look(control: Control) -> tuple[list[tuple[str, DirectoryEntry]], bool]:
+        control.queries.job(job_id)
         folder = _files(control, root, job_id)
-        found: list[tuple[str, Entry]] = []
+        found: list[tuple[str, DirectoryEntry]] = []
         todo = [""]
         while todo:
             path = todo.pop()
@@ -86,33 +88,33 @@ async def listed(hands: Hands, root: Path, job_id: int) -> tuple[list[tuple[str,
                     found.append((name, entry))
         return sorted(found), True
 
-    return await hands.run(look, long=True)
+    return await context.run(look, long=True)
 
 
 @dataclass(slots=True, kw_only=True)
-class _Here:
+class _LocalFile:
     file: BinaryIO
     """Closed when nobody has it any more."""
-    veil: Veil
+    redactor: Redactor
 
     async def seen(self) -> tuple[int, str | None]:
         found = os.fstat(self.file.fileno())
         return found.st_size, f'"{found.st_mtime_ns:x}-{found.st_size:x}"'
 
     async def read(self, start: int, length: int) -> bytes:
-        return await asyncio.to_thread(self.veil.piece, self._read, start, length)
+        return await asyncio.to_thread(self.redactor.piece, self._read, start, length)
 
     def _read(self, start: int, length: int) -> bytes:
         return os.pread(self.file.fileno(), length, start)
 
 
 @dataclass(slots=True, kw_only=True)
-class _There:
-    hands: Hands
+class _RemoteFile:
+    context: RequestContext
     root: Path
     job_id: int
     path: str
-    veil: Veil
+    redactor: Redactor
 
     async def seen(self) -> tuple[int, str | None]:
         above, _, name = self.path.rpartition("/")
@@ -126,18 +128,18 @@ class _There:
                 f"what there is"
             )
 
-        return await self.hands.run(look, long=True), None
+        return await self.context.run(look, long=True), None
 
     async def read(self, start: int, length: int) -> bytes:
         def look(control: Control) -> bytes:
             read = partial(_piece, _files(control, self.root, self.job_id), self.path)
-            return self.veil.piece(read, start, length)
+            return self.redactor.piece(read, start, length)
 
-        return await self.hands.run(look, long=True)
+        return await self.context.run(look, long=True)
 
 
 def _files(control: Control, root: Path, job_id: int) -> JobFiles:
-    return job_files(control.store, job_id, root, clock=control.clock, nudge=control.nudge)
+    return job_files(control.store, job_id, root, clock=control.clock, wake_nodes=control.wake_nodes)
 
 
 def _piece(files: JobFiles, path: str, start: int, length: int) -> bytes:

@@ -109,7 +109,7 @@ def callbacks(told: list[Event]) -> Any:
     }
 
 
-class Heads:
+class PartHeaders:
     """The headers of a part, as they come."""
 
     def __init__(self) -> None:
@@ -141,7 +141,7 @@ class _Form:
         self._upload, self._stack = upload, stack
         self._only = only  # the one part that may be no file; None: any may
         self.told: list[Event] = []
-        self._heads = Heads()
+        self._heads = PartHeaders()
         self._part: ExitStack | None = None
         self._file: BinaryIO | None = None
         self._text: bytearray | None = None

@@ -63,9 +63,9 @@ def upload(root: Path) -> Iterator[Upload]:
 
     Raises StoreUnusable when there is none.
     """
-    lacking = folders.lacking(root)
-    if lacking is not None:
-        raise StoreUnusable(f"the files cannot be taken: {lacking}")
+    write_problem = folders.write_problem(root)
+    if write_problem is not None:
+        raise StoreUnusable(f"the files cannot be taken: {write_problem}")
     place = root / SPOOL / secrets.token_hex(8)
     try:
         place.parent.mkdir(mode=0o700, exist_ok=True)

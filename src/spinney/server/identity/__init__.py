@@ -9,13 +9,13 @@
 4. A header in which a reverse proxy names the user, from ``trusted_proxies`` alone (``proxies``).
 
 What a browser sends by itself (3 and 4) moves nothing unless the request proves that a page of ours made it
-(``forms``). What was found is kept for a second (``remembering``), so that not every request asks the store, and a
-request that lasts looks anew (``renewal``); so a token that is revoked, a session that is ended and rights that are
-changed elsewhere are obeyed within two seconds.
+(``forms``). What was found is kept for a second (``timed_cache``), so that not every request asks the store, and a
+request that lasts looks anew (``principal_refresh``); so a token that is revoked, a session that is ended and rights
+that are changed elsewhere are obeyed within two seconds.
 
 Whoever is not let in is in the audit: a wrong token or password, a forged form, an unknown peer or user.
 """
 
-from spinney.server.identity.identify import Identify
+from spinney.server.identity.authenticator import StoreAuthenticator
 
-__all__ = ["Identify"]
+__all__ = ["StoreAuthenticator"]

@@ -16,9 +16,9 @@ from itsdangerous import BadSignature, Signer, URLSafeTimedSerializer
 from starlette.responses import Response
 
 from spinney.model.accounts import Device, digest
-from spinney.server.asking import SESSION_COOKIE
+from spinney.server.request_context import SESSION_COOKIE
 
-GUEST_COOKIE, LINK_COOKIE, AWAY_COOKIE = "spinney_guest", "spinney_link", "spinney_away"
+GUEST_COOKIE, LINK_COOKIE, OIDC_COOKIE = "spinney_guest", "spinney_link", "spinney_away"
 """Of who has not signed in yet: what proves his forms; the secret of his link; what a provider has to give back."""
 SHORT_S = 600
 """So long the last two are good."""

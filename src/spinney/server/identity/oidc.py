@@ -1,9 +1,10 @@
 """Sign-in by an OpenID Connect provider: the authorization code flow with PKCE, state and nonce (OpenID Connect Core
 1.0, RFC 7636, RFC 9207).
 
-The browser goes to the provider with what it has to give back (``Away``, in a signed cookie of ten minutes), and comes
-back with a code; the code is changed for an ID token over a connection of our own, and that is believed only with the
-provider's signature, for this client, this nonce, and now. Signatures with a shared secret, and none, are not taken.
+The browser goes to the provider with what it has to give back (``PendingAuthorization``, in a signed cookie of ten
+minutes), and comes back with a code; the code is changed for an ID token over a connection of our own, and that is
+believed only with the provider's signature, for this client, this nonce, and now. Signatures with a shared secret,
+and none, are not taken.
 authlib, joserfc and httpx are loaded where the first sign-in needs them.
 """
 
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode, urlsplit
 
 from spinney.model.accounts import new_secret
-from spinney.model.errors import BadLogin, StoreAway, UsageError
+from spinney.model.errors import BadLogin, StoreUnavailable, UsageError
 from spinney.server.settings import Oidc
 
 if TYPE_CHECKING:
@@ -44,12 +45,12 @@ SIGNATURES = (
 _AGAIN = "sign in again"
 
 
-class ProviderAway(StoreAway):
+class ProviderAway(StoreUnavailable):
     """The identity provider does not answer; try again, or sign in with a password."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Away:
+class PendingAuthorization:
     """What has to come back with somebody who was sent to the provider."""
 
     state: str
@@ -59,7 +60,7 @@ class Away:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Person:
+class OidcUser:
     """Who has signed in there."""
 
     name: str
@@ -82,11 +83,13 @@ class Provider:
         self._keys: tuple[float, Any] | None = None
         self._once = asyncio.Lock()
 
-    async def leave(self, redirect_uri: str) -> tuple[str, Away]:
+    async def begin_oidc(self, redirect_uri: str) -> tuple[str, PendingAuthorization]:
         """Where to send the browser, and what to keep meanwhile. Raises ProviderAway."""
         from authlib.oauth2.rfc7636 import create_s256_code_challenge
 
-        away = Away(state=new_secret(), nonce=new_secret(), verifier=new_secret(), redirect_uri=redirect_uri)
+        away = PendingAuthorization(
+            state=new_secret(), nonce=new_secret(), verifier=new_secret(), redirect_uri=redirect_uri
+        )
         challenge = create_s256_code_challenge(away.verifier)  # type: ignore[no-untyped-call]
         described = await self._description()
         query = {
@@ -102,7 +105,7 @@ class Provider:
         address = str(described["authorization_endpoint"])
         return f"{address}{'&' if '?' in address else '?'}{urlencode(query)}", away
 
-    async def arrive(self, query: Mapping[str, str], away: Away) -> Person:
+    async def complete_oidc(self, query: Mapping[str, str], away: PendingAuthorization) -> OidcUser:
         """Who has come back with this query. Raises BadLogin, ProviderAway."""
         if query.get("state") != away.state:
             raise BadLogin(f"this sign-in was not begun here, or is long over; {_AGAIN}")
@@ -117,7 +120,7 @@ class Provider:
 
     # --- from a code to claims ------------------------------------------------------------
 
-    async def _token(self, code: str, away: Away) -> Mapping[str, Any]:
+    async def _token(self, code: str, away: PendingAuthorization) -> Mapping[str, Any]:
         described = await self._description()
         form = {
             "grant_type": "authorization_code",
@@ -139,7 +142,7 @@ class Provider:
             )
         return answer
 
-    async def _claims(self, token: Mapping[str, Any], away: Away) -> Mapping[str, Any]:
+    async def _claims(self, token: Mapping[str, Any], away: PendingAuthorization) -> Mapping[str, Any]:
         from authlib.oidc.core import CodeIDToken
         from joserfc import jwt
         from joserfc.errors import InvalidKeyIdError, JoseError
@@ -172,7 +175,7 @@ class Provider:
             return dict(claims)
         raise BadLogin(f"what the provider says bears the signature of nobody it names; {_AGAIN}")
 
-    def _person(self, claims: Mapping[str, Any]) -> Person:
+    def _person(self, claims: Mapping[str, Any]) -> OidcUser:
         name = claims.get(self._oidc.name_claim)
         if not isinstance(name, str) or not name:
             raise BadLogin(
@@ -184,7 +187,7 @@ class Provider:
         groups = claims.get(self._oidc.groups_claim, [])
         groups = [groups] if isinstance(groups, str) else groups
         known = groups if isinstance(groups, list) else []
-        return Person(name=name, groups=tuple(group for group in known if isinstance(group, str)))
+        return OidcUser(name=name, groups=tuple(group for group in known if isinstance(group, str)))
 
     # --- what the provider says of itself -------------------------------------------------
 

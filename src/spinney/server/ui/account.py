@@ -4,10 +4,10 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from spinney.model.errors import BadLogin, Forbidden, SpinneyError, UsageError
-from spinney.server.asking import Asked, Hands, How
 from spinney.server.bodies import SmallBody
 from spinney.server.problems import of_error
-from spinney.server.ui import entrance
+from spinney.server.request_context import Authenticated, AuthMethod, RequestContext
+from spinney.server.ui import sign_in_forms
 from spinney.server.ui.rendering import page, redirect
 
 router = APIRouter(include_in_schema=False)
@@ -15,57 +15,57 @@ ACCOUNT = "/account"
 
 
 @router.get(ACCOUNT)
-async def show(request: Request, hands: Asked) -> Response:
+async def show(request: Request, context: Authenticated) -> Response:
     """The page."""
-    return await _page(request, hands)
+    return await _page(request, context)
 
 
 @router.post(f"{ACCOUNT}/password", dependencies=[SmallBody])
-async def change_password(request: Request, hands: Asked) -> Response:
+async def change_password(request: Request, context: Authenticated) -> Response:
     """Another password; every other browser is signed out."""
-    _require_session(hands)
-    given = await entrance.fields(request)
+    _require_session(context)
+    given = await sign_in_forms.fields(request)
     try:
         if given.get("password") != given.get("again"):
             raise UsageError("the two new passwords differ; write the same one twice")
-        who = await entrance.doorway(request).change_password(
-            request, hands, given.get("before", ""), given.get("password", "")
+        who = await sign_in_forms.sign_in_flow(request).change_password(
+            request, context, given.get("before", ""), given.get("password", "")
         )
     except SpinneyError as error:
-        return await _page(request, hands, error)
+        return await _page(request, context, error)
     answer = redirect(ACCOUNT, done="The password is changed, and every other browser is signed out.")
-    entrance.keep(await entrance.identity(request).cookies(), answer, who)
+    sign_in_forms.keep(await sign_in_forms.identity(request).cookies(), answer, who)
     return answer
 
 
 @router.post(f"{ACCOUNT}/alone", dependencies=[SmallBody])
-async def stay_alone(request: Request, hands: Asked) -> Response:
+async def end_other_sessions(request: Request, context: Authenticated) -> Response:
     """Sign every other browser out."""
-    _require_session(hands)
-    who = await entrance.doorway(request).stay_alone(request, hands.asker.name)
+    _require_session(context)
+    who = await sign_in_forms.sign_in_flow(request).end_other_sessions(request, context.principal.name)
     answer = redirect(ACCOUNT, done="Every other browser is signed out.")
-    entrance.keep(await entrance.identity(request).cookies(), answer, who)
+    sign_in_forms.keep(await sign_in_forms.identity(request).cookies(), answer, who)
     return answer
 
 
-def _require_session(hands: Hands) -> None:
-    if hands.asker.how is not How.SESSION:
+def _require_session(context: RequestContext) -> None:
+    if context.principal.how is not AuthMethod.SESSION:
         raise Forbidden("this is for who has signed in here; sign in with a password first")
 
 
-async def _page(request: Request, hands: Hands, error: SpinneyError | None = None) -> Response:
-    asker = hands.asker
-    signed_in = asker.how is How.SESSION
+async def _page(request: Request, context: RequestContext, error: SpinneyError | None = None) -> Response:
+    principal = context.principal
+    signed_in = principal.how is AuthMethod.SESSION
     user, sessions = None, []
     if signed_in:
-        user = await hands.run(lambda control: control.accounts.user(asker.name))
-        sessions = list(await hands.run(lambda control: control.accounts.sessions(asker.name)))
+        user = await context.run(lambda control: control.accounts.user(principal.name))
+        sessions = list(await context.run(lambda control: control.accounts.sessions(principal.name)))
     sentence = "" if error is None else str(error)[:1].upper() + str(error)[1:] + "."
     where = "before" if isinstance(error, BadLogin) else "password" if isinstance(error, UsageError) else ""
     plain = None if error is None else of_error(error)
     answer = page(
         request,
-        asker,
+        principal,
         "account.html",
         status=200 if plain is None else plain.status_code,
         user=user,

@@ -9,8 +9,8 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from spinney.server.api import openapi
-from spinney.server.api.parsing import PREFIX
-from spinney.server.asking import Asked
+from spinney.server.api.json_routes import PREFIX
+from spinney.server.request_context import Authenticated
 from spinney.server.ui.rendering import page
 
 router = APIRouter(include_in_schema=False)
@@ -48,13 +48,13 @@ class Route:
 
 
 @router.get("/api", summary="The API")
-async def api(request: Request, hands: Asked, group: str = "") -> Response:
+async def api(request: Request, context: Authenticated, group: str = "") -> Response:
     """Its document for people: a line for each route, and all of those of one group."""
     found = await _groups(request)
     base = request.app.state.settings.url or f"{request.url.scheme}://{request.url.netloc}"
     return page(
         request,
-        hands.asker,
+        context.principal,
         "api.html",
         groups={group: found[group]} if group in found else found,
         chosen=group if group in found else "",

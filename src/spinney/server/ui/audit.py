@@ -10,13 +10,13 @@ from starlette.responses import Response
 
 from spinney.control import Control
 from spinney.model.access import Role
-from spinney.model.audits import Call
+from spinney.model.audits import AuditCall
 from spinney.model.errors import AuditBroken, UsageError
 from spinney.model.jobs import JOB_ID_MAX
-from spinney.server.asking import Asked, Hands
-from spinney.server.ui.given import Form, sentence
+from spinney.server.request_context import Authenticated, RequestContext
+from spinney.server.ui.formatting import moment, plural
+from spinney.server.ui.forms import Form, sentence
 from spinney.server.ui.rendering import page, with_query
-from spinney.server.ui.words import moment, plural
 
 router = APIRouter(include_in_schema=False)
 
@@ -27,10 +27,10 @@ _ITEMS = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
+class AuditRow:
     """A call as the list shows it."""
 
-    call: Call
+    call: AuditCall
     words: str
     """What was asked, shortly."""
     jobs: Sequence[int]
@@ -48,13 +48,15 @@ class Proof:
 
 
 @router.get(AUDIT, summary="The audit")
-async def audit(request: Request, hands: Asked, verb: str = "", by: str = "", after: str = "") -> Response:
+async def audit(
+    request: Request, context: Authenticated, verb: str = "", by: str = "", after: str = ""
+) -> Response:
     """The newest first; its address filters it."""
-    return await _page(request, hands, verb.strip(), by.strip(), _after(after))
+    return await _page(request, context, verb.strip(), by.strip(), _after(after))
 
 
 @router.post(f"{AUDIT}/prove", summary="Prove the audit")
-async def prove(request: Request, hands: Asked, form: Form) -> Response:
+async def prove(request: Request, context: Authenticated, form: Form) -> Response:
     """Computes every link anew, and up to a head that was kept elsewhere, if one is given."""
     head = form.maybe("head")
 
@@ -68,12 +70,12 @@ async def prove(request: Request, hands: Asked, form: Form) -> Response:
         whole = f"{plural(proven, 'entry', 'entries')} {'is' if proven == 1 else 'are'} whole{up_to}"
         return Proof(broken=False, sentence=whole)
 
-    return await _page(request, hands, "", "", 0, proof=await hands.run(call, long=True), head=head or "")
+    return await _page(request, context, "", "", 0, proof=await context.run(call, long=True), head=head or "")
 
 
 async def _page(
     request: Request,
-    hands: Hands,
+    context: RequestContext,
     verb: str,
     by: str,
     after: int,
@@ -81,18 +83,18 @@ async def _page(
     proof: Proof | None = None,
     head: str = "",
 ) -> Response:
-    def read(control: Control) -> tuple[Sequence[Call], str]:
-        found = control.look.calls(
+    def read(control: Control) -> tuple[Sequence[AuditCall], str]:
+        found = control.queries.calls(
             after=after, limit=PAGE, newest=True, verb=verb[:TEXT_MAX] or None, by=by[:TEXT_MAX] or None
         )
         return found, control.store.audit.head()
 
-    found, now = await hands.run(read)
+    found, now = await context.run(read)
     query = {"verb": verb, "by": by}
     next_ = with_query(AUDIT, after=found[-1].first, **query) if len(found) >= PAGE else None
     return page(
         request,
-        hands.asker,
+        context.principal,
         "audit.html",
         lines=[_line(call) for call in found],
         verb=verb,
@@ -105,14 +107,14 @@ async def _page(
     )
 
 
-def _line(call: Call) -> Line:
+def _line(call: AuditCall) -> AuditRow:
     what = _json(call.what)
     if not isinstance(what, dict):
-        return Line(call=call, words=str(what), jobs=())
+        return AuditRow(call=call, words=str(what), jobs=())
     # The reason has a column of its own, and jobs are links.
     plain = {name: each for name, each in what.items() if name not in ("reason", "job", "jobs")}
     jobs = _jobs(what)
-    return Line(call=call, words=in_words(plain), jobs=jobs[:_ITEMS], more=len(jobs) - _ITEMS)
+    return AuditRow(call=call, words=in_words(plain), jobs=jobs[:_ITEMS], more=len(jobs) - _ITEMS)
 
 
 def in_words(value: Any) -> str:

@@ -11,18 +11,18 @@ from starlette.responses import HTMLResponse, Response
 
 from spinney.control import Control
 from spinney.control.batches import Batch, Batches
-from spinney.control.looking import Looking
+from spinney.control.queries import Queries
 from spinney.model.access import Role
 from spinney.model.errors import NoSuch, Refused, UnlawfulTransition, UsageError
 from spinney.model.holds import Hold, Scope
-from spinney.model.homes import Entry
+from spinney.model.homes import DirectoryEntry
 from spinney.model.jobs import JOB_ID_MAX, Filter, Job
 from spinney.model.operators import FailureGroups, Verb
 from spinney.model.states import SETTLED, State
 from spinney.model.types import TypeSpec
-from spinney.server.asking import Asked, Hands, now_us
+from spinney.server.request_context import Authenticated, RequestContext, now_us
 from spinney.server.ui import output, verbs
-from spinney.server.ui.filtering import moment
+from spinney.server.ui.filters import moment
 from spinney.server.ui.job import JobId
 from spinney.server.ui.rendering import page, part, redirect, wants_part, with_query
 
@@ -43,7 +43,7 @@ States = Annotated[list[State] | None, Query(max_length=len(State))]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shown:
+class BatchView:
     """A batch with what there is to say of it, but for its objects."""
 
     batch: Batch
@@ -67,23 +67,35 @@ class Grid:
 
 @router.get("/batches/{job}", summary="A batch")
 async def batch(
-    request: Request, hands: Asked, job: JobId, state: States = None, after: After = 0, below: bool = False
+    request: Request,
+    context: Authenticated,
+    job: JobId,
+    state: States = None,
+    after: After = 0,
+    below: bool = False,
 ) -> Response:
     """The whole page."""
-    shown = await _shown(hands, job)
-    grid = await _grid(hands, job, state, after, below)
-    return page(request, hands.asker, "batch.html", topics=(f"job:{job}", f"tree:{job}"), **shown, **grid)
+    shown = await _shown(context, job)
+    grid = await _grid(context, job, state, after, below)
+    return page(
+        request, context.principal, "batch.html", topics=(f"job:{job}", f"tree:{job}"), **shown, **grid
+    )
 
 
 @router.get("/batches/{job}/now", summary="What the page of a batch shows now")
-async def batch_now(request: Request, hands: Asked, job: JobId) -> Response:
+async def batch_now(request: Request, context: Authenticated, job: JobId) -> Response:
     """Its live part, but for the grid."""
-    return part(request, hands.asker, "batch_now.html", **await _shown(hands, job))
+    return part(request, context.principal, "batch_now.html", **await _shown(context, job))
 
 
 @router.get("/batches/{job}/grid", summary="The objects of a batch")
 async def batch_grid(
-    request: Request, hands: Asked, job: JobId, state: States = None, after: After = 0, below: bool = False
+    request: Request,
+    context: Authenticated,
+    job: JobId,
+    state: States = None,
+    after: After = 0,
+    below: bool = False,
 ) -> Response:
     """The grid alone."""
     if not wants_part(request):
@@ -91,49 +103,51 @@ async def batch_grid(
         return redirect(with_query(f"/batches/{job}", state=chosen, after=after or None, below=below))
 
     async def make() -> bytes:
-        shown = part(request, hands.asker, "batch_grid.html", **await _grid(hands, job, state, after, below))
+        shown = part(
+            request, context.principal, "batch_grid.html", **await _grid(context, job, state, after, below)
+        )
         return bytes(shown.body)
 
     # Thousands of cells are dear to write, and say the same to all who may see the same.
-    key = ("grid", hands.asker.rights.within, job, tuple(state or ()), after, below)
+    key = ("grid", context.principal.rights.within, job, tuple(state or ()), after, below)
     text = await request.app.state.coalesced.get(key, make)
     return HTMLResponse(text, headers={"Cache-Control": "no-store", "Vary": "HX-Request"})
 
 
 @router.get("/batches/{job}/report", summary="The report of a batch")
-async def batch_report(request: Request, hands: Asked, job: JobId) -> Response:
+async def batch_report(request: Request, context: Authenticated, job: JobId) -> Response:
     """What its last stage has given, and files that are called so."""
     root = request.app.state.folders
-    found = await hands.run(lambda control: _report(control, job, root), long=True)
-    context = {"job_id": job, **found}
+    found = await context.run(lambda control: _report(control, job, root), long=True)
+    variables = {"job_id": job, **found}
     if wants_part(request):
-        return part(request, hands.asker, "batch_report.html", **context)
-    return page(request, hands.asker, "batch_report_page.html", **context)
+        return part(request, context.principal, "batch_report.html", **variables)
+    return page(request, context.principal, "batch_report_page.html", **variables)
 
 
 @router.post("/batches/{job}/verb", summary="Do a verb to a batch and all below it")
-async def verb(request: Request, hands: Asked, job: JobId) -> Response:
+async def verb(request: Request, context: Authenticated, job: JobId) -> Response:
     """And back to its page, which tells what became of it."""
     form = {name: value for name, value in (await request.form()).items() if isinstance(value, str)}
     back = f"/batches/{job}"
     try:
         what = verbs.verb(form.get("verb", ""))
         if what in (Verb.HOLD, Verb.RELEASE):
-            return await _held(hands, job, what, form, back)
+            return await _held(context, job, what, form, back)
         if what is not Verb.CANCEL:
             raise UsageError(f"a batch as a whole is held, released or cancelled; {what} its jobs instead")
-        report = await verbs.run_on(request, hands, verbs.order({**form, "tree": "1"}), job)
+        report = await verbs.run_on(request, context, verbs.order({**form, "tree": "1"}), job)
     except (NoSuch, Refused, UsageError, UnlawfulTransition) as error:
         return redirect(back, refused=str(error))
     finally:
-        hands.stores.figures.changed(_topic(job))  # whoever did it sees it
+        context.stores.stats_cache.changed(_topic(job))  # whoever did it sees it
     if job in report.refused and not report.touched:
         return redirect(back, refused=report.refused[job])
     done, refused = verbs.told(what, report)
     return redirect(back, done=done, refused=f"{done}; {refused}" if refused else None)
 
 
-async def _held(hands: Hands, job_id: int, what: Verb, form: verbs.Form, back: str) -> Response:
+async def _held(context: RequestContext, job_id: int, what: Verb, form: verbs.Form, back: str) -> Response:
     reason = form.get("reason", "").strip() or None
     until = form.get("until", "").strip()
     until_us = moment(until, now_us(), ahead=True) if until else None
@@ -144,12 +158,12 @@ async def _held(hands: Hands, job_id: int, what: Verb, form: verbs.Form, back: s
         else:
             control.holds.lift_all(Scope.TREE, str(job_id), reason=reason)
 
-    await hands.run(call)
+    await context.run(call)
     told = "is held, with all below it; what runs finishes its stage" if what is Verb.HOLD else "goes on"
     answer = redirect(back, done=f"batch {job_id} {told}")
 
     async def sweep() -> None:
-        await hands.run(lambda control: control.holds.sweep(), long=True)
+        await context.run(lambda control: control.holds.sweep(), long=True)
 
     answer.background = BackgroundTask(sweep)
     return answer
@@ -158,10 +172,12 @@ async def _held(hands: Hands, job_id: int, what: Verb, form: verbs.Form, back: s
 # --- looking ----------------------------------------------------------------------------------
 
 
-async def _shown(hands: Hands, job_id: int) -> dict[str, Any]:
-    figures, who = hands.stores.figures, (hands.asker.name, hands.asker.rights)
-    found = await hands.run(lambda control: figures.get(_topic(job_id), who, lambda: read(control, job_id)))
-    usable = verbs.usable(hands.asker)
+async def _shown(context: RequestContext, job_id: int) -> dict[str, Any]:
+    stats_cache, who = context.stores.stats_cache, (context.principal.name, context.principal.rights)
+    found = await context.run(
+        lambda control: stats_cache.get(_topic(job_id), who, lambda: read(control, job_id))
+    )
+    usable = verbs.usable(context.principal)
     return {"shown": found, "job": found.batch.job, "may_retry": Verb.RETRY in usable}
 
 
@@ -169,15 +185,15 @@ def _topic(job_id: int) -> str:
     return f"tree:{job_id}"
 
 
-def read(control: Control, job_id: int) -> Shown:
+def read(control: Control, job_id: int) -> BatchView:
     """All but the objects. Raises NoSuchJob, also for one that is not at the top."""
     part_ = control.part(Batches)
     found = part_.one(job_id)
     open_ = found.job.state not in SETTLED or found.settled < found.total
     # Verbs for the tree are lawful as long as anything of it is open; who may do them, control asks again.
     allowed = [str(v) for v in _GOES_ON] if open_ and _reaches(control, found.job) else []
-    holds = control.look.holds_on(job_id) if open_ else ()
-    return Shown(
+    holds = control.queries.holds_on(job_id) if open_ else ()
+    return BatchView(
         batch=found,
         failures=part_.failures(job_id, limit=CAUSES),
         holds=[hold for hold in holds if hold.scope is Scope.TREE and hold.name == str(job_id)],
@@ -192,16 +208,16 @@ def _reaches(control: Control, job: Job) -> bool:
 
 
 async def _grid(
-    hands: Hands, job_id: int, states: Sequence[State] | None, after: int, below: bool
+    context: RequestContext, job_id: int, states: Sequence[State] | None, after: int, below: bool
 ) -> dict[str, Any]:
-    what = (hands.asker.rights.within, tuple(states or ()), after, below)
+    what = (context.principal.rights.within, tuple(states or ()), after, below)
 
     def look(control: Control) -> Grid:
-        return hands.stores.figures.get(
+        return context.stores.stats_cache.get(
             _topic(job_id), what, lambda: _objects(control, job_id, states, after, below)
         )
 
-    found = await hands.run(look)
+    found = await context.run(look)
     chosen = [str(state) for state in states or ()]
     query = {"state": chosen, "below": below}
     own = f"/batches/{job_id}"
@@ -220,7 +236,7 @@ async def _grid(
 
 
 def _objects(control: Control, job_id: int, states: Sequence[State] | None, after: int, below: bool) -> Grid:
-    look = control.look
+    look = control.queries
     top = look.job(job_id)
     where = Filter(root_id=job_id, below=top.lineage) if below else Filter(parent_id=job_id)
     current = replace(where, superseded=False)
@@ -236,7 +252,7 @@ def _objects(control: Control, job_id: int, states: Sequence[State] | None, afte
     )
 
 
-def _deeper(look: Looking, top: Job, direct: int) -> int:
+def _deeper(look: Queries, top: Job, direct: int) -> int:
     """How many that count lie below the direct subjobs. An index tells where there are none; in a tree of very many it
     tells the number, too, with those that count no more."""
 
@@ -252,12 +268,12 @@ def _deeper(look: Looking, top: Job, direct: int) -> int:
 
 
 def _report(control: Control, job_id: int, root: FilePath) -> dict[str, Any]:
-    job = control.look.job(job_id)
-    results = control.look.results(job_id)
-    spec: TypeSpec | None = control.look.types().get(job.type)
+    job = control.queries.job(job_id)
+    results = control.queries.results(job_id)
+    spec: TypeSpec | None = control.queries.types().get(job.type)
     order = [stage.name for stage in spec.stages] if spec else []
     last = next((name for name in reversed(order) if results.get(name) is not None), None)
-    files: Sequence[Entry] = ()
+    files: Sequence[DirectoryEntry] = ()
     trouble = None
     try:
         found = output.listing(control, job_id, root, "")

@@ -10,9 +10,8 @@ from starlette.responses import Response
 from spinney.control import Control
 from spinney.control.batches import PAGE, Batch, Batches
 from spinney.model.access import Role
-from spinney.server.asking import Asked as AskedHands
-from spinney.server.asking import Hands, now_us
-from spinney.server.ui.filtering import Asked, asked
+from spinney.server.request_context import Authenticated, RequestContext, now_us
+from spinney.server.ui.filters import FilterQuery, parse_filters
 from spinney.server.ui.rendering import page, part
 
 router = APIRouter(include_in_schema=False)
@@ -23,7 +22,7 @@ _BESIDE = ("after",)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class BatchPage:
     """A page of the list."""
 
     batches: Sequence[Batch]
@@ -31,22 +30,24 @@ class Found:
 
 
 @router.get("/batches", summary="Batches")
-async def batches(request: Request, hands: AskedHands) -> Response:
+async def batches(request: Request, context: Authenticated) -> Response:
     """A list that its address filters."""
-    shown, errors = await _shown(request, hands)
+    shown, errors = await _shown(request, context)
     topics = () if shown["after"] or errors else ("batches", "overview")
-    return page(request, hands.asker, "batches.html", topics=topics, status=422 if errors else 200, **shown)
+    return page(
+        request, context.principal, "batches.html", topics=topics, status=422 if errors else 200, **shown
+    )
 
 
 @router.get("/batches/now", summary="What the list of batches shows now")
-async def batches_now(request: Request, hands: AskedHands) -> Response:
+async def batches_now(request: Request, context: Authenticated) -> Response:
     """Its live part."""
-    shown, _ = await _shown(request, hands)
-    return part(request, hands.asker, "batches_now.html", **shown)
+    shown, _ = await _shown(request, context)
+    return part(request, context.principal, "batches_now.html", **shown)
 
 
-async def _shown(request: Request, hands: Hands) -> tuple[dict[str, Any], Mapping[str, str]]:
-    which = asked(request.query_params.multi_items(), now_us(), beside=_BESIDE)
+async def _shown(request: Request, context: RequestContext) -> tuple[dict[str, Any], Mapping[str, str]]:
+    which = parse_filters(request.query_params.multi_items(), now_us(), beside=_BESIDE)
     unfit = {
         name: "batches cannot be filtered by this; look through the jobs instead"
         for name in which.given
@@ -55,7 +56,7 @@ async def _shown(request: Request, hands: Hands) -> tuple[dict[str, Any], Mappin
     errors = {**which.errors, **unfit}
     text = request.query_params.get("after", "")
     after = int(text) if text.isascii() and text.isdigit() and len(text) < 16 else 0
-    found = Found(batches=(), next=None) if errors else await _found(request, hands, which, after)
+    found = BatchPage(batches=(), next=None) if errors else await _found(request, context, which, after)
     query = which.query()
     return {
         "which": which,
@@ -65,14 +66,14 @@ async def _shown(request: Request, hands: Hands) -> tuple[dict[str, Any], Mappin
         "now_path": f"/batches/now?{request.query_params}" if request.query_params else "/batches/now",
         "next": f"/batches?{which.query(after=found.next)}" if found.next else None,
         "first": (f"/batches?{query}" if query else "/batches") if after else None,
-        "may_submit": hands.asker.rights.permits(Role.SUBMITTER),
+        "may_submit": context.principal.rights.permits(Role.SUBMITTER),
     }, errors
 
 
-async def _found(request: Request, hands: Hands, which: Asked, after: int) -> Found:
-    def call(control: Control) -> Found:
+async def _found(request: Request, context: RequestContext, which: FilterQuery, after: int) -> BatchPage:
+    def call(control: Control) -> BatchPage:
         found, next_ = control.part(Batches).page(which.which, before=after, limit=PAGE)
-        return Found(batches=found, next=next_)
+        return BatchPage(batches=found, next=next_)
 
-    key = ("batches", hands.asker.rights.within, which.which, after)
-    return await request.app.state.coalesced.get(key, lambda: hands.run(call))  # type: ignore[no-any-return]
+    key = ("batches", context.principal.rights.within, which.which, after)
+    return await request.app.state.coalesced.get(key, lambda: context.run(call))  # type: ignore[no-any-return]

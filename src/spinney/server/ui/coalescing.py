@@ -12,7 +12,7 @@ from typing import Any, TypeVar, cast
 T = TypeVar("T")
 
 
-class Coalesced:
+class RequestCoalescer:
     """Answers by what was asked, and by who may see them: the key has to say both."""
 
     def __init__(self) -> None:

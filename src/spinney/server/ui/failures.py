@@ -12,9 +12,9 @@ from spinney.model.errors import NoSuch, Refused
 from spinney.model.jobs import Attempt, Filter, Job
 from spinney.model.operators import Failure, FailureGroups, Verb
 from spinney.model.states import State
-from spinney.server.asking import Asked, Hands
+from spinney.server.request_context import Authenticated, RequestContext
 from spinney.server.ui import verbs
-from spinney.server.ui.filtering import FINGERPRINT
+from spinney.server.ui.filters import FINGERPRINT
 from spinney.server.ui.rendering import page, part, with_query
 from spinney.server.ui.tracebacks import Piece, pieces
 
@@ -31,7 +31,7 @@ Type = Annotated[str, Query(alias="type", max_length=200)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shown:
+class FailureView:
     """One cause."""
 
     failure: Failure
@@ -45,56 +45,58 @@ class Shown:
 
 
 @router.get("/failures", summary="Failures by cause")
-async def failures(request: Request, hands: Asked, type_: Type = "") -> Response:
+async def failures(request: Request, context: Authenticated, type_: Type = "") -> Response:
     """The largest groups first."""
-    shown = await _groups(request, hands, type_.strip())
-    return page(request, hands.asker, "failures.html", topics=("failures",), **shown)
+    shown = await _groups(request, context, type_.strip())
+    return page(request, context.principal, "failures.html", topics=("failures",), **shown)
 
 
 @router.get("/failures/now", summary="What the failures by cause show now")
-async def failures_now(request: Request, hands: Asked, type_: Type = "") -> Response:
+async def failures_now(request: Request, context: Authenticated, type_: Type = "") -> Response:
     """Its live part."""
-    return part(request, hands.asker, "failures_now.html", **await _groups(request, hands, type_.strip()))
+    return part(
+        request, context.principal, "failures_now.html", **await _groups(request, context, type_.strip())
+    )
 
 
 @router.get("/failures/{fingerprint}", summary="One cause of failures")
-async def failure(request: Request, hands: Asked, fingerprint: Mark) -> Response:
+async def failure(request: Request, context: Authenticated, fingerprint: Mark) -> Response:
     """The whole page."""
     return page(
-        request, hands.asker, "failure.html", topics=("failures",), **await _shown(hands, fingerprint)
+        request, context.principal, "failure.html", topics=("failures",), **await _shown(context, fingerprint)
     )
 
 
 @router.get("/failures/{fingerprint}/now", summary="What the page of a cause shows now")
-async def failure_now(request: Request, hands: Asked, fingerprint: Mark) -> Response:
+async def failure_now(request: Request, context: Authenticated, fingerprint: Mark) -> Response:
     """Its live part."""
-    return part(request, hands.asker, "failure_now.html", **await _shown(hands, fingerprint))
+    return part(request, context.principal, "failure_now.html", **await _shown(context, fingerprint))
 
 
-async def _groups(request: Request, hands: Hands, type_: str) -> dict[str, Any]:
-    key = ("failures", hands.asker.rights.within, type_)
+async def _groups(request: Request, context: RequestContext, type_: str) -> dict[str, Any]:
+    key = ("failures", context.principal.rights.within, type_)
     found: FailureGroups = await request.app.state.coalesced.get(
-        key, lambda: hands.run(lambda control: control.look.failures(type_ or None, GROUPS))
+        key, lambda: context.run(lambda control: control.queries.failures(type_ or None, GROUPS))
     )
-    types = await hands.run(lambda control: sorted(control.look.types()))
+    types = await context.run(lambda control: sorted(control.queries.types()))
     return {
         "found": found,
         "type": type_,
         "types": types,
         "now_path": with_query("/failures/now", type=type_),
-        "may_retry": Verb.RETRY in verbs.usable(hands.asker),
+        "may_retry": Verb.RETRY in verbs.usable(context.principal),
     }
 
 
-async def _shown(hands: Hands, fingerprint: str) -> dict[str, Any]:
-    mark, found = await hands.run(lambda control: _read(control, fingerprint.lower()))
-    may_retry = Verb.RETRY in verbs.usable(hands.asker)
+async def _shown(context: RequestContext, fingerprint: str) -> dict[str, Any]:
+    mark, found = await context.run(lambda control: _read(control, fingerprint.lower()))
+    may_retry = Verb.RETRY in verbs.usable(context.principal)
     return {"mark": mark, "shown": found, "may_retry": may_retry, "canary_of": CANARY}
 
 
-def _read(control: Control, beginning: str) -> tuple[str, Shown | None]:
+def _read(control: Control, beginning: str) -> tuple[str, FailureView | None]:
     """The whole fingerprint, and what stands failed with it; None: nothing does any more. Raises NoSuch, UsageError."""
-    look = control.look
+    look = control.queries
     try:
         mark = look.fingerprint(beginning)
     except Refused as error:
@@ -111,7 +113,7 @@ def _read(control: Control, beginning: str) -> tuple[str, Shown | None]:
     text = str((sample.error or {}).get("traceback") or "") if sample else ""
     # A retry takes only what still counts for its parent.
     oldest = look.jobs(replace(which, superseded=False), limit=CANARY) if found.jobs > CANARY else ()
-    return mark, Shown(
+    return mark, FailureView(
         failure=found, jobs=jobs, sample=sample, pieces=pieces(text), canary=[job.id for job in oldest]
     )
 

@@ -15,10 +15,18 @@ from spinney.model.holds import Hold, Scope
 from spinney.model.jobs import JOB_ID_MAX, Filter
 from spinney.model.states import State
 from spinney.params.hints import listed
-from spinney.server.asking import Asked, Asker, Hands
-from spinney.server.ui.given import TOLD, Form, Given, deed, looked, sentence, shown
+from spinney.server.request_context import Authenticated, Principal, RequestContext
+from spinney.server.ui.formatting import plural
+from spinney.server.ui.forms import (
+    FORM_ERRORS,
+    Form,
+    FormFields,
+    page_or_part,
+    read_coalesced,
+    run_and_redirect,
+    sentence,
+)
 from spinney.server.ui.rendering import redirect
-from spinney.server.ui.words import plural
 
 router = APIRouter(include_in_schema=False)
 
@@ -30,7 +38,7 @@ COUNTED_TO = 10_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class HoldList:
     """Holds, and what they may lie on."""
 
     holds: Sequence[Hold]
@@ -43,17 +51,17 @@ class Found:
 
 
 @router.get(HOLDS, summary="Holds")
-async def holds(request: Request, hands: Asked) -> Response:
+async def holds(request: Request, context: Authenticated) -> Response:
     """All that cover something in sight."""
     return await _list(
         request,
-        hands,
+        context,
         said={key: request.query_params[key] for key in ("scope", "name") if key in request.query_params},
     )
 
 
-@router.post(HOLDS, summary="Lay a hold")
-async def lay(request: Request, hands: Asked, form: Form) -> Response:
+@router.post(HOLDS, summary="Place a hold")
+async def lay(request: Request, context: Authenticated, form: Form) -> Response:
     """With a reason."""
 
     def call(control: Control) -> Hold:
@@ -62,29 +70,29 @@ async def lay(request: Request, hands: Asked, form: Form) -> Response:
         return control.holds.lay(scope, name, reason=form.text("reason"), until_us=form.moment("until"))
 
     try:
-        hold = await hands.run(call)
-    except TOLD as error:
-        return await _list(request, hands, said=form.said, wrong=sentence(error), status=422)
+        hold = await context.run(call)
+    except FORM_ERRORS as error:
+        return await _list(request, context, said=form.said, wrong=sentence(error), status=422)
 
-    answer = redirect(HOLDS, done=f"A hold lies on {_on(hold)}: nothing new starts there")
-    answer.background = BackgroundTask(hands.run, _sweep, long=True)
+    answer = redirect(HOLDS, done=f"A hold is placed on {_on(hold)}: nothing new starts there")
+    answer.background = BackgroundTask(context.run, _sweep, long=True)
     return answer
 
 
 @router.post(f"{HOLDS}/{{hold}}/release", summary="Release a hold")
-async def lift(hands: Asked, hold: int, form: Form) -> Response:
+async def lift(context: Authenticated, hold: int, form: Form) -> Response:
     """Or every one that lies on the same. What no other covers goes on."""
     reason = form.maybe("reason")
 
     def call(control: Control) -> list[Hold]:
         found = control.holds.lift(hold, reason=reason)
-        more = form.text("all") and any(_same(found, other) for other in control.look.holds())
+        more = form.text("all") and any(_same(found, other) for other in control.queries.holds())
         return [found, *(control.holds.lift_all(found.scope, found.name, reason=reason) if more else ())]
 
     def said(found: list[Hold]) -> str:
         return f"{plural(len(found), 'hold')} on {_on(found[0])} released"
 
-    return await deed(hands, HOLDS, call, said, then=_sweep)
+    return await run_and_redirect(context, HOLDS, call, said, then=_sweep)
 
 
 def scopes(rights: Rights) -> list[str]:
@@ -103,45 +111,45 @@ def scopes(rights: Rights) -> list[str]:
     return [str(scope) for scope in found]
 
 
-def may_lift(asker: Asker, hold: Hold) -> bool:
+def may_lift(principal: Principal, hold: Hold) -> bool:
     """Whether a button is shown; ``control.holds`` asks closer."""
-    if not asker.rights.permits(Role.OPERATOR):
-        return asker.rights.permits(Role.SUBMITTER) and hold.by == asker.name
-    return str(hold.scope) in scopes(asker.rights)
+    if not principal.rights.permits(Role.OPERATOR):
+        return principal.rights.permits(Role.SUBMITTER) and hold.by == principal.name
+    return str(hold.scope) in scopes(principal.rights)
 
 
 # --- steps ------------------------------------------------------------------------------------
 
 
 async def _list(
-    request: Request, hands: Hands, *, said: Mapping[str, str], wrong: str = "", status: int = 200
+    request: Request, context: RequestContext, *, said: Mapping[str, str], wrong: str = "", status: int = 200
 ) -> Response:
-    asker = hands.asker
+    principal = context.principal
     # Who may name what goes by his limits, and a submitter's own holds hang on his name.
-    key = ("holds", asker.rights.within, asker.name if not asker.rights.everywhere else None)
-    found = await looked(request, key, lambda: hands.run(_read))
-    return shown(
+    key = ("holds", principal.rights.within, principal.name if not principal.rights.everywhere else None)
+    found = await read_coalesced(request, key, lambda: context.run(_read))
+    return page_or_part(
         request,
-        hands,
+        context,
         "holds",
         topics=("holds",),
         status=status,
         found=found,
         shown=SHOWN,
         counted_to=COUNTED_TO,
-        scopes=scopes(asker.rights),
-        liftable={hold.id for hold in found.holds if may_lift(asker, hold)},
+        scopes=scopes(principal.rights),
+        liftable={hold.id for hold in found.holds if may_lift(principal, hold)},
         said=said,
         wrong=wrong,
     )
 
 
-def _read(control: Control) -> Found:
-    look = control.look
+def _read(control: Control) -> HoldList:
+    look = control.queries
     found = look.holds()
     known = {*look.names("queue"), *look.types(), *look.names("collection"), *look.names("submitter")}
     lying = Counter((str(hold.scope), hold.name) for hold in found)
-    return Found(
+    return HoldList(
         holds=found,
         covered={hold.id: n for hold in found[:COUNTED] if (n := _covered(control, hold)) is not None},
         several=frozenset(what for what, n in lying.items() if n > 1),
@@ -154,7 +162,7 @@ def _covered(control: Control, hold: Hold) -> int | None:
     which = _filter(control, hold)
     if which is None:
         return None
-    return control.store.bulk.count(control.look.within(which), most=COUNTED_TO)
+    return control.store.bulk.count(control.queries.within(which), most=COUNTED_TO)
 
 
 def _filter(control: Control, hold: Hold) -> Filter | None:
@@ -165,7 +173,7 @@ def _filter(control: Control, hold: Hold) -> Filter | None:
         if hold.scope is Scope.JOB:
             return Filter(states=states, ids=(int(hold.name),))
         try:
-            top = control.look.job(int(hold.name))
+            top = control.queries.job(int(hold.name))
         except NoSuchJob:
             return None
         if top.root_id == top.id:
@@ -184,7 +192,7 @@ def _sweep(control: Control) -> None:
     control.holds.sweep()
 
 
-def _scope(form: Given) -> Scope:
+def _scope(form: FormFields) -> Scope:
     text = form.text("scope")
     if text not in list(Scope):
         raise UsageError(f"there is no scope {text[:40]!r}; use one of: {listed(Scope)}")

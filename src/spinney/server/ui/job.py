@@ -9,16 +9,16 @@ from starlette.responses import JSONResponse, Response
 
 from spinney.control import Control
 from spinney.model.access import Role
-from spinney.model.audits import Entry
+from spinney.model.allowed_verbs import may
+from spinney.model.audits import AuditEntry
 from spinney.model.errors import NoSuchJob, Refused, UnlawfulTransition, UsageError
 from spinney.model.holds import Hold, Scope
 from spinney.model.jobs import JOB_ID_MAX, Attempt, Filter, Job
-from spinney.model.lawful import may
 from spinney.model.operators import Explanation, Verb
 from spinney.model.states import SETTLED, State
 from spinney.model.types import TypeSpec
 from spinney.model.unreadable import json_object
-from spinney.server.asking import Asked, Hands
+from spinney.server.request_context import Authenticated, RequestContext
 from spinney.server.ui import output, verbs
 from spinney.server.ui.rendering import page, part, redirect, wants_part
 from spinney.server.ui.stages import Step, steps
@@ -37,7 +37,7 @@ ENTRIES = 5_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shown:
+class JobView:
     """A job with what there is to say of it."""
 
     job: Job
@@ -62,26 +62,26 @@ class Shown:
 
 
 @router.get("/jobs/{job}", summary="A job")
-async def job(request: Request, hands: Asked, job: JobId) -> Response:
+async def job(request: Request, context: Authenticated, job: JobId) -> Response:
     """The whole page."""
     topics = (f"job:{job}", f"tree:{job}")
-    return page(request, hands.asker, "job.html", topics=topics, shown=await _shown(hands, job))
+    return page(request, context.principal, "job.html", topics=topics, shown=await _shown(context, job))
 
 
 @router.get("/jobs/{job}/now", summary="What the page of a job shows now")
-async def job_now(request: Request, hands: Asked, job: JobId) -> Response:
+async def job_now(request: Request, context: Authenticated, job: JobId) -> Response:
     """Its live part."""
-    return part(request, hands.asker, "job_now.html", shown=await _shown(hands, job))
+    return part(request, context.principal, "job_now.html", shown=await _shown(context, job))
 
 
 @router.post("/jobs/{job}/verb", summary="Do a verb to a job")
-async def verb(request: Request, hands: Asked, job: JobId) -> Response:
+async def verb(request: Request, context: Authenticated, job: JobId) -> Response:
     """And back to its page, which tells what became of it."""
     form = {name: value for name, value in (await request.form()).items() if isinstance(value, str)}
     back = f"/jobs/{job}"
     try:
         order = verbs.order(form)
-        report = await verbs.run_on(request, hands, order, job)
+        report = await verbs.run_on(request, context, order, job)
     except (Refused, UsageError, UnlawfulTransition) as error:
         return redirect(back, refused=str(error))
     if job in report.refused and not report.touched:
@@ -95,7 +95,7 @@ async def verb(request: Request, hands: Asked, job: JobId) -> Response:
 @router.get("/jobs/{job}/output", summary="What a job's attempts wrote")
 async def job_output(
     request: Request,
-    hands: Asked,
+    context: Authenticated,
     job: JobId,
     fence: Annotated[int | None, Query(ge=1, le=2**62)] = None,
     q: Annotated[str, Query(max_length=200)] = "",
@@ -104,19 +104,19 @@ async def job_output(
     root = request.app.state.folders
 
     def call(control: Control) -> tuple[Job, output.Output]:
-        return control.look.job(job), output.output(control, job, root, fence=fence, search=q.strip())
+        return control.queries.job(job), output.output(control, job, root, fence=fence, search=q.strip())
 
-    found, told = await hands.run(call, long=True)
-    context: dict[str, Any] = {"job": found, "output": told, "q": q.strip(), "fence": fence}
+    found, told = await context.run(call, long=True)
+    variables: dict[str, Any] = {"job": found, "output": told, "q": q.strip(), "fence": fence}
     if wants_part(request):
-        return part(request, hands.asker, "job_output.html", **context)
-    return page(request, hands.asker, "job_output_page.html", **context)
+        return part(request, context.principal, "job_output.html", **variables)
+    return page(request, context.principal, "job_output_page.html", **variables)
 
 
 @router.get("/jobs/{job}/output/{fence}/{stream}", summary="What more an attempt wrote")
 async def job_output_more(
     request: Request,
-    hands: Asked,
+    context: Authenticated,
     job: JobId,
     fence: Annotated[int, Path(ge=1, le=2**62)],
     stream: str,
@@ -124,7 +124,7 @@ async def job_output_more(
 ) -> Response:
     """For the page's script, which asks again while the attempt runs."""
     root = request.app.state.folders
-    text, go_on, more = await hands.run(
+    text, go_on, more = await context.run(
         lambda control: output.more(control, job, root, fence=fence, stream=stream, start=start), long=True
     )
     return JSONResponse({"text": text, "next": go_on, "more": more}, headers={"Cache-Control": "no-store"})
@@ -132,18 +132,20 @@ async def job_output_more(
 
 @router.get("/jobs/{job}/files", summary="The files in a job's folder")
 async def job_files(
-    request: Request, hands: Asked, job: JobId, path: Annotated[str, Query(max_length=1000)] = ""
+    request: Request, context: Authenticated, job: JobId, path: Annotated[str, Query(max_length=1000)] = ""
 ) -> Response:
     """One folder of it."""
     root = request.app.state.folders
     asked = path.strip("/")
     trouble, entries = None, []
     try:
-        entries = list(await hands.run(lambda control: output.listing(control, job, root, asked), long=True))
+        entries = list(
+            await context.run(lambda control: output.listing(control, job, root, asked), long=True)
+        )
     except Refused as error:
         trouble = str(error)
     up = asked.rpartition("/")[0]
-    context: dict[str, Any] = {
+    variables: dict[str, Any] = {
         "job_id": job,
         "path": asked,
         "up": up,
@@ -152,37 +154,37 @@ async def job_files(
         "most": output.FILES,
     }
     template = "job_files.html" if wants_part(request) else "job_files_page.html"
-    return (part if wants_part(request) else page)(request, hands.asker, template, **context)
+    return (part if wants_part(request) else page)(request, context.principal, template, **variables)
 
 
 @router.get("/jobs/{job}/below", summary="The subjobs of a job")
-async def job_below(request: Request, hands: Asked, job: JobId) -> Response:
+async def job_below(request: Request, context: Authenticated, job: JobId) -> Response:
     """The first of them."""
-    found = await hands.run(lambda control: control.look.children(job, limit=BELOW + 1))
-    context: dict[str, Any] = {"job_id": job, "children": found[:BELOW], "more": len(found) > BELOW}
+    found = await context.run(lambda control: control.queries.children(job, limit=BELOW + 1))
+    variables: dict[str, Any] = {"job_id": job, "children": found[:BELOW], "more": len(found) > BELOW}
     template = "job_below.html" if wants_part(request) else "job_below_page.html"
-    return (part if wants_part(request) else page)(request, hands.asker, template, **context)
+    return (part if wants_part(request) else page)(request, context.principal, template, **variables)
 
 
 @router.get("/jobs/{job}/history", summary="The verbs that were used on a job")
-async def job_history(request: Request, hands: Asked, job: JobId) -> Response:
+async def job_history(request: Request, context: Authenticated, job: JobId) -> Response:
     """As far as the latest entries of the audit tell it."""
-    entries, whole = await hands.run(lambda control: _entries(control, job), long=True)
-    context: dict[str, Any] = {"job_id": job, "entries": entries, "whole": whole, "looked": ENTRIES}
+    entries, whole = await context.run(lambda control: _entries(control, job), long=True)
+    variables: dict[str, Any] = {"job_id": job, "entries": entries, "whole": whole, "looked": ENTRIES}
     template = "job_history.html" if wants_part(request) else "job_history_page.html"
-    return (part if wants_part(request) else page)(request, hands.asker, template, **context)
+    return (part if wants_part(request) else page)(request, context.principal, template, **variables)
 
 
 # --- looking ----------------------------------------------------------------------------------
 
 
-async def _shown(hands: Hands, job_id: int) -> Shown:
-    return await hands.run(lambda control: read(control, job_id))
+async def _shown(context: RequestContext, job_id: int) -> JobView:
+    return await context.run(lambda control: read(control, job_id))
 
 
-def read(control: Control, job_id: int) -> Shown:
+def read(control: Control, job_id: int) -> JobView:
     """All that the page shows at once. Raises NoSuchJob."""
-    look = control.look
+    look = control.queries
     found, attempts = look.job(job_id), look.attempts(job_id)
     spec = look.types().get(found.type)
     failure = _failure(found, attempts)
@@ -191,7 +193,7 @@ def read(control: Control, job_id: int) -> Shown:
     if Verb.RELEASE not in allowed and any(hold.scope is Scope.JOB for hold in holds):
         # It waits for something else first; the hold on it can be lifted all the same.
         allowed += [Verb.RELEASE] if may(Verb.RELEASE, found, control.rights, control.by) else []
-    return Shown(
+    return JobView(
         job=found,
         spec=spec,
         explanation=(explanation := look.explain(job_id)),
@@ -229,22 +231,22 @@ def _above(control: Control, job: Job) -> list[Job | None]:
     found: list[Job | None] = []
     for number in job.lineage.split(".")[:-1][-ABOVE:]:
         try:
-            found.append(control.look.job(int(number)))
+            found.append(control.queries.job(int(number)))
         except NoSuchJob:
             found.append(None)
     return found
 
 
-def _entries(control: Control, job_id: int) -> tuple[list[Entry], bool]:
+def _entries(control: Control, job_id: int) -> tuple[list[AuditEntry], bool]:
     """The entries that name the job, newest first, and whether all of its life was looked through."""
     control.require_everywhere(Role.OPERATOR, "look into the audit")
-    job = control.look.job(job_id)
-    found = [entry for entry, _ in control.look.entries(newest=True, limit=ENTRIES)]
+    job = control.queries.job(job_id)
+    found = [entry for entry, _ in control.queries.entries(newest=True, limit=ENTRIES)]
     whole = len(found) < ENTRIES or found[-1].at_us < job.created_us
     return [entry for entry in found if entry.at_us >= job.created_us and _names(entry, job_id)], whole
 
 
-def _names(entry: Entry, job_id: int) -> bool:
+def _names(entry: AuditEntry, job_id: int) -> bool:
     what = json_object(entry.what, "the entry")
     jobs = what.get("jobs", ())
     if what.get("job") == job_id or (isinstance(jobs, list) and job_id in jobs):

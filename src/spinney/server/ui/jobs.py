@@ -10,16 +10,15 @@ from starlette.responses import Response
 
 from spinney.control import Control
 from spinney.control.bulk import Plan, StageCount
-from spinney.control.naming import require_known
+from spinney.control.filter_checks import require_known
 from spinney.model.errors import Refused, SpinneyError, UsageError
 from spinney.model.jobs import JOB_ID_MAX, Filter, Job
 from spinney.model.operators import Verb
-from spinney.server.asking import Asked as AskedHands
-from spinney.server.asking import Hands, now_us
+from spinney.server.request_context import Authenticated, RequestContext, now_us
 from spinney.server.ui import verbs
-from spinney.server.ui.filtering import FINGERPRINT, Asked, asked
+from spinney.server.ui.filters import FINGERPRINT, FilterQuery, parse_filters
+from spinney.server.ui.formatting import plural
 from spinney.server.ui.rendering import page, part, redirect
-from spinney.server.ui.words import plural
 
 router = APIRouter(include_in_schema=False)
 
@@ -30,7 +29,7 @@ _BESIDE = ("after",)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class JobPage:
     """A page of a list."""
 
     jobs: Sequence[Job]
@@ -40,7 +39,7 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Known:
+class FilterNames:
     """Names that a filter may say."""
 
     types: Sequence[str]
@@ -48,7 +47,7 @@ class Known:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Planned:
+class VerbPreview:
     """What a verb would do, and to whom."""
 
     plan: Plan
@@ -58,28 +57,28 @@ class Planned:
     types: Mapping[str, Any]
 
 
-_NOTHING = Found(jobs=(), next=None, hint=None)
+_NOTHING = JobPage(jobs=(), next=None, hint=None)
 
 
 @router.get("/jobs", summary="Jobs")
-async def jobs(request: Request, hands: AskedHands) -> Response:
+async def jobs(request: Request, context: Authenticated) -> Response:
     """A list that its address filters."""
-    shown = await _shown(request, hands)
-    which: Asked = shown["which"]
+    shown = await _shown(request, context)
+    which: FilterQuery = shown["which"]
     topics = () if shown["after"] or which.errors else (which.topic,)
     return page(
-        request, hands.asker, "jobs.html", topics=topics, status=422 if which.errors else 200, **shown
+        request, context.principal, "jobs.html", topics=topics, status=422 if which.errors else 200, **shown
     )
 
 
 @router.get("/jobs/now", summary="What the list of jobs shows now")
-async def jobs_now(request: Request, hands: AskedHands) -> Response:
+async def jobs_now(request: Request, context: Authenticated) -> Response:
     """Its live part."""
-    return part(request, hands.asker, "jobs_now.html", **await _shown(request, hands))
+    return part(request, context.principal, "jobs_now.html", **await _shown(request, context))
 
 
 @router.get("/search", summary="Search for a job")
-async def search(request: Request, hands: AskedHands, q: str = "") -> Response:
+async def search(request: Request, context: Authenticated, q: str = "") -> Response:
     """A number leads to the job, anything else to the jobs whose message holds it."""
     text = q.strip()
     plain = text.removeprefix("#")
@@ -90,19 +89,19 @@ async def search(request: Request, hands: AskedHands, q: str = "") -> Response:
         and int(plain) <= JOB_ID_MAX
     ):
         return redirect(f"/jobs/{int(plain)}")
-    query = asked([("message", text)], now_us()).query()
+    query = parse_filters([("message", text)], now_us()).query()
     return redirect(f"/jobs?{query}" if query else "/jobs")
 
 
 @router.get("/jobs/verbs", summary="What a verb on many jobs would do")
-async def plan(request: Request, hands: AskedHands) -> Response:
+async def plan(request: Request, context: Authenticated) -> Response:
     """Asks before it is done, and says what would be done to how many."""
     pairs = request.query_params.multi_items()
-    return await _asked_about(request, hands, pairs)
+    return await _asked_about(request, context, pairs)
 
 
 @router.post("/jobs/verbs", summary="Do a verb to many jobs")
-async def do(request: Request, hands: AskedHands) -> Response:
+async def do(request: Request, context: Authenticated) -> Response:
     """What was asked about before; where more fit by now than were shown, it is asked about again."""
     form = await request.form()
     pairs = [(name, value) for name, value in form.multi_items() if isinstance(value, str)]
@@ -114,16 +113,18 @@ async def do(request: Request, hands: AskedHands) -> Response:
         return control.bulk.plan(order, None if ids else which.filter(control), ids, exact=True)
 
     try:
-        found = await hands.run(call)
+        found = await context.run(call)
     except UsageError as error:
-        return await _asked_about(request, hands, pairs, refused=str(error))
+        return await _asked_about(request, context, pairs, refused=str(error))
     expected = said.get("expect", "")
     if expected.isdigit() and found.jobs > int(expected):
-        more = f"{found.jobs:,} jobs fit by now, not {int(expected):,} as were shown; look again, and confirm"
-        return await _asked_about(request, hands, pairs, refused=more)
+        more = (
+            f"{found.jobs:,} jobs match now, not {int(expected):,} as shown before; check them, and confirm"
+        )
+        return await _asked_about(request, context, pairs, refused=more)
     back = f"/jobs?{which.query()}" if which.any else "/jobs"
     run = await request.app.state.runs.begin(
-        found, hands.asker.name, back, lambda run: verbs.run_plan(request, hands, run)
+        found, context.principal.name, back, lambda run: verbs.run_plan(request, context, run)
     )
     if not run.done:
         return redirect(f"/jobs/runs/{run.id}")
@@ -132,30 +133,30 @@ async def do(request: Request, hands: AskedHands) -> Response:
 
 
 @router.get("/jobs/runs/{run_id}", summary="How far a verb on many jobs is")
-async def run(request: Request, hands: AskedHands, run_id: str) -> Response:
+async def run(request: Request, context: Authenticated, run_id: str) -> Response:
     """The page that shows it, or its live part."""
-    found = request.app.state.runs.of(run_id, hands.asker.name)
+    found = request.app.state.runs.of(run_id, context.principal.name)
     if found is None:
         raise HTTPException(404)
     done, refused = verbs.told(found.plan.order.verb, found.report)
-    context = {"run": found, "done": done, "refused": refused}
+    variables = {"run": found, "done": done, "refused": refused}
     if request.headers.get("hx-request") == "true":
-        return part(request, hands.asker, "run_now.html", **context)
-    return page(request, hands.asker, "run.html", **context)
+        return part(request, context.principal, "run_now.html", **variables)
+    return page(request, context.principal, "run.html", **variables)
 
 
 # --- the list ---------------------------------------------------------------------------------
 
 
-async def _shown(request: Request, hands: Hands) -> dict[str, Any]:
+async def _shown(request: Request, context: RequestContext) -> dict[str, Any]:
     pairs = request.query_params.multi_items()
-    which = asked(pairs, now_us(), beside=_BESIDE)
+    which = parse_filters(pairs, now_us(), beside=_BESIDE)
     after = _after(request.query_params.get("after", ""))
     if which.errors:
         found = _NOTHING
     else:
         try:
-            found = await hands.run(lambda control: _found(control, which, after))
+            found = await context.run(lambda control: _found(control, which, after))
         except SpinneyError as error:
             if not which.value("failure"):
                 raise
@@ -166,58 +167,58 @@ async def _shown(request: Request, hands: Hands) -> dict[str, Any]:
         "which": which,
         "found": found,
         "after": after,
-        "counts": await _counts(request, hands, which),
-        "known": await _known(request, hands),
-        "verbs": verbs.usable(hands.asker),
+        "counts": await _counts(request, context, which),
+        "known": await _known(request, context),
+        "verbs": verbs.usable(context.principal),
         "now_path": f"/jobs/now?{request.query_params}",
         "next": f"/jobs?{which.query(after=found.next)}" if found.next else None,
         "first": (f"/jobs?{query}" if query else "/jobs") if after else None,
     }
 
 
-def _found(control: Control, which: Asked, after: int) -> Found:
+def _found(control: Control, which: FilterQuery, after: int) -> JobPage:
     try:
         fits = which.filter(control)
     except Refused:
         if len(which.value("failure")) != FINGERPRINT:
             raise
         # Whoever retries all that failed so comes back here, and so does each link to it that somebody kept.
-        return replace(_NOTHING, hint="no job stands failed with this any more")
-    jobs = control.look.jobs(fits, after=after, limit=PAGE + 1, newest=True)
+        return replace(_NOTHING, hint="no failed job has this failure any more")
+    jobs = control.queries.jobs(fits, after=after, limit=PAGE + 1, newest=True)
     hint = None
     if not jobs and which.any:
         try:
             require_known(control.store, fits, labels=False, within=control.rights.within)
         except SpinneyError as error:
             hint = str(error)
-    return Found(
+    return JobPage(
         jobs=jobs[:PAGE],
         next=jobs[PAGE - 1].id if len(jobs) > PAGE else None,
         hint=hint,
     )
 
 
-async def _known(request: Request, hands: Hands) -> Known:
-    def call(control: Control) -> Known:
-        return Known(
-            types=sorted(control.look.types()), queues=[queue.queue for queue in control.look.queues()]
+async def _known(request: Request, context: RequestContext) -> FilterNames:
+    def call(control: Control) -> FilterNames:
+        return FilterNames(
+            types=sorted(control.queries.types()), queues=[queue.queue for queue in control.queries.queues()]
         )
 
-    key = ("known", hands.asker.rights.within)
-    return await request.app.state.shared.get(key, lambda: hands.run(call), for_s=KNOWN_FOR_S)  # type: ignore[no-any-return]
+    key = ("known", context.principal.rights.within)
+    return await request.app.state.shared.get(key, lambda: context.run(call), for_s=KNOWN_FOR_S)  # type: ignore[no-any-return]
 
 
-async def _counts(request: Request, hands: Hands, which: Asked) -> Mapping[str, int] | None:
+async def _counts(request: Request, context: RequestContext, which: FilterQuery) -> Mapping[str, int] | None:
     """By state, whatever states are asked for; None where that would take long."""
     if which.errors or not which.countable:
         return None
     every: Filter = replace(which.which, states=None)
-    key = ("counts", hands.asker.rights.within, every)
+    key = ("counts", context.principal.rights.within, every)
     return await request.app.state.coalesced.get(  # type: ignore[no-any-return]
         key,
-        lambda: hands.run(
-            lambda control: hands.stores.figures.get(
-                which.topic, key, lambda: dict(control.look.counts(every))
+        lambda: context.run(
+            lambda control: context.stores.stats_cache.get(
+                which.topic, key, lambda: dict(control.queries.counts(every))
             )
         ),
     )
@@ -231,7 +232,7 @@ def _after(text: str) -> int:
 
 
 async def _asked_about(
-    request: Request, hands: Hands, pairs: Sequence[tuple[str, str]], *, refused: str | None = None
+    request: Request, context: RequestContext, pairs: Sequence[tuple[str, str]], *, refused: str | None = None
 ) -> Response:
     said = dict(pairs)
     what = verbs.verb(said.get("verb", ""))
@@ -243,24 +244,24 @@ async def _asked_about(
     except UsageError as error:
         order, refused = verbs.order({"verb": what}), str(error)
 
-    def call(control: Control) -> Planned:
+    def call(control: Control) -> VerbPreview:
         fits = None if ids else which.filter(control)
         found = verbs.planned(control, order, fits, ids)
         sample = Filter(ids=ids) if ids else found.which
-        return Planned(
+        return VerbPreview(
             plan=found,
             stages=control.bulk.stages(found) if what in (Verb.RETRY, Verb.RERUN) else (),
-            sample=control.look.jobs(sample, limit=SAMPLE, newest=True) if sample is not None else (),
-            queues=[queue.queue for queue in control.look.queues()],
-            types=control.look.types(),
+            sample=control.queries.jobs(sample, limit=SAMPLE, newest=True) if sample is not None else (),
+            queues=[queue.queue for queue in control.queries.queues()],
+            types=control.queries.types(),
         )
 
-    found = await hands.run(call, long=True)
+    found = await context.run(call, long=True)
     count = f"{'more than ' if found.plan.more else ''}{plural(found.plan.jobs, 'job')}"
     stages = sorted({stage.name for spec in found.types.values() for stage in spec.stages})
     return page(
         request,
-        hands.asker,
+        context.principal,
         "verbs.html",
         status=422 if refused else 200,
         what=str(what),
@@ -276,7 +277,7 @@ async def _asked_about(
     )
 
 
-def _whom(pairs: Sequence[tuple[str, str]]) -> tuple[tuple[int, ...], Asked]:
+def _whom(pairs: Sequence[tuple[str, str]]) -> tuple[tuple[int, ...], FilterQuery]:
     """Those that were chosen by their boxes, or else all that the filter fits."""
     ids = verbs.numbers([value for name, value in pairs if name == "id"])
-    return ids, asked(pairs, now_us(), beside=(*verbs.FIELDS, *_BESIDE))
+    return ids, parse_filters(pairs, now_us(), beside=(*verbs.FIELDS, *_BESIDE))

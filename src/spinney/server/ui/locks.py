@@ -12,10 +12,10 @@ from spinney.model.access import Role
 from spinney.model.capacities import AMOUNT_MAX
 from spinney.model.errors import UsageError
 from spinney.model.operators import CapacityInfo, LockInfo
-from spinney.server.asking import Asked
-from spinney.server.ui.given import Form, deed, shown
+from spinney.server.request_context import Authenticated
+from spinney.server.ui.formatting import plural
+from spinney.server.ui.forms import Form, page_or_part, run_and_redirect
 from spinney.server.ui.rendering import with_query
-from spinney.server.ui.words import plural
 
 router = APIRouter(include_in_schema=False)
 
@@ -36,7 +36,7 @@ class Lock:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class LockPage:
     """A page of the list."""
 
     locks: Sequence[Lock]
@@ -45,22 +45,22 @@ class Found:
 
 
 @router.get(LOCKS, summary="Locks")
-async def locks(request: Request, hands: Asked, after: str = "") -> Response:
+async def locks(request: Request, context: Authenticated, after: str = "") -> Response:
     """Those that are held or waited for, and what is set of how much there is."""
 
-    def read(control: Control) -> Found:
-        lines = control.look.locks(after=after[:200], limit=PAGE)
+    def read(control: Control) -> LockPage:
+        lines = control.queries.locks(after=after[:200], limit=PAGE)
         made = [_lock(name, list(of)) for name, of in groupby(lines, key=lambda line: line.name)]
         more = made[-1].name if len(made) >= PAGE else None
-        return Found(locks=made, capacities=control.look.capacities(), next=more)
+        return LockPage(locks=made, capacities=control.queries.capacities(), next=more)
 
-    found = await hands.run(read)
-    rights = hands.asker.rights
+    found = await context.run(read)
+    rights = context.principal.rights
     named = {lock.name for lock in found.locks} | {capacity.name for capacity in found.capacities}
     mine = {name for name in named if rights.permits(Role.OPERATOR) and rights.names_lock(name)}
-    return shown(
+    return page_or_part(
         request,
-        hands,
+        context,
         "locks",
         topics=() if after else ("locks",),
         found=found,
@@ -71,7 +71,7 @@ async def locks(request: Request, hands: Asked, after: str = "") -> Response:
 
 
 @router.post(f"{LOCKS}/free", summary="Take a lock away")
-async def free(hands: Asked, form: Form) -> Response:
+async def free(context: Authenticated, form: Form) -> Response:
     """From all that have it, or from one job. Who waits goes on at once."""
     name = form.text("name")
 
@@ -79,32 +79,34 @@ async def free(hands: Asked, form: Form) -> Response:
         job = form.whole("job", "job's number")
         return control.locks.free(name, reason=form.text("reason"), job_id=job)
 
-    return await deed(hands, LOCKS, call, lambda lost: f"{plural(lost, 'job')} lost the lock {name}")
+    return await run_and_redirect(
+        context, LOCKS, call, lambda lost: f"{plural(lost, 'job')} lost the lock {name}"
+    )
 
 
-@router.post(f"{LOCKS}/capacity", summary="Set how much there is of a lock")
-async def set_capacity(hands: Asked, form: Form) -> Response:
+@router.post(f"{LOCKS}/capacity", summary="Set the capacity of a lock")
+async def set_capacity(context: Authenticated, form: Form) -> Response:
     """Of one, or of each of a family."""
     name = form.text("name")
 
     def call(control: Control) -> int:
         capacity = form.whole("capacity", "capacity")
         if capacity is None:
-            raise UsageError(f"say how much there is to be of {name or 'the lock'}: 1 to {AMOUNT_MAX:,}")
+            raise UsageError(f"give the capacity of {name or 'the lock'}: 1 to {AMOUNT_MAX:,}")
         return control.locks.set_capacity(name, capacity, reason=form.maybe("reason"))
 
-    return await deed(hands, LOCKS, call, lambda now: f"There is {now:,} of {name} now")
+    return await run_and_redirect(context, LOCKS, call, lambda now: f"The capacity of {name} is {now:,} now")
 
 
-@router.post(f"{LOCKS}/declared", summary="Take back how much was set of a lock")
-async def as_declared(hands: Asked, form: Form) -> Response:
+@router.post(f"{LOCKS}/declared", summary="Reset the capacity of a lock to what is declared")
+async def as_declared(context: Authenticated, form: Form) -> Response:
     """As its application says."""
     name = form.text("name")
-    return await deed(
-        hands,
+    return await run_and_redirect(
+        context,
         LOCKS,
         lambda control: control.locks.set_capacity(name, None, reason=form.maybe("reason")),
-        lambda now: f"There is {now:,} of {name} again, as is declared",
+        lambda now: f"The capacity of {name} is {now:,} again, as declared",
     )
 
 

@@ -1,4 +1,4 @@
-"""Nodes, and parties that run external stages: how they fare, and what operators want of them."""
+"""Nodes, and external workers that run external stages: how they fare, and what operators want of them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -7,11 +7,11 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from spinney.control import Control
-from spinney.model.external import Party
-from spinney.model.fleet import NodeStatus, Orders
-from spinney.model.names import PARTY_PREFIX
-from spinney.server.asking import Asked
-from spinney.server.ui.given import Form, deed, looked, shown
+from spinney.model.external import ExternalWorker
+from spinney.model.fleet import NodeOrders, NodeStatus
+from spinney.model.names import EXTERNAL_PREFIX
+from spinney.server.request_context import Authenticated
+from spinney.server.ui.forms import Form, page_or_part, read_coalesced, run_and_redirect
 
 router = APIRouter(include_in_schema=False)
 
@@ -19,39 +19,41 @@ NODES = "/nodes"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class NodeList:
     """Who runs jobs."""
 
     nodes: Sequence[NodeStatus]
     others: Sequence[NodeStatus]
-    """Parties, as the store sees them."""
-    parties: Mapping[int, Party]
+    """External workers, as the store sees them."""
+    external_workers: Mapping[int, ExternalWorker]
     """What they said of themselves, by the number of their node; who is limited gets his own."""
 
 
 @router.get(NODES, summary="Nodes")
-async def nodes(request: Request, hands: Asked) -> Response:
+async def nodes(request: Request, context: Authenticated) -> Response:
     """All that have not left."""
-    asker = hands.asker
+    principal = context.principal
 
-    def read(control: Control) -> Found:
-        found = control.look.nodes()
-        return Found(
-            nodes=[node for node in found if not node.node.startswith(PARTY_PREFIX)],
-            others=[node for node in found if node.node.startswith(PARTY_PREFIX)],
-            parties={party.id: party for party in control.external.all()},
+    def read(control: Control) -> NodeList:
+        found = control.queries.nodes()
+        return NodeList(
+            nodes=[node for node in found if not node.node.startswith(EXTERNAL_PREFIX)],
+            others=[node for node in found if node.node.startswith(EXTERNAL_PREFIX)],
+            external_workers={
+                external_worker.id: external_worker for external_worker in control.external.all()
+            },
         )
 
-    key = ("nodes", asker.rights, asker.name)
-    found = await looked(request, key, lambda: hands.run(read))
-    return shown(request, hands, "nodes", topics=("nodes",), found=found, prefix=PARTY_PREFIX)
+    key = ("nodes", principal.rights, principal.name)
+    found = await read_coalesced(request, key, lambda: context.run(read))
+    return page_or_part(request, context, "nodes", topics=("nodes",), found=found, prefix=EXTERNAL_PREFIX)
 
 
 @router.post(f"{NODES}/{{name}}/drain", summary="Drain a node")
-async def drain(hands: Asked, name: str, form: Form) -> Response:
+async def drain(context: Authenticated, name: str, form: Form) -> Response:
     """It takes nothing new."""
-    return await deed(
-        hands,
+    return await run_and_redirect(
+        context,
         NODES,
         lambda control: control.fleet.drain(name, reason=form.maybe("reason")),
         f"Node {name} takes nothing new; what it runs finishes",
@@ -59,10 +61,10 @@ async def drain(hands: Asked, name: str, form: Form) -> Response:
 
 
 @router.post(f"{NODES}/{{name}}/resume", summary="Resume a node")
-async def resume(hands: Asked, name: str, form: Form) -> Response:
+async def resume(context: Authenticated, name: str, form: Form) -> Response:
     """It takes work again."""
-    return await deed(
-        hands,
+    return await run_and_redirect(
+        context,
         NODES,
         lambda control: control.fleet.resume(name, reason=form.maybe("reason")),
         f"Node {name} takes work again",
@@ -70,16 +72,16 @@ async def resume(hands: Asked, name: str, form: Form) -> Response:
 
 
 @router.post(f"{NODES}/{{name}}/slots", summary="Set the slots of a node")
-async def set_slots(hands: Asked, name: str, form: Form) -> Response:
+async def set_slots(context: Authenticated, name: str, form: Form) -> Response:
     """How many; empty: as it was started."""
 
-    def call(control: Control) -> Orders:
+    def call(control: Control) -> NodeOrders:
         return control.fleet.set_slots(
             name, form.whole("slots", "number of slots"), reason=form.maybe("reason")
         )
 
-    def said(orders: Orders) -> str:
+    def said(orders: NodeOrders) -> str:
         what = "as many slots as it was started with" if orders.slots is None else f"{orders.slots:,} slots"
         return f"Node {name} has {what} now"
 
-    return await deed(hands, NODES, call, said)
+    return await run_and_redirect(context, NODES, call, said)

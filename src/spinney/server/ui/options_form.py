@@ -6,7 +6,7 @@ from typing import Any
 
 from spinney.job.options import Options
 from spinney.model.errors import UsageError
-from spinney.server.ui.filtering import moment
+from spinney.server.ui.filters import moment
 
 OPTIONS = ("queue", "priority", "share", "collection", "key", "at")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -7,10 +7,10 @@ from pathlib import Path
 from spinney.control import Control
 from spinney.model import remarks
 from spinney.model.errors import Refused
-from spinney.model.homes import Entry
+from spinney.model.homes import DirectoryEntry
 from spinney.model.jobs import Attempt
 from spinney.node.job_files import JobFiles, job_files
-from spinney.params.masking import OPEN, Veil
+from spinney.params.masking import REDACT_NOTHING, Redactor
 
 OWN = ".spinney"
 """The folder in a job's folder where the engine keeps its own files."""
@@ -72,17 +72,17 @@ class Output:
 
 def files_of(control: Control, job_id: int, root: Path) -> JobFiles:
     """The files of a job in sight. Raises NoSuchJob."""
-    control.look.job(job_id)
-    return job_files(control.store, job_id, root, clock=control.clock, nudge=control.nudge)
+    control.queries.job(job_id)
+    return job_files(control.store, job_id, root, clock=control.clock, wake_nodes=control.wake_nodes)
 
 
 def output(control: Control, job_id: int, root: Path, *, fence: int | None, search: str) -> Output:
     """What one attempt wrote: without a number the one that runs, or the last that wrote something. Raises
     NoSuchJob."""
-    attempts = [a for a in control.look.attempts(job_id) if a.started_us][::-1]
+    attempts = [a for a in control.queries.attempts(job_id) if a.started_us][::-1]
     if not attempts:
         return Output(attempt=None, attempts=(), streams=())
-    veil = control.look.veil(job_id)
+    redactor = control.queries.redactor(job_id)
     attempt = next((a for a in attempts if a.fence == fence), attempts[0])
     try:
         files = files_of(control, job_id, root)
@@ -94,9 +94,9 @@ def output(control: Control, job_id: int, root: Path, *, fence: int | None, sear
             attempt=attempt,
             attempts=attempts,
             streams=[
-                _tail(files, attempt, sizes[_name(attempt, stream)], stream, veil) for stream in written
+                _tail(files, attempt, sizes[_name(attempt, stream)], stream, redactor) for stream in written
             ],
-            matches=_matches(files, attempt, written, search, veil) if search else None,
+            matches=_matches(files, attempt, written, search, redactor) if search else None,
         )
     except Refused as error:
         return Output(attempt=attempt, attempts=attempts, streams=(), trouble=str(error))
@@ -106,20 +106,20 @@ def more(
     control: Control, job_id: int, root: Path, *, fence: int, stream: str, start: int
 ) -> tuple[str, int, bool]:
     """What a stream has from there on, where to go on, and whether there may be more. Raises NoSuchJob, Refused."""
-    attempt = next((a for a in control.look.attempts(job_id) if a.fence == fence), None)
+    attempt = next((a for a in control.queries.attempts(job_id) if a.fence == fence), None)
     if attempt is None or stream not in STREAMS:
         raise Refused(f"job {job_id} has no attempt {fence}; look at its history for those it has")
     files = files_of(control, job_id, root)
-    data = _read(files, path_of(attempt, stream), start, PIECE_BYTES, control.look.veil(job_id))
+    data = _read(files, path_of(attempt, stream), start, PIECE_BYTES, control.queries.redactor(job_id))
     running = attempt.ended_us is None
     whole = _whole_characters(data) if running or len(data) == PIECE_BYTES else data
     return whole.decode("utf-8", "replace"), start + len(whole), running or len(data) == PIECE_BYTES
 
 
-def listing(control: Control, job_id: int, root: Path, path: str) -> Sequence[Entry]:
+def listing(control: Control, job_id: int, root: Path, path: str) -> Sequence[DirectoryEntry]:
     """The names in a folder of the job; folders first. Raises NoSuchJob, Refused."""
     files = files_of(control, job_id, root)
-    found: list[Entry] = []
+    found: list[DirectoryEntry] = []
     for entry in files.names(path, must=bool(path)):
         if path or entry.name != OWN:
             found.append(entry)
@@ -141,9 +141,9 @@ def _names_of(attempt: Attempt) -> set[str]:
     return {_name(attempt, stream) for stream in STREAMS}
 
 
-def _tail(files: JobFiles, attempt: Attempt, size: int, stream: str, veil: Veil) -> Stream:
+def _tail(files: JobFiles, attempt: Attempt, size: int, stream: str, redactor: Redactor) -> Stream:
     start = max(0, size - TAIL_BYTES)
-    data = _read(files, path_of(attempt, stream), start, size - start, veil)
+    data = _read(files, path_of(attempt, stream), start, size - start, redactor)
     if start:
         # From the next whole line on; of one endless line from some whole character on.
         cut = data.find(b"\n") + 1
@@ -153,7 +153,7 @@ def _tail(files: JobFiles, attempt: Attempt, size: int, stream: str, veil: Veil)
     return Stream(name=stream, size=start + len(data), start=start, text=data.decode("utf-8", "replace"))
 
 
-def _read(files: JobFiles, path: str, start: int, length: int, veil: Veil) -> bytes:
+def _read(files: JobFiles, path: str, start: int, length: int, redactor: Redactor) -> bytes:
     def read(start: int, length: int) -> bytes:
         found = bytearray()
         for piece in files.content(path, start=start, must=False):
@@ -162,16 +162,16 @@ def _read(files: JobFiles, path: str, start: int, length: int, veil: Veil) -> by
                 break
         return bytes(found[:length])
 
-    return read(start, length) if veil is OPEN else veil.piece(read, start, length)
+    return read(start, length) if redactor is REDACT_NOTHING else redactor.piece(read, start, length)
 
 
 def _matches(
-    files: JobFiles, attempt: Attempt, streams: Sequence[str], search: str, veil: Veil
+    files: JobFiles, attempt: Attempt, streams: Sequence[str], search: str, redactor: Redactor
 ) -> list[Match]:
     found: list[Match] = []
     wanted = search.casefold()
     for stream in streams:
-        for number, line in enumerate(_lines(files, path_of(attempt, stream), veil), 1):
+        for number, line in enumerate(_lines(files, path_of(attempt, stream), redactor), 1):
             if wanted in line.casefold():
                 found.append(Match(stream=stream, number=number, text=line[:LINE_CHARS]))
                 if len(found) >= MATCHES:
@@ -179,14 +179,14 @@ def _matches(
     return found
 
 
-def _lines(files: JobFiles, path: str, veil: Veil) -> Iterator[str]:
+def _lines(files: JobFiles, path: str, redactor: Redactor) -> Iterator[str]:
     data = bytearray()
     for piece in files.content(path, must=False):
         data += piece
         if len(data) >= SEARCHED_BYTES:
             break
     for line in bytes(data).split(b"\n"):
-        yield veil.text(line.decode("utf-8", "replace"))
+        yield redactor.text(line.decode("utf-8", "replace"))
 
 
 def _whole_characters(data: bytes) -> bytes:

@@ -1,4 +1,4 @@
-"""The overview: what needs a hand first, then what runs, how fast, and what failed."""
+"""The overview: what needs attention first, then what runs, how fast, and what failed."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -8,18 +8,18 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from spinney.control import Control
-from spinney.control.looking import Looking
+from spinney.control.queries import Queries
 from spinney.model.fleet import OVER, NodeStatus
 from spinney.model.holds import Hold
 from spinney.model.jobs import Filter, Job
 from spinney.model.operators import Failure, FailureGroups, QueueInfo, QueueStats, ShareStats, Stats
 from spinney.model.states import State
-from spinney.server.asking import Asked, Hands
 from spinney.server.events.history import Sample
-from spinney.server.figures import Figures
+from spinney.server.request_context import Authenticated, RequestContext
+from spinney.server.stats_cache import StatsCache
 from spinney.server.ui.charts import Spark, spark
+from spinney.server.ui.formatting import plural
 from spinney.server.ui.rendering import page, part, with_query
-from spinney.server.ui.words import plural
 
 router = APIRouter(include_in_schema=False)
 
@@ -37,7 +37,7 @@ _UNWELL = ("dead", "silent", "degraded")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Need:
+class ActionNeeded:
     """Something that goes no further until somebody does something."""
 
     id: str
@@ -55,7 +55,7 @@ class QueueLine:
 
     stats: QueueStats
     depth: Spark | None
-    pace: Spark | None
+    throughput: Spark | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,28 +72,28 @@ class Overview:
 
 
 @router.get("/", summary="The overview")
-async def overview(request: Request, hands: Asked) -> Response:
+async def overview(request: Request, context: Authenticated) -> Response:
     """The whole page."""
     return page(
         request,
-        hands.asker,
+        context.principal,
         "overview.html",
         topics=("overview", "failures", "holds"),
-        **await _shown(request, hands),
+        **await _shown(request, context),
     )
 
 
 @router.get("/overview/now", summary="What the overview shows now")
-async def overview_now(request: Request, hands: Asked) -> Response:
+async def overview_now(request: Request, context: Authenticated) -> Response:
     """Its live part."""
-    return part(request, hands.asker, "overview_now.html", **await _shown(request, hands))
+    return part(request, context.principal, "overview_now.html", **await _shown(request, context))
 
 
-async def _shown(request: Request, hands: Hands) -> dict[str, Any]:
-    rights = hands.asker.rights
-    figures = hands.stores.figures
+async def _shown(request: Request, context: RequestContext) -> dict[str, Any]:
+    rights = context.principal.rights
+    stats_cache = context.stores.stats_cache
     found = await request.app.state.coalesced.get(
-        ("overview", rights.within), lambda: hands.run(lambda control: read(control, figures))
+        ("overview", rights.within), lambda: context.run(lambda control: read(control, stats_cache))
     )
     # What this server has seen counts all jobs: who sees those of some collections alone is shown no chart.
     whole = rights.within.collections is None
@@ -107,10 +107,10 @@ async def _shown(request: Request, hands: Hands) -> dict[str, Any]:
     }
 
 
-def read(control: Control, figures: Figures) -> Overview:
+def read(control: Control, stats_cache: StatsCache) -> Overview:
     """One look at each of the parts."""
-    look = control.look
-    stats = figures.stats(control)
+    look = control.queries
+    stats = stats_cache.stats(control)
     bad = sum(stats.states.get(state, 0) for state in _BAD)
     return Overview(
         stats=stats,
@@ -122,13 +122,13 @@ def read(control: Control, figures: Figures) -> Overview:
     )
 
 
-def _failed_batches(look: Looking) -> Sequence[Job]:
+def _failed_batches(look: Queries) -> Sequence[Job]:
     tops = look.jobs(Filter(states=_BAD, roots_only=True), limit=LOOKED_AT, newest=True)
     return [job for job in tops if look.children(job.id, limit=1)][:BATCHES]
 
 
-def needs(found: Overview) -> Iterator[Need]:
-    """What needs a hand, the worst first."""
+def needs(found: Overview) -> Iterator[ActionNeeded]:
+    """What needs attention, the worst first."""
     yield from _stuck(found.queues, found.nodes)
     yield from (_poison(group) for group in found.failures.groups if group.exception == _POISON)
     yield from (_unwell(node) for node in found.nodes if _is_unwell(node))
@@ -152,7 +152,7 @@ def queue_lines(stats: Stats, samples: Sequence[Sample]) -> list[QueueLine]:
                 depth=spark(
                     [(at, float(s[0])) for at, s in (*seen, now)], from_us=from_us, until_us=until_us
                 ),
-                pace=spark([(at, s[2]) for at, s in (*seen, now)], from_us=from_us, until_us=until_us),
+                throughput=spark([(at, s[2]) for at, s in (*seen, now)], from_us=from_us, until_us=until_us),
             )
         )
     return lines
@@ -165,8 +165,8 @@ def total(stats: Stats, samples: Sequence[Sample]) -> tuple[Spark | None, Spark 
     until_us, from_us = stats.at_us, stats.at_us - CHARTED_US
     pending = sum(q.pending for q in stats.queues)
     depth = [*((s.at_us, float(s.pending)) for s in samples), (stats.at_us, float(pending))]
-    pace = [*((s.at_us, s.rate) for s in samples), (stats.at_us, stats.rate or 0.0)]
-    return tuple(spark(line, from_us=from_us, until_us=until_us) for line in (depth, pace))  # type: ignore[return-value]
+    throughput = [*((s.at_us, s.rate) for s in samples), (stats.at_us, stats.rate or 0.0)]
+    return tuple(spark(line, from_us=from_us, until_us=until_us) for line in (depth, throughput))  # type: ignore[return-value]
 
 
 def busiest(shares: Sequence[ShareStats]) -> Mapping[str, Sequence[ShareStats]]:
@@ -178,22 +178,22 @@ def busiest(shares: Sequence[ShareStats]) -> Mapping[str, Sequence[ShareStats]]:
     return found
 
 
-# --- what needs a hand ------------------------------------------------------------------------
+# --- what needs attention ------------------------------------------------------------------------
 
 
-def _stuck(queues: Sequence[QueueInfo], nodes: Sequence[NodeStatus]) -> Iterator[Need]:
+def _stuck(queues: Sequence[QueueInfo], nodes: Sequence[NodeStatus]) -> Iterator[ActionNeeded]:
     """Where something is pending that no node would take."""
     pending = [queue for queue in queues if queue.pending]
     if pending and not any(node.state not in ("left", "dead") for node in nodes):
         jobs = sum(queue.pending for queue in pending)
         more = f"{plural(jobs, 'pending job')} {'waits' if jobs == 1 else 'wait'} for one: start it with 'spinney node'"
-        yield Need(
+        yield ActionNeeded(
             id="no-node", kind="dead", title="No node is running", more=more, path="/nodes", label="Nodes"
         )
         return
     for queue in pending:
         if (why := _stuck_queue(queue)) is not None:
-            yield Need(
+            yield ActionNeeded(
                 id=f"queue-{queue.queue}",
                 kind=why[0],
                 title=f"Queue {queue.queue}: {why[1]}",
@@ -214,8 +214,8 @@ def _stuck_queue(queue: QueueInfo) -> tuple[str, str, str] | None:
     return None
 
 
-def _poison(group: Failure) -> Need:
-    return Need(
+def _poison(group: Failure) -> ActionNeeded:
+    return ActionNeeded(
         id=f"poison-{group.fingerprint}",
         kind="died",
         title=f"{plural(group.jobs, 'poisonous job')} in {group.type}.{group.stage}",
@@ -229,9 +229,9 @@ def _is_unwell(node: NodeStatus) -> bool:
     return node.state in _UNWELL or (node.trouble is not None and not node.trouble.startswith(OVER))
 
 
-def _unwell(node: NodeStatus) -> Need:
+def _unwell(node: NodeStatus) -> ActionNeeded:
     more = node.trouble or f"{plural(node.leases, 'job')} with it; no sign of life for a while"
-    return Need(
+    return ActionNeeded(
         id=f"node-{node.id}",
         kind=node.state if node.state in _UNWELL else "degraded",
         title=f"Node {node.node} is {node.state}",
@@ -241,9 +241,9 @@ def _unwell(node: NodeStatus) -> Need:
     )
 
 
-def _failed_batch(job: Job) -> Need:
+def _failed_batch(job: Job) -> ActionNeeded:
     said = job.message or "it failed"
-    return Need(
+    return ActionNeeded(
         id=f"failed-{job.id}",
         kind=job.state,
         title=f"#{job.id} {job.type} {job.state}",
@@ -253,10 +253,10 @@ def _failed_batch(job: Job) -> Need:
     )
 
 
-def _lasting_hold(hold: Hold) -> Need:
+def _lasting_hold(hold: Hold) -> ActionNeeded:
     what = "everything" if not hold.name else f"{hold.scope} {hold.name}"
-    why = "Laid by a circuit breaker" if hold.automatic else f"By {hold.by}, for longer than a day"
-    return Need(
+    why = "Placed by a circuit breaker" if hold.automatic else f"By {hold.by}, for longer than a day"
+    return ActionNeeded(
         id=f"hold-{hold.id}",
         kind="held",
         title=f"Hold on {what}",

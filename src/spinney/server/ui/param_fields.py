@@ -13,9 +13,9 @@ import orjson
 from starlette.exceptions import HTTPException
 
 from spinney.params.masking import holds_secret
-from spinney.params.refusals import describe
 from spinney.params.schema import faults, from_words
-from spinney.server.api.parsing import read as read_json
+from spinney.params.validation_errors import describe
+from spinney.server.api.json_routes import read as read_json
 
 PREFIX = "p."
 """Of the names of these fields in the form."""

@@ -16,19 +16,19 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from spinney.model import limits
 from spinney.model.access import Role
 from spinney.model.states import SETTLED, State
-from spinney.server.asking import Asker, now_us
-from spinney.server.ui import charts, words
+from spinney.server.request_context import Principal, now_us
+from spinney.server.ui import charts, formatting
 from spinney.server.ui.static_files import StaticFiles
 
 THEME_COOKIE = "spinney_theme"
-TOLD_COOKIE = "spinney_told"
-TOLD_MAX = 800
+FLASH_COOKIE = "spinney_flash"
+FLASH_MAX = 800
 """Characters of a message that is told on the next page."""
-_TOLD_S = 60
+_FLASH_S = 60
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class NavItem:
     """Where the navigation leads."""
 
     path: str
@@ -42,20 +42,20 @@ class Place:
     """Only for who sees all jobs."""
 
 
-PLACES = (
-    Place(path="/", label="Overview", icon="overview", key="o"),
-    Place(path="/batches", label="Batches", icon="batches", key="b"),
-    Place(path="/jobs", label="Jobs", icon="jobs", key="j"),
-    Place(path="/failures", label="Failures", icon="failures", key="f"),
-    Place(path="/submit", label="Submit", icon="submit", key="s", role=Role.SUBMITTER),
-    Place(path="/queues", label="Queues", icon="queues", key="q"),
-    Place(path="/nodes", label="Nodes", icon="nodes", key="n"),
-    Place(path="/holds", label="Holds & locks", icon="holds", key="h"),
-    Place(path="/schedules", label="Schedules", icon="schedules", key="c"),
-    Place(path="/webhooks", label="Webhooks", icon="webhooks", key="w", role=Role.OPERATOR),
-    Place(path="/audit", label="Audit", icon="audit", key="a", role=Role.OPERATOR, everywhere=True),
-    Place(path="/users", label="Users", icon="users", key="u", role=Role.ADMIN),
-    Place(path="/api", label="API", icon="api", key="p"),
+NAV_ITEMS = (
+    NavItem(path="/", label="Overview", icon="overview", key="o"),
+    NavItem(path="/batches", label="Batches", icon="batches", key="b"),
+    NavItem(path="/jobs", label="Jobs", icon="jobs", key="j"),
+    NavItem(path="/failures", label="Failures", icon="failures", key="f"),
+    NavItem(path="/submit", label="Submit", icon="submit", key="s", role=Role.SUBMITTER),
+    NavItem(path="/queues", label="Queues", icon="queues", key="q"),
+    NavItem(path="/nodes", label="Nodes", icon="nodes", key="n"),
+    NavItem(path="/holds", label="Holds & locks", icon="holds", key="h"),
+    NavItem(path="/schedules", label="Schedules", icon="schedules", key="c"),
+    NavItem(path="/webhooks", label="Webhooks", icon="webhooks", key="w", role=Role.OPERATOR),
+    NavItem(path="/audit", label="Audit", icon="audit", key="a", role=Role.OPERATOR, everywhere=True),
+    NavItem(path="/users", label="Users", icon="users", key="u", role=Role.ADMIN),
+    NavItem(path="/api", label="API", icon="api", key="p"),
 )
 
 
@@ -83,36 +83,36 @@ def _environment(static: StaticFiles) -> Environment:
     )
     found.globals |= {
         "static": static.address,
-        "PLACES": PLACES,
+        "NAV_ITEMS": NAV_ITEMS,
         "Role": Role,
         "State": State,
         "STATES": tuple(State),
         "SETTLED": SETTLED,
         "bar": charts.bar,
-        "plural": words.plural,
+        "plural": formatting.plural,
         "with_query": with_query,
         "limit_text": limits.as_text,
     }
     found.filters |= {
-        "number": words.number,
-        "short": words.short,
-        "rate": words.rate,
-        "lasting": words.lasting,
-        "moment": words.moment,
-        "iso": words.iso,
-        "size": words.size,
-        "percent": words.percent,
-        "json_text": words.json_text,
-        "cut": words.cut,
+        "number": formatting.number,
+        "short": formatting.short,
+        "rate": formatting.rate,
+        "lasting": formatting.lasting,
+        "moment": formatting.moment,
+        "iso": formatting.iso,
+        "size": formatting.size,
+        "percent": formatting.percent,
+        "json_text": formatting.json_text,
+        "cut": formatting.cut,
         "segment": segment,
-        "ago": words.ago,
+        "ago": formatting.ago,
     }
     return found
 
 
 def page(
     request: Request,
-    asker: Asker | None,
+    principal: Principal | None,
     template: str,
     *,
     topics: Sequence[str] = (),
@@ -120,16 +120,16 @@ def page(
     **context: Any,
 ) -> Response:
     """A page in its frame; ``topics``: what it watches (``spinney.server.events``)."""
-    told = _told(request)
-    answer = _answer(request, asker, template, status, topics=topics, told=told, **context)
-    if TOLD_COOKIE in request.cookies:
-        answer.delete_cookie(TOLD_COOKIE, httponly=True, samesite="lax")
+    told = _flash_message(request)
+    answer = _answer(request, principal, template, status, topics=topics, told=told, **context)
+    if FLASH_COOKIE in request.cookies:
+        answer.delete_cookie(FLASH_COOKIE, httponly=True, samesite="lax")
     return answer
 
 
-def part(request: Request, asker: Asker | None, template: str, **context: Any) -> Response:
+def part(request: Request, principal: Principal | None, template: str, **context: Any) -> Response:
     """A part of a page, for a script that puts it in its place."""
-    return _answer(request, asker, template, 200, **context)
+    return _answer(request, principal, template, 200, **context)
 
 
 def redirect(path: str, *, done: str | None = None, refused: str | None = None) -> Response:
@@ -142,9 +142,9 @@ def redirect(path: str, *, done: str | None = None, refused: str | None = None) 
     told = refused or done
     if told is not None:
         kind = "refused" if refused else "done"
-        text = told if len(told) <= TOLD_MAX else told[: TOLD_MAX - 1] + "…"
+        text = told if len(told) <= FLASH_MAX else told[: FLASH_MAX - 1] + "…"
         value = urlsafe_b64encode(orjson.dumps([kind, text])).decode()
-        answer.set_cookie(TOLD_COOKIE, value, max_age=_TOLD_S, httponly=True, samesite="lax")
+        answer.set_cookie(FLASH_COOKIE, value, max_age=_FLASH_S, httponly=True, samesite="lax")
     return answer
 
 
@@ -169,11 +169,13 @@ def with_query(path: str, /, **query: Any) -> str:
     return f"{path}?{urlencode(given)}" if given else path
 
 
-def _answer(request: Request, asker: Asker | None, template: str, status: int, **context: Any) -> Response:
+def _answer(
+    request: Request, principal: Principal | None, template: str, status: int, **context: Any
+) -> Response:
     theme = request.cookies.get(THEME_COOKIE, "auto")
     now = now_us()
     text = request.app.state.templates.get_template(template).render(
-        asker=asker,
+        principal=principal,
         theme=theme if theme in ("light", "dark") else "auto",
         now_us=now,
         here=request.url.path,
@@ -185,10 +187,10 @@ def _answer(request: Request, asker: Asker | None, template: str, status: int, *
     return HTMLResponse(text, status, headers={"Cache-Control": "no-store", "Vary": "HX-Request"})
 
 
-def _told(request: Request) -> tuple[str, str] | None:
+def _flash_message(request: Request) -> tuple[str, str] | None:
     """What became of the last deed: ``done`` or ``refused``, and a sentence."""
-    value = request.cookies.get(TOLD_COOKIE)
-    if value is None or len(value) > 6 * TOLD_MAX:
+    value = request.cookies.get(FLASH_COOKIE)
+    if value is None or len(value) > 6 * FLASH_MAX:
         return None
     try:
         kind, text = orjson.loads(urlsafe_b64decode(value))

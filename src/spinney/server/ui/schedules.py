@@ -15,8 +15,8 @@ from spinney.model.jobs import Filter, Job
 from spinney.model.schedules import OPTIONS, CatchUp, Overlap, Schedule, ScheduleRun
 from spinney.model.submit_rights import may_submit
 from spinney.model.types import TypeSpec
-from spinney.server.asking import Asked, Hands, now_us
 from spinney.server.problems import kind
+from spinney.server.request_context import Authenticated, RequestContext, now_us
 from spinney.server.ui import options_form, param_fields
 from spinney.server.ui.param_fields import PREFIX, Kind
 from spinney.server.ui.rendering import page, part, redirect, segment
@@ -33,7 +33,7 @@ Name = Annotated[str, Path(min_length=1, max_length=200)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
+class ScheduleRow:
     """A schedule in the list."""
 
     schedule: Schedule
@@ -42,50 +42,50 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shown:
+class ScheduleView:
     """One schedule."""
 
-    line: Line
+    line: ScheduleRow
     coming: Sequence[int]
     runs: Sequence[ScheduleRun]
 
 
 @router.get("/schedules", summary="Schedules")
-async def schedules(request: Request, hands: Asked) -> Response:
+async def schedules(request: Request, context: Authenticated) -> Response:
     """All in sight."""
     return page(
-        request, hands.asker, "schedules.html", topics=("schedules", "overview"), **await _list(hands)
+        request, context.principal, "schedules.html", topics=("schedules", "overview"), **await _list(context)
     )
 
 
 @router.get("/schedules-now", summary="What the list of schedules shows now")
-async def schedules_now(request: Request, hands: Asked) -> Response:
+async def schedules_now(request: Request, context: Authenticated) -> Response:
     """Its live part."""
-    return part(request, hands.asker, "schedules_now.html", **await _list(hands))
+    return part(request, context.principal, "schedules_now.html", **await _list(context))
 
 
 @router.get("/make-schedule", summary="Make a schedule")
 async def make(
-    request: Request, hands: Asked, type_: Annotated[str, Query(alias="type", max_length=200)] = ""
+    request: Request, context: Authenticated, type_: Annotated[str, Query(alias="type", max_length=200)] = ""
 ) -> Response:
     """Of which type; then the form for its jobs."""
-    await hands.run(_require)
-    return await _form(request, hands, type_, {}, {})
+    await context.run(_require)
+    return await _form(request, context, type_, {}, {})
 
 
 @router.post("/make-schedule", summary="Make it")
-async def made(request: Request, hands: Asked) -> Response:
+async def made(request: Request, context: Authenticated) -> Response:
     """To its page; or back to the form, with what is wrong at its field."""
     given = {name: value for name, value in (await request.form()).items() if isinstance(value, str)}
-    await hands.run(_require)
+    await context.run(_require)
     type_ = given.get("type", "")
-    spec = await hands.run(lambda control: control.look.type(type_))
+    spec = await context.run(lambda control: control.queries.type(type_))
     params, wrong = param_fields.read(spec.schema, given)
     options, errors = options_form.read({n: given.get(n, "") for n in OPTIONS}, now_us())
     errors |= {PREFIX + name: text for name, text in wrong.items()}
     every_s, cron = _interval(given, errors), given.get("cron", "").strip() or None
     if errors:
-        return await _form(request, hands, type_, given, errors, status=422)
+        return await _form(request, context, type_, given, errors, status=422)
     try:
         wanted = Schedule(
             name=given.get("name", "").strip(),
@@ -98,32 +98,36 @@ async def made(request: Request, hands: Asked) -> Response:
             overlap=given.get("overlap", Overlap.SKIP),  # type: ignore[arg-type]
             catch_up=given.get("catch_up", CatchUp.LAST),  # type: ignore[arg-type]
         )
-        await hands.run(lambda control: control.schedules.put(wanted))
+        await context.run(lambda control: control.schedules.put(wanted))
     except SpinneyError as error:
         refused = kind(error)
         if refused is None or refused[0] >= 500:
             raise
         field = _field_of(error, given)
-        return await _form(request, hands, type_, given, {field: str(error)}, status=refused[0])
+        return await _form(request, context, type_, given, {field: str(error)}, status=refused[0])
     return redirect(f"/schedules/{segment(wanted.name)}", done=f"schedule {wanted.name} is made")
 
 
 @router.get("/schedules/{name}", summary="A schedule")
-async def schedule(request: Request, hands: Asked, name: Name) -> Response:
+async def schedule(request: Request, context: Authenticated, name: Name) -> Response:
     """The whole page."""
     return page(
-        request, hands.asker, "schedule.html", topics=("schedules", "overview"), **await _one(hands, name)
+        request,
+        context.principal,
+        "schedule.html",
+        topics=("schedules", "overview"),
+        **await _one(context, name),
     )
 
 
 @router.get("/schedules/{name}/now", summary="What the page of a schedule shows now")
-async def schedule_now(request: Request, hands: Asked, name: Name) -> Response:
+async def schedule_now(request: Request, context: Authenticated, name: Name) -> Response:
     """Its live part."""
-    return part(request, hands.asker, "schedule_now.html", **await _one(hands, name))
+    return part(request, context.principal, "schedule_now.html", **await _one(context, name))
 
 
 @router.post("/schedules/{name}/{verb}", summary="Do a verb to a schedule")
-async def verb(request: Request, hands: Asked, name: Name, verb: str) -> Response:
+async def verb(request: Request, context: Authenticated, name: Name, verb: str) -> Response:
     """And back to where it was asked for."""
     form = {field: value for field, value in (await request.form()).items() if isinstance(value, str)}
     if verb not in _VERBS:
@@ -132,7 +136,7 @@ async def verb(request: Request, hands: Asked, name: Name, verb: str) -> Respons
     back = "/schedules" if form.get("back") == "list" else own
     reason = form.get("reason", "").strip() or None
     try:
-        done = await hands.run(lambda control: _done(control, verb, name, reason))
+        done = await context.run(lambda control: _done(control, verb, name, reason))
     except (Refused, UsageError) as error:
         return redirect(back, refused=str(error))
     return redirect("/schedules" if verb == "drop" else back, done=done)
@@ -186,36 +190,36 @@ def _field_of(error: SpinneyError, given: Mapping[str, str]) -> str:
 # --- looking ----------------------------------------------------------------------------------
 
 
-async def _list(hands: Hands) -> dict[str, Any]:
-    def call(control: Control) -> Sequence[Line]:
-        found = control.look.schedules()
+async def _list(context: RequestContext) -> dict[str, Any]:
+    def call(control: Control) -> Sequence[ScheduleRow]:
+        found = control.queries.schedules()
         lasts = _lasts(control, found[:LOOKED_AT])
-        return [Line(schedule=one, last=lasts.get(one.last_job_id or 0)) for one in found]
+        return [ScheduleRow(schedule=one, last=lasts.get(one.last_job_id or 0)) for one in found]
 
-    return {"lines": await hands.run(call), "may": hands.asker.rights.permits(Role.OPERATOR)}
+    return {"lines": await context.run(call), "may": context.principal.rights.permits(Role.OPERATOR)}
 
 
-async def _one(hands: Hands, name: str) -> dict[str, Any]:
-    def call(control: Control) -> Shown:
-        look = control.look
+async def _one(context: RequestContext, name: str) -> dict[str, Any]:
+    def call(control: Control) -> ScheduleView:
+        look = control.queries
         found = look.schedule(name)
-        return Shown(
-            line=Line(schedule=found, last=_lasts(control, [found]).get(found.last_job_id or 0)),
+        return ScheduleView(
+            line=ScheduleRow(schedule=found, last=_lasts(control, [found]).get(found.last_job_id or 0)),
             coming=look.coming(name, COMING),
             runs=look.runs(name, limit=RUNS),
         )
 
-    return {"shown": await hands.run(call), "may": hands.asker.rights.permits(Role.OPERATOR)}
+    return {"shown": await context.run(call), "may": context.principal.rights.permits(Role.OPERATOR)}
 
 
 def _lasts(control: Control, found: Sequence[Schedule]) -> Mapping[int, Job]:
     ids = tuple(schedule.last_job_id for schedule in found if schedule.last_job_id is not None)
-    return {job.id: job for job in control.look.jobs(Filter(ids=ids), limit=len(ids))} if ids else {}
+    return {job.id: job for job in control.queries.jobs(Filter(ids=ids), limit=len(ids))} if ids else {}
 
 
 async def _form(
     request: Request,
-    hands: Hands,
+    context: RequestContext,
     type_: str,
     given: Mapping[str, str],
     errors: Mapping[str, str],
@@ -223,18 +227,20 @@ async def _form(
     status: int = 200,
 ) -> Response:
     def call(control: Control) -> tuple[TypeSpec | None, Sequence[str], Sequence[str]]:
-        spec = control.look.type(type_) if type_ else None
+        spec = control.queries.type(type_) if type_ else None
         types = [
-            name for name, known in sorted(control.look.types().items()) if may_submit(known, control.rights)
+            name
+            for name, known in sorted(control.queries.types().items())
+            if may_submit(known, control.rights)
         ]
-        return spec, types, [queue.queue for queue in control.look.queues()]
+        return spec, types, [queue.queue for queue in control.queries.queues()]
 
-    spec, types, queues = await hands.run(call)
+    spec, types, queues = await context.run(call)
     found = param_fields.fields(spec.schema) if spec else []
     secret = {PREFIX + field.name for field in found if field.kind is Kind.SECRET}
     return page(
         request,
-        hands.asker,
+        context.principal,
         "make_schedule.html",
         status=status,
         spec=spec,

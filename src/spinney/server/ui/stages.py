@@ -14,7 +14,7 @@ class Step:
     """One stage of a job."""
 
     stage: str
-    standing: str
+    status: str
     """A state or an outcome: ``ok``, ``running``, ``failed``, …; ``later`` for what has not been reached."""
     attempts: int
     last: Attempt | None
@@ -50,7 +50,7 @@ def _step(name: str, job: Job, of: Sequence[Attempt], *, again: bool, gone: bool
     last = told[-1] if told else None
     return Step(
         stage=name,
-        standing=_standing(name, job, counted, finished),
+        status=_status(name, job, counted, finished),
         attempts=len(counted),
         last=last,
         again=again,
@@ -58,7 +58,7 @@ def _step(name: str, job: Job, of: Sequence[Attempt], *, again: bool, gone: bool
     )
 
 
-def _standing(name: str, job: Job, counted: Sequence[Attempt], finished: bool) -> str:
+def _status(name: str, job: Job, counted: Sequence[Attempt], finished: bool) -> str:
     passed = next((a.outcome for a in reversed(counted) if a.outcome in PASSED), None)
     if job.stage == name and job.state not in SETTLED and (passed is None or job.state in LEASED):
         return str(job.state)

@@ -19,36 +19,34 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from spinney.control import Control
-from spinney.control.admitting import require_type
+from spinney.control.submit_rights import require_type
 from spinney.job.options import Options
 from spinney.model.access import Role
 from spinney.model.errors import Refused, SpinneyError, UnknownType
 from spinney.model.submit_rights import may_submit
 from spinney.model.types import TypeSpec
-from spinney.server.asking import Asked, Hands, now_us
 from spinney.server.bodies import raise_bound
-from spinney.server.files import accepting, multipart, spool
+from spinney.server.files import job_uploads, multipart, spool
 from spinney.server.identity.forms import HEADER
 from spinney.server.problems import kind
+from spinney.server.request_context import Authenticated, RequestContext, now_us
 from spinney.server.ui import options_form, param_fields
 from spinney.server.ui.param_fields import PREFIX, Kind
 from spinney.server.ui.rendering import page, part, redirect, wants_part
-from spinney.stores.contract import Once, Submitted
+from spinney.stores.contract import SubmissionKey, SubmitResult
 
 router = APIRouter(include_in_schema=False)
 
 TYPES_MAX = 200
 """So many types are listed at a time."""
-_CHANGED = (
-    "this form was submitted before, and has been changed since; look it through, and submit it once more"
-)
+_CHANGED = "this form was submitted before, and has been changed since; check it, and submit it again"
 _ONCE = "once"
 _UNSAID = ("csrf", _ONCE)
 """Fields that make no difference to what is submitted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Known:
+class SubmitChoices:
     """What the form offers."""
 
     spec: TypeSpec
@@ -56,65 +54,65 @@ class Known:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sent:
+class SubmittedForm:
     """A form as it came."""
 
     given: Mapping[str, str]
-    once: Once
+    once: SubmissionKey
 
 
 @router.get("/submit", summary="Submit a job")
 async def submit(
     request: Request,
-    hands: Asked,
+    context: Authenticated,
     type_: Annotated[str, Query(alias="type", max_length=200)] = "",
     q: Annotated[str, Query(max_length=200)] = "",
 ) -> Response:
     """The types there are; or the form of one."""
-    await hands.run(lambda control: control.require(Role.SUBMITTER, "submit jobs"))
+    await context.run(lambda control: control.require(Role.SUBMITTER, "submit jobs"))
     if not type_:
-        types = await hands.run(_submittable)
+        types = await context.run(_submittable)
         wanted = q.strip().lower()
         found = [spec for spec in types if _fits(spec, wanted)]
         return page(
             request,
-            hands.asker,
+            context.principal,
             "submit_types.html",
             types=found[:TYPES_MAX],
             all=len(types),
             q=q.strip(),
             more=len(found) > TYPES_MAX,
         )
-    known = await hands.run(lambda control: _known(control, type_))
-    return page(request, hands.asker, "submit.html", **_shown(known, {}, {}))
+    known = await context.run(lambda control: _known(control, type_))
+    return page(request, context.principal, "submit.html", **_shown(known, {}, {}))
 
 
 @router.post("/submit", summary="Submit it")
-async def submitted(request: Request, hands: Asked) -> Response:
+async def submitted(request: Request, context: Authenticated) -> Response:
     """To the page of the job; or back to the form, with what is wrong at its field."""
     root = request.app.state.folders
-    await hands.run(lambda control: control.require(Role.SUBMITTER, "submit jobs"))
+    await context.run(lambda control: control.require(Role.SUBMITTER, "submit jobs"))
     with spool.upload(root) as upload:
         try:
-            sent = await _sent(request, hands, upload)
+            sent = await _sent(request, context, upload)
         except (SpinneyError, HTTPException) as error:
             # What cannot be read cannot be shown again either.
             return redirect_from(request, "/submit", refused=str(getattr(error, "detail", error)))
-        known = await hands.run(lambda control: _known(control, sent.given.get("type", "")))
+        known = await context.run(lambda control: _known(control, sent.given.get("type", "")))
         params, wrong = param_fields.read(known.spec.schema, sent.given)
         options, also_wrong = options_form.read(sent.given, now_us())
         errors = {**{PREFIX + name: text for name, text in wrong.items()}, **also_wrong}
         if errors:
-            return _again(request, hands, known, sent, errors)
+            return _again(request, context, known, sent, errors)
         try:
             said = Options(**options)
-            job_id, repeated = await _submit(hands, root, upload, known.spec.name, params, said, sent.once)
+            job_id, repeated = await _submit(context, root, upload, known.spec.name, params, said, sent.once)
         except SpinneyError as error:
             refused = kind(error)
             if refused is None or refused[0] >= 500:
                 raise
             told = _CHANGED if sent.once.key in str(error) else str(error)
-            return _again(request, hands, known, sent, {"": told}, status=refused[0])
+            return _again(request, context, known, sent, {"": told}, status=refused[0])
     if repeated:
         done = f"job {job_id} was submitted with this very form before, and not again; begin anew for another"
         return redirect_from(request, f"/jobs/{job_id}", done=done)
@@ -137,17 +135,17 @@ def redirect_from(
 # --- what came --------------------------------------------------------------------------------
 
 
-async def _sent(request: Request, hands: Hands, upload: spool.Upload) -> Sent:
+async def _sent(request: Request, context: RequestContext, upload: spool.Upload) -> SubmittedForm:
     """Its fields; its files are in ``upload`` then."""
     content_type = request.headers.get("content-type", "")
     is_multipart = content_type.partition(";")[0].strip().lower() == multipart.MULTIPART
     if is_multipart and HEADER in request.headers:
         # The proof that the form is ours came before it, so that it could wait to be read.
-        await accepting.require(hands, request.app.state.folders)
+        await job_uploads.require(context, request.app.state.folders)
         raise_bound(request)
         fields = await multipart.read_fields(content_type, request.stream(), upload)
     else:
-        fields = await _read_whole(request, hands, upload)
+        fields = await _read_whole(request, context, upload)
     given = dict(fields)
     said = [pair for pair in fields if pair[0] not in _UNSAID]
     digest = hashlib.sha256(repr(said).encode("utf-8", "surrogatepass"))
@@ -155,17 +153,22 @@ async def _sent(request: Request, hands: Hands, upload: spool.Upload) -> Sent:
     key = given.get(_ONCE, "")
     if not (key.isascii() and key.isprintable() and 0 < len(key) <= 100):
         raise Refused("the form has lost its key; load the page again and fill it in anew")
-    return Sent(given=given, once=Once(owner=hands.asker.name, key=f"form:{key}", digest=digest.hexdigest()))
+    return SubmittedForm(
+        given=given,
+        once=SubmissionKey(owner=context.principal.name, key=f"form:{key}", digest=digest.hexdigest()),
+    )
 
 
-async def _read_whole(request: Request, hands: Hands, upload: spool.Upload) -> list[tuple[str, str]]:
+async def _read_whole(
+    request: Request, context: RequestContext, upload: spool.Upload
+) -> list[tuple[str, str]]:
     """What a browser without our script sends; the framework keeps its files for as long as the request."""
     fields: list[tuple[str, str]] = []
     for name, value in (await request.form()).multi_items():
         if isinstance(value, str):
             fields.append((name, value))
         elif isinstance(value, UploadFile) and value.filename:
-            await accepting.require(hands, request.app.state.folders)
+            await job_uploads.require(context, request.app.state.folders)
             await asyncio.to_thread(_copy, value, value.filename, upload)
     return fields
 
@@ -176,18 +179,20 @@ def _copy(found: UploadFile, name: str, upload: spool.Upload) -> None:
 
 
 async def _submit(
-    hands: Hands,
+    context: RequestContext,
     root: Any,
     upload: spool.Upload,
     type_: str,
     params: Mapping[str, Any],
     options: Options,
-    once: Once,
+    once: SubmissionKey,
 ) -> tuple[int, bool]:
     if upload.files:
-        begun = await accepting.with_files(hands, root, upload, type_, params, options, once=once)
+        begun = await job_uploads.with_files(context, root, upload, type_, params, options, once=once)
         return begun.job_id, begun.repeated
-    done: Submitted = await hands.run(lambda control: control.submit(type_, [params], options, once=once))
+    done: SubmitResult = await context.run(
+        lambda control: control.submit(type_, [params], options, once=once)
+    )
     return done.ids[0], done.repeated
 
 
@@ -195,17 +200,23 @@ async def _submit(
 
 
 def _again(
-    request: Request, hands: Hands, known: Known, sent: Sent, errors: Mapping[str, str], *, status: int = 422
+    request: Request,
+    context: RequestContext,
+    known: SubmitChoices,
+    sent: SubmittedForm,
+    errors: Mapping[str, str],
+    *,
+    status: int = 422,
 ) -> Response:
     shown = _shown(known, sent.given, errors)
     if not wants_part(request):
-        return page(request, hands.asker, "submit.html", status=status, **shown)
-    answer = part(request, hands.asker, "submit_form.html", **shown)
+        return page(request, context.principal, "submit.html", status=status, **shown)
+    answer = part(request, context.principal, "submit_form.html", **shown)
     answer.status_code = status
     return answer
 
 
-def _shown(known: Known, given: Mapping[str, str], errors: Mapping[str, str]) -> dict[str, Any]:
+def _shown(known: SubmitChoices, given: Mapping[str, str], errors: Mapping[str, str]) -> dict[str, Any]:
     """``errors``: by field; that of the empty name is of no field."""
     found = param_fields.fields(known.spec.schema)
     secret = {PREFIX + field.name for field in found if field.kind is Kind.SECRET}
@@ -226,18 +237,18 @@ def _shown(known: Known, given: Mapping[str, str], errors: Mapping[str, str]) ->
     }
 
 
-def _known(control: Control, type_: str) -> Known:
+def _known(control: Control, type_: str) -> SubmitChoices:
     if not type_:
         raise UnknownType("the form names no job type; choose one, and fill it in anew")
-    queues = [queue.queue for queue in control.look.queues()]
-    spec = control.look.type(type_)
+    queues = [queue.queue for queue in control.queries.queues()]
+    spec = control.queries.type(type_)
     require_type(control, spec, [])
-    return Known(spec=spec, queues=queues)
+    return SubmitChoices(spec=spec, queues=queues)
 
 
 def _submittable(control: Control) -> Sequence[TypeSpec]:
     """The types of which the asker may submit jobs, by name."""
-    return [spec for _, spec in sorted(control.look.types().items()) if may_submit(spec, control.rights)]
+    return [spec for _, spec in sorted(control.queries.types().items()) if may_submit(spec, control.rights)]
 
 
 def _fits(spec: TypeSpec, wanted: str) -> bool:

@@ -9,10 +9,10 @@ from spinney.control import Control
 from spinney.model.access import Role
 from spinney.model.accounts import NewToken, Token
 from spinney.model.errors import NoSuch
-from spinney.server.asking import Asked, Hands
-from spinney.server.ui.given import TOLD, Form, Given, deed, sentence
-from spinney.server.ui.people import Told, limits_in_words, rights_if_said
+from spinney.server.request_context import Authenticated, RequestContext
+from spinney.server.ui.forms import FORM_ERRORS, Form, FormFields, run_and_redirect, sentence
 from spinney.server.ui.rendering import page
+from spinney.server.ui.rights_forms import NewSecret, limits_in_words, rights_if_said
 
 router = APIRouter(include_in_schema=False)
 
@@ -20,47 +20,47 @@ TOKENS, OWN = "/tokens", "/account/tokens"
 
 
 @router.get(TOKENS, summary="Tokens")
-async def tokens(request: Request, hands: Asked) -> Response:
+async def tokens(request: Request, context: Authenticated) -> Response:
     """All, of users and of machines."""
-    return await _all(request, hands)
+    return await _all(request, context)
 
 
 @router.get(OWN, summary="Your tokens")
-async def own(request: Request, hands: Asked) -> Response:
+async def own(request: Request, context: Authenticated) -> Response:
     """Of who asks."""
-    return await _own(request, hands)
+    return await _own(request, context)
 
 
 @router.post(TOKENS, summary="Make a token")
-async def make(request: Request, hands: Asked, form: Form) -> Response:
+async def make(request: Request, context: Authenticated, form: Form) -> Response:
     """Of a machine, or in a user's name."""
     try:
-        made = await hands.run(lambda control: _made(control, form, form.maybe("owner")))
-    except TOLD as error:
-        return await _all(request, hands, said=form.said, wrong=sentence(error), status=422)
-    return _told(request, hands, made, TOKENS)
+        made = await context.run(lambda control: _made(control, form, form.maybe("owner")))
+    except FORM_ERRORS as error:
+        return await _all(request, context, said=form.said, wrong=sentence(error), status=422)
+    return _told(request, context, made, TOKENS)
 
 
 @router.post(OWN, summary="Make a token of your own")
-async def make_own(request: Request, hands: Asked, form: Form) -> Response:
+async def make_own(request: Request, context: Authenticated, form: Form) -> Response:
     """It acts in the name of who asks."""
     try:
-        made = await hands.run(lambda control: _made(control, form, hands.asker.name))
-    except TOLD as error:
-        return await _own(request, hands, said=form.said, wrong=sentence(error), status=422)
-    return _told(request, hands, made, OWN)
+        made = await context.run(lambda control: _made(control, form, context.principal.name))
+    except FORM_ERRORS as error:
+        return await _own(request, context, said=form.said, wrong=sentence(error), status=422)
+    return _told(request, context, made, OWN)
 
 
 @router.post(f"{TOKENS}/{{token}}/revoke", summary="Revoke a token")
-async def revoke(hands: Asked, token: str, form: Form) -> Response:
+async def revoke(context: Authenticated, token: str, form: Form) -> Response:
     """For good."""
-    return await _revoked(hands, token, form, TOKENS)
+    return await _revoked(context, token, form, TOKENS)
 
 
 @router.post(f"{OWN}/{{token}}/revoke", summary="Revoke a token of your own")
-async def revoke_own(hands: Asked, token: str, form: Form) -> Response:
+async def revoke_own(context: Authenticated, token: str, form: Form) -> Response:
     """For good."""
-    return await _revoked(hands, token, form, OWN)
+    return await _revoked(context, token, form, OWN)
 
 
 # --- steps ------------------------------------------------------------------------------------
@@ -68,7 +68,7 @@ async def revoke_own(hands: Asked, token: str, form: Form) -> Response:
 
 async def _all(
     request: Request,
-    hands: Hands,
+    context: RequestContext,
     *,
     said: Mapping[str, str] | None = None,
     wrong: str = "",
@@ -80,15 +80,15 @@ async def _all(
             user.name for user in control.accounts.users() if not user.disabled
         ]
 
-    found, owners = await hands.run(read)
+    found, owners = await context.run(read)
     return _page(
-        request, hands, found, owners=owners, own=False, path=TOKENS, said=said, wrong=wrong, status=status
+        request, context, found, owners=owners, own=False, path=TOKENS, said=said, wrong=wrong, status=status
     )
 
 
 async def _own(
     request: Request,
-    hands: Hands,
+    context: RequestContext,
     *,
     said: Mapping[str, str] | None = None,
     wrong: str = "",
@@ -96,18 +96,20 @@ async def _own(
 ) -> Response:
     def read(control: Control) -> Sequence[Token] | None:
         try:
-            control.accounts.user(hands.asker.name)
+            control.accounts.user(context.principal.name)
         except NoSuch:
             return None
-        return control.accounts.tokens(hands.asker.name)
+        return control.accounts.tokens(context.principal.name)
 
-    found = await hands.run(read)
-    return _page(request, hands, found, owners=[], own=True, path=OWN, said=said, wrong=wrong, status=status)
+    found = await context.run(read)
+    return _page(
+        request, context, found, owners=[], own=True, path=OWN, said=said, wrong=wrong, status=status
+    )
 
 
 def _page(
     request: Request,
-    hands: Hands,
+    context: RequestContext,
     found: Sequence[Token] | None,
     *,
     owners: Sequence[str],
@@ -117,10 +119,10 @@ def _page(
     wrong: str,
     status: int,
 ) -> Response:
-    most = hands.asker.rights
+    most = context.principal.rights
     return page(
         request,
-        hands.asker,
+        context.principal,
         "tokens.html",
         status=status,
         owners=owners,
@@ -139,7 +141,7 @@ def _order(token: Token) -> tuple[bool, str, str]:
     return token.revoked_us is not None, token.owner or "", token.name
 
 
-def _made(control: Control, form: Given, owner: str | None) -> NewToken:
+def _made(control: Control, form: FormFields, owner: str | None) -> NewToken:
     rights = rights_if_said(form)
     return control.accounts.make_token(
         form.text("name"),
@@ -150,9 +152,9 @@ def _made(control: Control, form: Given, owner: str | None) -> NewToken:
     )
 
 
-def _told(request: Request, hands: Hands, made: NewToken, back: str) -> Response:
+def _told(request: Request, context: RequestContext, made: NewToken, back: str) -> Response:
     base = request.app.state.settings.url or f"{request.url.scheme}://{request.url.netloc}"
-    told = Told(
+    told = NewSecret(
         title=f"The token {made.token.name}",
         secret=made.secret,
         back=back,
@@ -160,12 +162,12 @@ def _told(request: Request, hands: Hands, made: NewToken, back: str) -> Response
         about=f"It acts as {made.token.acts_as}. It is shown on this page alone, never again: keep it now.",
         example=f"curl -H 'Authorization: Bearer {made.secret}' {base.rstrip('/')}/api/v1/me",
     )
-    return page(request, hands.asker, "secret.html", secret=told)
+    return page(request, context.principal, "secret.html", secret=told)
 
 
-async def _revoked(hands: Hands, token: str, form: Given, back: str) -> Response:
-    return await deed(
-        hands,
+async def _revoked(context: RequestContext, token: str, form: FormFields, back: str) -> Response:
+    return await run_and_redirect(
+        context,
         back,
         lambda control: control.accounts.revoke_token(token, reason=form.maybe("reason")),
         lambda found: f"The token {found.name} is revoked",

@@ -9,12 +9,12 @@ from starlette.responses import Response
 from spinney.control import Control
 from spinney.model.access import Role
 from spinney.model.accounts import Link, Session, Token, User
-from spinney.server.asking import Asked, Hands
-from spinney.server.ui.given import TOLD, Form, deed, sentence
-from spinney.server.ui.people import Told, fields_of, limits_in_words, rights_of
+from spinney.server.request_context import Authenticated, RequestContext
+from spinney.server.ui.formatting import plural
+from spinney.server.ui.forms import FORM_ERRORS, Form, run_and_redirect, sentence
+from spinney.server.ui.one_time_links import WELCOME
 from spinney.server.ui.rendering import page, redirect, segment
-from spinney.server.ui.welcoming import WELCOME
-from spinney.server.ui.words import plural
+from spinney.server.ui.rights_forms import NewSecret, fields_of, limits_in_words, rights_of
 
 router = APIRouter(include_in_schema=False)
 
@@ -22,7 +22,7 @@ USERS = "/users"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class UserDetails:
     """One user, with all that hangs on him."""
 
     user: User
@@ -31,13 +31,13 @@ class Found:
 
 
 @router.get(USERS, summary="Users")
-async def users(request: Request, hands: Asked) -> Response:
+async def users(request: Request, context: Authenticated) -> Response:
     """All, by name."""
-    return await _list(request, hands)
+    return await _list(request, context)
 
 
 @router.post(USERS, summary="Make a user")
-async def add(request: Request, hands: Asked, form: Form) -> Response:
+async def add(request: Request, context: Authenticated, form: Form) -> Response:
     """With a link with which he sets his password, unless a proxy or identity provider says who he is."""
     name, linked = form.text("name"), bool(form.text("link"))
 
@@ -46,82 +46,82 @@ async def add(request: Request, hands: Asked, form: Form) -> Response:
         return control.accounts.invite(name)[0] if linked else None
 
     try:
-        secret = await hands.run(call)
-    except TOLD as error:
-        return await _list(request, hands, said=form.said, wrong=sentence(error), status=422)
+        secret = await context.run(call)
+    except FORM_ERRORS as error:
+        return await _list(request, context, said=form.said, wrong=sentence(error), status=422)
     if secret is None:
-        return redirect(_path(name), done=f"User {name} is there now")
-    return _linked(request, hands, name, secret)
+        return redirect(_path(name), done=f"User {name} is created")
+    return _linked(request, context, name, secret)
 
 
 @router.get(f"{USERS}/{{name}}", summary="One user")
-async def user(request: Request, hands: Asked, name: str) -> Response:
+async def user(request: Request, context: Authenticated, name: str) -> Response:
     """What he may, where he is signed in, his tokens."""
-    return await _one(request, hands, name)
+    return await _one(request, context, name)
 
 
 @router.post(f"{USERS}/{{name}}/rights", summary="Give a user other rights")
-async def change(request: Request, hands: Asked, name: str, form: Form) -> Response:
+async def change(request: Request, context: Authenticated, name: str, form: Form) -> Response:
     """In force with the next request."""
     try:
-        await hands.run(
+        await context.run(
             lambda control: control.accounts.change(name, rights_of(form), reason=form.maybe("reason"))
         )
-    except TOLD as error:
-        return await _one(request, hands, name, said=form.said, wrong=sentence(error), status=422)
+    except FORM_ERRORS as error:
+        return await _one(request, context, name, said=form.said, wrong=sentence(error), status=422)
     return redirect(_path(name), done=f"{name} has other rights now")
 
 
-@router.post(f"{USERS}/{{name}}/disable", summary="Let nobody in by this name")
-async def disable(hands: Asked, name: str, form: Form) -> Response:
+@router.post(f"{USERS}/{{name}}/disable", summary="Disable a user")
+async def disable(context: Authenticated, name: str, form: Form) -> Response:
     """Sessions and tokens are void meanwhile."""
-    return await deed(
-        hands,
+    return await run_and_redirect(
+        context,
         _path(name),
         lambda control: control.accounts.disable(name, reason=form.maybe("reason")),
         f"{name} is disabled: sessions and tokens are void",
     )
 
 
-@router.post(f"{USERS}/{{name}}/enable", summary="Let somebody in again")
-async def enable(hands: Asked, name: str, form: Form) -> Response:
+@router.post(f"{USERS}/{{name}}/enable", summary="Enable a user")
+async def enable(context: Authenticated, name: str, form: Form) -> Response:
     """Tokens are good again."""
 
     def call(control: Control) -> User:
         return control.accounts.disable(name, disabled=False, reason=form.maybe("reason"))
 
-    return await deed(hands, _path(name), call, f"{name} may come in again")
+    return await run_and_redirect(context, _path(name), call, f"{name} is enabled")
 
 
 @router.post(f"{USERS}/{{name}}/delete", summary="Delete a user")
-async def delete(hands: Asked, name: str, form: Form) -> Response:
+async def delete(context: Authenticated, name: str, form: Form) -> Response:
     """For good."""
     try:
-        await hands.run(lambda control: control.accounts.delete(name, reason=form.maybe("reason")))
-    except TOLD as error:
+        await context.run(lambda control: control.accounts.delete(name, reason=form.maybe("reason")))
+    except FORM_ERRORS as error:
         return redirect(_path(name), refused=sentence(error))
     return redirect(USERS, done=f"{name} is deleted, with all tokens")
 
 
 @router.post(f"{USERS}/{{name}}/link", summary="Make a link that sets a password")
-async def link(request: Request, hands: Asked, name: str) -> Response:
+async def link(request: Request, context: Authenticated, name: str) -> Response:
     """Shown once, good once, for a day."""
 
     def call(control: Control) -> tuple[str, Link]:
         return control.accounts.invite(name)
 
     try:
-        secret, _ = await hands.run(call)
-    except TOLD as error:
+        secret, _ = await context.run(call)
+    except FORM_ERRORS as error:
         return redirect(_path(name), refused=sentence(error))
-    return _linked(request, hands, name, secret)
+    return _linked(request, context, name, secret)
 
 
 @router.post(f"{USERS}/{{name}}/sessions", summary="End all sessions of a user")
-async def end_sessions(hands: Asked, name: str, form: Form) -> Response:
+async def end_sessions(context: Authenticated, name: str, form: Form) -> Response:
     """He has to sign in again."""
-    return await deed(
-        hands,
+    return await run_and_redirect(
+        context,
         _path(name),
         lambda control: control.accounts.end_sessions(name, reason=form.maybe("reason")),
         lambda ended: f"{plural(ended, 'session')} of {name} ended",
@@ -133,16 +133,16 @@ async def end_sessions(hands: Asked, name: str, form: Form) -> Response:
 
 async def _list(
     request: Request,
-    hands: Hands,
+    context: RequestContext,
     *,
     said: Mapping[str, str] | None = None,
     wrong: str = "",
     status: int = 200,
 ) -> Response:
-    found = await hands.run(lambda control: control.accounts.users())
+    found = await context.run(lambda control: control.accounts.users())
     return page(
         request,
-        hands.asker,
+        context.principal,
         "users.html",
         status=status,
         users=found,
@@ -155,22 +155,24 @@ async def _list(
 
 async def _one(
     request: Request,
-    hands: Hands,
+    context: RequestContext,
     name: str,
     *,
     said: Mapping[str, str] | None = None,
     wrong: str = "",
     status: int = 200,
 ) -> Response:
-    def read(control: Control) -> Found:
+    def read(control: Control) -> UserDetails:
         accounts = control.accounts
         control.require(Role.ADMIN, "manage users")
-        return Found(user=accounts.user(name), sessions=accounts.sessions(name), tokens=accounts.tokens(name))
+        return UserDetails(
+            user=accounts.user(name), sessions=accounts.sessions(name), tokens=accounts.tokens(name)
+        )
 
-    found = await hands.run(read)
+    found = await context.run(read)
     return page(
         request,
-        hands.asker,
+        context.principal,
         "user.html",
         status=status,
         found=found,
@@ -182,16 +184,16 @@ async def _one(
     )
 
 
-def _linked(request: Request, hands: Hands, name: str, secret: str) -> Response:
+def _linked(request: Request, context: RequestContext, name: str, secret: str) -> Response:
     base = request.app.state.settings.url or f"{request.url.scheme}://{request.url.netloc}"
-    told = Told(
+    told = NewSecret(
         title=f"A link for {name}",
         secret=f"{base.rstrip('/')}{WELCOME}?link={secret}",
         about=f"With it {name} sets a password. It is good once, for a day, and shown on this page alone: send it now.",
         back=_path(name),
         label=f"To {name}",
     )
-    return page(request, hands.asker, "secret.html", secret=told)
+    return page(request, context.principal, "secret.html", secret=told)
 
 
 def _path(name: str) -> str:

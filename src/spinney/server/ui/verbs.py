@@ -9,16 +9,16 @@ from fastapi import Request
 from spinney.control import Control
 from spinney.control.bulk import Plan, Report
 from spinney.model.access import Role
+from spinney.model.allowed_verbs import OWN_JOB_VERBS
 from spinney.model.errors import UsageError
 from spinney.model.jobs import JOB_ID_MAX, Filter
-from spinney.model.lawful import OWN
 from spinney.model.operators import Order, Verb
 from spinney.node import folders
 from spinney.params.hints import listed
-from spinney.server.asking import Asker, Hands, now_us
-from spinney.server.ui.filtering import moment
-from spinney.server.ui.running import Run
-from spinney.server.ui.words import plural
+from spinney.server.request_context import Principal, RequestContext, now_us
+from spinney.server.ui.bulk_runs import BulkRun
+from spinney.server.ui.filters import moment
+from spinney.server.ui.formatting import plural
 
 FIELDS = (
     "verb",
@@ -50,11 +50,15 @@ _REASONS = 3
 Form = Mapping[str, str]
 
 
-def usable(asker: Asker) -> list[str]:
+def usable(principal: Principal) -> list[str]:
     """The verbs that who asks may use at all, in the order of their buttons."""
-    if asker.rights.permits(Role.OPERATOR):
+    if principal.rights.permits(Role.OPERATOR):
         return [str(verb) for verb in Verb]
-    return [str(verb) for verb in Verb if verb in OWN] if asker.rights.permits(Role.SUBMITTER) else []
+    return (
+        [str(verb) for verb in Verb if verb in OWN_JOB_VERBS]
+        if principal.rights.permits(Role.SUBMITTER)
+        else []
+    )
 
 
 def verb(text: str) -> Verb:
@@ -93,28 +97,28 @@ def numbers(texts: Sequence[str]) -> tuple[int, ...]:
     return tuple(dict.fromkeys(int(text) for text in texts))
 
 
-async def run_on(request: Request, hands: Hands, what: Order, job_id: int) -> Report:
+async def run_on(request: Request, context: RequestContext, what: Order, job_id: int) -> Report:
     """Do it to one job. Raises Refused with the reason why it cannot be done."""
     root = request.app.state.folders
 
     def call(control: Control) -> Report:
         report = control.bulk.run(control.bulk.plan(what, ids=(job_id,)), remove=remover(root))
-        hands.refused_jobs(control.store, report)
+        context.refused_jobs(control.store, report)
         return report
 
-    return await hands.run(call, long=what.tree or what.and_after or what.verb is Verb.DELETE)
+    return await context.run(call, long=what.tree or what.and_after or what.verb is Verb.DELETE)
 
 
-async def run_plan(request: Request, hands: Hands, run: Run) -> Report:
+async def run_plan(request: Request, context: RequestContext, run: BulkRun) -> Report:
     """Do it to all of a plan, step by step."""
     root = request.app.state.folders
 
     def call(control: Control) -> Report:
         report = control.bulk.run(run.plan, remove=remover(root), on_step=run.step)
-        hands.refused_jobs(control.store, report)
+        context.refused_jobs(control.store, report)
         return report
 
-    return await hands.run(call, long=True)
+    return await context.run(call, long=True)
 
 
 def remover(root: Path):  # type: ignore[no-untyped-def]
@@ -145,8 +149,8 @@ def told(what: Verb, report: Report) -> tuple[str, str | None]:
     parts = [f"{plural(report.touched, 'job')} {_DONE[what]}"]
     if report.reopened:
         parts.append(f"{report.reopened:,} {'waits' if report.reopened == 1 else 'wait'} for that again")
-    if report.passed_over:
-        parts.append(f"{report.passed_over:,} left as {'it is' if report.passed_over == 1 else 'they are'}")
+    if report.skipped:
+        parts.append(f"{report.skipped:,} left as {'it is' if report.skipped == 1 else 'they are'}")
     return "; ".join(parts), refusals(report)
 
 
@@ -164,7 +168,7 @@ def refusals(report: Report) -> str | None:
 
 
 def _some_queue(control: Control, which: Filter | None, ids: Sequence[int]) -> str | None:
-    found = control.look.jobs(Filter(ids=tuple(ids)) if ids else which or Filter(), limit=1, newest=True)
+    found = control.queries.jobs(Filter(ids=tuple(ids)) if ids else which or Filter(), limit=1, newest=True)
     return found[0].queue if found else "default"
 
 

@@ -7,33 +7,33 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from spinney.control import Control
-from spinney.control.webhooks import WithSecret
+from spinney.control.webhooks import WebhookWithSecret
 from spinney.model.errors import UsageError
-from spinney.model.webhooks import EVENTS, EVERY, Delivery, Outcome, Webhook
-from spinney.server.asking import Asked, Hands
-from spinney.server.ui.given import TOLD, Form, Given, deed, sentence
-from spinney.server.ui.people import Told
+from spinney.model.webhooks import EVENTS, EVERY, Delivery, DeliveryOutcome, Webhook
+from spinney.server.request_context import Authenticated, RequestContext
+from spinney.server.ui.forms import FORM_ERRORS, Form, FormFields, run_and_redirect, sentence
 from spinney.server.ui.rendering import page, redirect, segment, with_query
+from spinney.server.ui.rights_forms import NewSecret
 
 router = APIRouter(include_in_schema=False)
 
 WEBHOOKS = "/webhooks"
 PAGE = 50
-_STATE = {Outcome.DUE: "pending", Outcome.DELIVERED: "ok", Outcome.FAILED: "failed"}
+_STATE = {DeliveryOutcome.DUE: "pending", DeliveryOutcome.DELIVERED: "ok", DeliveryOutcome.FAILED: "failed"}
 """As which each outcome is shown."""
 
 
 @router.get(WEBHOOKS, summary="Webhooks")
-async def webhooks(request: Request, hands: Asked) -> Response:
+async def webhooks(request: Request, context: Authenticated) -> Response:
     """Those in sight."""
-    return await _list(request, hands)
+    return await _list(request, context)
 
 
 @router.post(WEBHOOKS, summary="Make a webhook")
-async def add(request: Request, hands: Asked, form: Form) -> Response:
+async def add(request: Request, context: Authenticated, form: Form) -> Response:
     """Its secret is shown once."""
 
-    def call(control: Control) -> WithSecret:
+    def call(control: Control) -> WebhookWithSecret:
         return control.webhooks.add(
             form.text("name"),
             form.text("url"),
@@ -46,22 +46,24 @@ async def add(request: Request, hands: Asked, form: Form) -> Response:
         )
 
     try:
-        made = await hands.run(call)
-    except TOLD as error:
+        made = await context.run(call)
+    except FORM_ERRORS as error:
         return await _list(
-            request, hands, said=form.said, events=form.all("event"), wrong=sentence(error), status=422
+            request, context, said=form.said, events=form.all("event"), wrong=sentence(error), status=422
         )
-    return _told(request, hands, made)
+    return _told(request, context, made)
 
 
 @router.get(f"{WEBHOOKS}/{{name}}", summary="One webhook")
-async def webhook(request: Request, hands: Asked, name: str, outcome: str = "", after: str = "") -> Response:
+async def webhook(
+    request: Request, context: Authenticated, name: str, outcome: str = "", after: str = ""
+) -> Response:
     """What it is told, and what came of it."""
-    return await _one(request, hands, name, outcome=outcome, after=after)
+    return await _one(request, context, name, outcome=outcome, after=after)
 
 
 @router.post(f"{WEBHOOKS}/{{name}}/change", summary="Set a webhook otherwise")
-async def change(request: Request, hands: Asked, name: str, form: Form) -> Response:
+async def change(request: Request, context: Authenticated, name: str, form: Form) -> Response:
     """What waited is sent to the new URL."""
 
     def call(control: Control) -> Webhook:
@@ -76,63 +78,63 @@ async def change(request: Request, hands: Asked, name: str, form: Form) -> Respo
         return control.webhooks.change(name, meant, reason=form.maybe("reason"))
 
     try:
-        await hands.run(call)
-    except TOLD as error:
+        await context.run(call)
+    except FORM_ERRORS as error:
         events = form.all("event")
         return await _one(
-            request, hands, name, said=form.said, events=events, wrong=sentence(error), status=422
+            request, context, name, said=form.said, events=events, wrong=sentence(error), status=422
         )
-    return redirect(_path(name), done=f"Webhook {name} is set otherwise")
+    return redirect(_path(name), done=f"Webhook {name} is changed")
 
 
 @router.post(f"{WEBHOOKS}/{{name}}/pause", summary="Pause a webhook")
-async def pause(hands: Asked, name: str, form: Form) -> Response:
-    """What it is to be told is kept for 30 days."""
-    return await deed(
-        hands,
+async def pause(context: Authenticated, name: str, form: Form) -> Response:
+    """Deliveries are kept for 30 days."""
+    return await run_and_redirect(
+        context,
         _path(name),
         lambda control: control.webhooks.pause(name, reason=form.maybe("reason")),
-        f"Webhook {name} is paused; what it is to be told is kept for 30 days",
+        f"Webhook {name} is paused; deliveries are kept for 30 days",
     )
 
 
 @router.post(f"{WEBHOOKS}/{{name}}/resume", summary="Resume a webhook")
-async def resume(hands: Asked, name: str, form: Form) -> Response:
+async def resume(context: Authenticated, name: str, form: Form) -> Response:
     """What waited is sent."""
-    return await deed(
-        hands,
+    return await run_and_redirect(
+        context,
         _path(name),
         lambda control: control.webhooks.resume(name, reason=form.maybe("reason")),
-        f"Webhook {name} goes on, with what has waited",
+        f"Webhook {name} is resumed; waiting deliveries are sent",
     )
 
 
 @router.post(f"{WEBHOOKS}/{{name}}/test", summary="Send a webhook a ping")
-async def test(hands: Asked, name: str) -> Response:
+async def test(context: Authenticated, name: str) -> Response:
     """On the way that everything else goes."""
-    return await deed(
-        hands,
+    return await run_and_redirect(
+        context,
         _path(name),
         lambda control: control.webhooks.test(name),
-        "A ping is on its way; what comes of it stands among the deliveries",
+        "A ping is being sent; its result is listed under the deliveries",
     )
 
 
 @router.post(f"{WEBHOOKS}/{{name}}/rotate", summary="Give a webhook a new secret")
-async def rotate(request: Request, hands: Asked, name: str, form: Form) -> Response:
+async def rotate(request: Request, context: Authenticated, name: str, form: Form) -> Response:
     """Shown once."""
     try:
-        made = await hands.run(lambda control: control.webhooks.rotate(name, reason=form.maybe("reason")))
-    except TOLD as error:
+        made = await context.run(lambda control: control.webhooks.rotate(name, reason=form.maybe("reason")))
+    except FORM_ERRORS as error:
         return redirect(WEBHOOKS, refused=sentence(error))
-    return _told(request, hands, made)
+    return _told(request, context, made)
 
 
 @router.post(f"{WEBHOOKS}/{{name}}/remove", summary="Remove a webhook")
-async def remove(hands: Asked, name: str, form: Form) -> Response:
+async def remove(context: Authenticated, name: str, form: Form) -> Response:
     """Its deliveries go with it."""
-    return await deed(
-        hands,
+    return await run_and_redirect(
+        context,
         WEBHOOKS,
         lambda control: control.webhooks.remove(name, reason=form.maybe("reason")),
         f"Webhook {name} is removed",
@@ -141,10 +143,10 @@ async def remove(hands: Asked, name: str, form: Form) -> Response:
 
 
 @router.post(f"{WEBHOOKS}/{{name}}/deliveries/{{delivery}}/retry", summary="Send a delivery again")
-async def retry(hands: Asked, name: str, delivery: str, form: Form) -> Response:
+async def retry(context: Authenticated, name: str, delivery: str, form: Form) -> Response:
     """At once, whatever came of it before."""
-    return await deed(
-        hands,
+    return await run_and_redirect(
+        context,
         _path(name),
         lambda control: control.webhooks.retry(delivery, reason=form.maybe("reason")),
         lambda found: f"Delivery {found.delivery} is sent again",
@@ -156,7 +158,7 @@ async def retry(hands: Asked, name: str, delivery: str, form: Form) -> Response:
 
 async def _list(
     request: Request,
-    hands: Hands,
+    context: RequestContext,
     *,
     said: Mapping[str, str] | None = None,
     events: Sequence[str] = (EVERY,),
@@ -166,10 +168,10 @@ async def _list(
     def read(control: Control) -> tuple[list[Webhook], dict[str, list[str]]]:
         return control.webhooks.all(), _known(control)
 
-    found, known = await hands.run(read)
+    found, known = await context.run(read)
     return page(
         request,
-        hands.asker,
+        context.principal,
         "webhooks.html",
         status=status,
         webhooks=found,
@@ -183,7 +185,7 @@ async def _list(
 
 async def _one(
     request: Request,
-    hands: Hands,
+    context: RequestContext,
     name: str,
     *,
     outcome: str = "",
@@ -193,19 +195,19 @@ async def _one(
     wrong: str = "",
     status: int = 200,
 ) -> Response:
-    wanted = Outcome(outcome) if outcome in list(Outcome) else None
+    wanted = DeliveryOutcome(outcome) if outcome in list(DeliveryOutcome) else None
     from_ = int(after) if after.isascii() and after.isdigit() and len(after) <= 18 else 0
 
     def read(control: Control) -> tuple[Webhook, Sequence[Delivery], dict[str, list[str]]]:
         deliveries = control.webhooks.deliveries(name, limit=PAGE, after=from_, outcome=wanted)
         return control.webhooks.find(name), deliveries, _known(control)
 
-    found, deliveries, known = await hands.run(read)
+    found, deliveries, known = await context.run(read)
     path = _path(name)
     next_ = with_query(path, outcome=wanted, after=deliveries[-1].seq) if len(deliveries) >= PAGE else None
     return page(
         request,
-        hands.asker,
+        context.principal,
         "webhook.html",
         status=status,
         webhook=found,
@@ -217,7 +219,7 @@ async def _one(
         events=EVENTS,
         wrong=wrong,
         outcome=wanted,
-        outcomes=list(Outcome),
+        outcomes=list(DeliveryOutcome),
         as_state=_STATE,
         next=next_,
         first=with_query(path, outcome=wanted) if from_ else None,
@@ -234,15 +236,15 @@ def _fields(found: Webhook) -> Mapping[str, str]:
     }
 
 
-def _events(form: Given) -> tuple[str, ...]:
+def _events(form: FormFields) -> tuple[str, ...]:
     found = form.all("event")
     if not found:
-        raise UsageError("choose at least one event to be told of")
+        raise UsageError("choose at least one event")
     return (EVERY,) if EVERY in found else found
 
 
 def _known(control: Control) -> dict[str, list[str]]:
-    look = control.look
+    look = control.queries
     return {
         "type": sorted(look.types()),
         "queue": sorted(look.names("queue")),
@@ -250,16 +252,16 @@ def _known(control: Control) -> dict[str, list[str]]:
     }
 
 
-def _told(request: Request, hands: Hands, made: WithSecret) -> Response:
+def _told(request: Request, context: RequestContext, made: WebhookWithSecret) -> Response:
     name = made.webhook.name
-    told = Told(
+    told = NewSecret(
         title=f"The secret of webhook {name}",
         secret=made.secret,
         back=_path(name),
         label=f"To {name}",
         about="It signs all that is sent from now on. It is shown on this page alone: give it to the receiver now.",
     )
-    return page(request, hands.asker, "secret.html", secret=told)
+    return page(request, context.principal, "secret.html", secret=told)
 
 
 def _path(name: str) -> str:

@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from spinney.model.access import Rights, Role
-from spinney.model.accounts import Known, Token, User, rights_in, rights_text
+from spinney.model.accounts import Identity, Token, User, rights_in, rights_text
 from spinney.model.errors import BadLogin, NoSuch, Refused
-from spinney.model.operators import Author
+from spinney.model.operators import Actor
 from spinney.params.hints import did_you_mean
-from spinney.stores.sql.auditing import note
+from spinney.stores.sql.audit import note
 from spinney.stores.sql.database import Tx
 from spinney.stores.sql.session import Session
 
@@ -43,11 +43,11 @@ class SqlAccounts:
         with self._session.look() as tx:
             return any_user(tx)
 
-    def add(self, name: str, rights: Rights, password: str | None, author: Author, *, now_us: int) -> User:
+    def add(self, name: str, rights: Rights, password: str | None, actor: Actor, *, now_us: int) -> User:
         with self._session.write() as tx:
-            return add(tx, name, rights, password, author, now_us)
+            return add(tx, name, rights, password, actor, now_us)
 
-    def change(self, name: str, rights: Rights, author: Author, *, now_us: int) -> User:
+    def change(self, name: str, rights: Rights, actor: Actor, *, now_us: int) -> User:
         with self._session.write() as tx:
             before = require(tx, name)
             if before.rights == rights:
@@ -55,10 +55,10 @@ class SqlAccounts:
             if not _rules_all(rights):
                 _require_another_admin(tx, before)
             tx.run("update users set rights = ? where name = ?", (rights_text(rights), name))
-            note(tx, now_us, author, "user change", {"user": name, "rights": rights}, 1)
+            note(tx, now_us, actor, "user change", {"user": name, "rights": rights}, 1)
             return require(tx, name)
 
-    def disable(self, name: str, author: Author, *, disabled: bool, now_us: int) -> User:
+    def disable(self, name: str, actor: Actor, *, disabled: bool, now_us: int) -> User:
         with self._session.write() as tx:
             before = require(tx, name)
             if before.disabled == disabled:
@@ -67,17 +67,17 @@ class SqlAccounts:
                 _require_another_admin(tx, before)
                 _shut_out(tx, name)
             tx.run("update users set disabled = ? where name = ?", (int(disabled), name))
-            note(tx, now_us, author, "user disable" if disabled else "user enable", {"user": name}, 1)
+            note(tx, now_us, actor, "user disable" if disabled else "user enable", {"user": name}, 1)
             return require(tx, name)
 
-    def delete(self, name: str, author: Author, *, now_us: int) -> None:
+    def delete(self, name: str, actor: Actor, *, now_us: int) -> None:
         with self._session.write() as tx:
             _require_another_admin(tx, require(tx, name))
             _shut_out(tx, name)
             tx.run("update tokens set revoked_us = ? where owner = ? and revoked_us is null", (now_us, name))
             revoked = tx.changed()
             tx.run("delete from users where name = ?", (name,))
-            note(tx, now_us, author, "user delete", {"user": name, "tokens": revoked}, 1)
+            note(tx, now_us, actor, "user delete", {"user": name, "tokens": revoked}, 1)
 
     # --- passwords ------------------------------------------------------------------------
 
@@ -87,12 +87,12 @@ class SqlAccounts:
         return None if row is None else (_user(row), row[-1])
 
     def set_password(
-        self, name: str, password: str | None, author: Author, *, proof: str | None = None, now_us: int
+        self, name: str, password: str | None, actor: Actor, *, proof: str | None = None, now_us: int
     ) -> User:
         with self._session.write() as tx:
             if proof is not None and tx.value("select password from users where name = ?", (name,)) != proof:
                 raise BadLogin("the password was changed meanwhile; log in with the new one")
-            return set_password(tx, name, password, author, now_us)
+            return set_password(tx, name, password, actor, now_us)
 
     def rehash(self, name: str, before: str, after: str) -> None:
         with self._session.write() as tx:
@@ -113,7 +113,7 @@ class SqlAccounts:
         with self._session.look() as tx:
             return _require_token(tx, token_id)
 
-    def make_token(self, token: Token, digest: str, author: Author, *, now_us: int) -> Token:
+    def make_token(self, token: Token, digest: str, actor: Actor, *, now_us: int) -> Token:
         owner = token.owner or ""
         with self._session.write() as tx:
             if token.owner is not None and require(tx, token.owner).disabled:
@@ -141,7 +141,7 @@ class SqlAccounts:
                     rights_text(token.rights),
                     digest,
                     now_us,
-                    author.by,
+                    actor.by,
                     token.expires_us,
                 ),
             )
@@ -152,20 +152,20 @@ class SqlAccounts:
                 "rights": token.rights,
                 "expires_us": token.expires_us,
             }
-            note(tx, now_us, author, "token make", what, 1)
+            note(tx, now_us, actor, "token make", what, 1)
             return _require_token(tx, token.id)
 
-    def revoke(self, token_id: str, author: Author, *, now_us: int) -> Token:
+    def revoke(self, token_id: str, actor: Actor, *, now_us: int) -> Token:
         with self._session.write() as tx:
             before = _require_token(tx, token_id)
             if before.revoked_us is not None:
                 return before
             tx.run("update tokens set revoked_us = ? where id = ?", (now_us, token_id))
             what = {"token": before.name, "id": token_id, "owner": before.owner}
-            note(tx, now_us, author, "token revoke", what, 1)
+            note(tx, now_us, actor, "token revoke", what, 1)
             return _require_token(tx, token_id)
 
-    def known(self, token_id: str, digest: str, *, now_us: int) -> Known | None:
+    def known(self, token_id: str, digest: str, *, now_us: int) -> Identity | None:
         with self._session.look() as tx:
             row = tx.one(f"select {_TOKEN}, digest from tokens where id = ?", (token_id,))
             # Compared also where there is none, so that the time does not tell which ids there are.
@@ -180,7 +180,7 @@ class SqlAccounts:
             with self._session.write(durable=False) as tx:
                 tx.run("update tokens set used_us = ? where id = ?", (now_us, token_id))
         rights = token.rights if owner is None else token.rights.narrowed(owner.rights)
-        return Known(name=token.acts_as, rights=rights, token=token)
+        return Identity(name=token.acts_as, rights=rights, token=token)
 
 
 # --- within a transaction ---------------------------------------------------------------------
@@ -202,7 +202,7 @@ def require(tx: Tx, name: str) -> User:
     return found
 
 
-def add(tx: Tx, name: str, rights: Rights, password: str | None, author: Author, now_us: int) -> User:
+def add(tx: Tx, name: str, rights: Rights, password: str | None, actor: Actor, now_us: int) -> User:
     """Make a user. Raises Refused where there is one."""
     if _find(tx, name) is not None:
         raise Refused(
@@ -210,21 +210,19 @@ def add(tx: Tx, name: str, rights: Rights, password: str | None, author: Author,
         )
     tx.run(
         "insert into users (name, rights, password, password_us, created_us, by) values (?, ?, ?, ?, ?, ?)",
-        (name, rights_text(rights), password, None if password is None else now_us, now_us, author.by),
+        (name, rights_text(rights), password, None if password is None else now_us, now_us, actor.by),
     )
-    note(
-        tx, now_us, author, "user add", {"user": name, "rights": rights, "password": password is not None}, 1
-    )
+    note(tx, now_us, actor, "user add", {"user": name, "rights": rights, "password": password is not None}, 1)
     return require(tx, name)
 
 
-def set_password(tx: Tx, name: str, password: str | None, author: Author, now_us: int) -> User:
+def set_password(tx: Tx, name: str, password: str | None, actor: Actor, now_us: int) -> User:
     """Whoever was let in by the one before is let in no more."""
     require(tx, name)
     _shut_out(tx, name)
     when = None if password is None else now_us
     tx.run("update users set password = ?, password_us = ? where name = ?", (password, when, name))
-    note(tx, now_us, author, "user password", {"user": name, "password": password is not None}, 1)
+    note(tx, now_us, actor, "user password", {"user": name, "password": password is not None}, 1)
     return require(tx, name)
 
 

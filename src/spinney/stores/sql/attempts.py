@@ -1,4 +1,4 @@
-"""What a running attempt may ask of the store, under its own fence. The jobs that it makes: ``bearing``."""
+"""What a running attempt may ask of the store, under its own fence. The jobs that it makes: ``spawns``."""
 
 import shlex
 
@@ -11,9 +11,9 @@ from spinney.model.jobs import DATA_MAX_BYTES
 from spinney.model.types import PRIORITIES
 from spinney.model.unreadable import Unreadable, json_value
 from spinney.stores.sql import locks, rows
+from spinney.stores.sql.cascades import Cascade
 from spinney.stores.sql.database import Tx
 from spinney.stores.sql.registry import Registry
-from spinney.stores.sql.settling import Consequences
 
 
 def require_lease(tx: Tx, job_id: int, fence: int) -> None:
@@ -76,7 +76,7 @@ def _require_small(name: str, value: str) -> None:
 
 
 def take_lock(
-    tx: Tx, registry: Registry, job_id: int, fence: int, wanted: locks.Wanted, until: str, now_us: int
+    tx: Tx, registry: Registry, job_id: int, fence: int, wanted: locks.LockRequest, until: str, now_us: int
 ) -> bool:
     require_lease(tx, job_id, fence)
     names.lock_name(wanted.name)
@@ -100,9 +100,9 @@ def take_lock(
     # What it holds must be given back when it ends: no longer the plain way.
     tx.run("update leases set plain = 0 where job_id = ?", (job_id,))
     if wanted.amount < (found.own or 0):
-        consequences = Consequences(tx, registry, now_us)
-        consequences.lock_freed(wanted.name)
-        consequences.drain()
+        cascade = Cascade(tx, registry, now_us)
+        cascade.lock_freed(wanted.name)
+        cascade.drain()
     return True
 
 

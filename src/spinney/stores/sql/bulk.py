@@ -13,21 +13,21 @@ from typing import Any
 
 import orjson
 
-from spinney.model.access import Within
+from spinney.model.access import AccessScope
 from spinney.model.errors import Refused, SpinneyError
 from spinney.model.jobs import JOB_ID_MAX, Filter
 from spinney.model.lineage import ancestors
-from spinney.model.operators import Author, Order, Step, Verb
+from spinney.model.operators import Actor, BulkStep, Order, Verb
 from spinney.model.states import State
-from spinney.stores.sql import filtering, holding, leading, rows
-from spinney.stores.sql.auditing import note
+from spinney.stores.sql import access_paths, filter_queries, holds, rows
+from spinney.stores.sql.audit import note
+from spinney.stores.sql.cascades import BAD
 from spinney.stores.sql.database import Tx
-from spinney.stores.sql.operating import Operation
-from spinney.stores.sql.previewing import Preview
+from spinney.stores.sql.job_operations import Operation
 from spinney.stores.sql.registry import Registry
+from spinney.stores.sql.retry_preview import Preview
 from spinney.stores.sql.rows import Row
 from spinney.stores.sql.session import Session
-from spinney.stores.sql.settling import BAD
 
 BELOW = 100
 """Jobs below those asked for that one step deletes or cancels with them."""
@@ -57,27 +57,21 @@ class SqlBulk:
         newest: bool = False,
     ) -> list[int]:
         with self._session.look() as tx:
-            return filtering.ids(tx.all, which, after=after, until=until, limit=limit, newest=newest)
+            return filter_queries.ids(tx.all, which, after=after, until=until, limit=limit, newest=newest)
 
     def count(self, which: Filter, *, most: int) -> int:
         with self._session.look() as tx:
-            return filtering.count(tx.all, which, most=most)
+            return filter_queries.count(tx.all, which, most=most)
 
     def apply(
-        self,
-        order: Order,
-        job_ids: Sequence[int],
-        author: Author,
-        *,
-        which: Filter | None = None,
-        now_us: int,
-    ) -> Step:
+        self, order: Order, job_ids: Sequence[int], actor: Actor, *, which: Filter | None = None, now_us: int
+    ) -> BulkStep:
         with self._session.write() as tx:
             working = _Working(
                 tx,
                 self._session.registry,
                 order,
-                author,
+                actor,
                 which,
                 now_us,
                 self._clock,
@@ -88,7 +82,7 @@ class SqlBulk:
                 what = _said(order, "verb", "reason") | {"jobs": step.touched}
                 if which is not None:
                     what["which"] = _said(which, "ids")
-                note(tx, now_us, author, order.verb, what, len(step.touched))
+                note(tx, now_us, actor, order.verb, what, len(step.touched))
         return step
 
     @contextmanager
@@ -106,9 +100,11 @@ class SqlBulk:
 
             yield let_others
 
-    def spoilt(self, job_id: int, *, after: int = 0, limit: int = 50) -> list[int]:
+    def failed_children(self, job_id: int, *, after: int = 0, limit: int = 50) -> list[int]:
         with self._session.look() as tx:
-            return Operation(tx, self._session.registry, 0, "").spoilt(job_id, after=after, limit=limit)
+            return Operation(tx, self._session.registry, 0, "").failed_children(
+                job_id, after=after, limit=limit
+            )
 
     def trees(self, *, before: int = 0, limit: int = 100) -> list[int]:
         found: list[int] = []
@@ -129,7 +125,9 @@ class SqlBulk:
         with self._session.look() as tx:
             registry = self._session.registry
             operation = Operation(tx, registry, 0, "")
-            preview = Preview(tx, registry, order, lambda job_id: operation.spoilt(job_id, limit=JOB_ID_MAX))
+            preview = Preview(
+                tx, registry, order, lambda job_id: operation.failed_children(job_id, limit=JOB_ID_MAX)
+            )
             preview.look(job_ids)
             return preview.found
 
@@ -142,7 +140,7 @@ class SqlBulk:
             )
             return found
 
-    def names(self, kind: str, *, within: Within | None = None) -> Collection[str]:
+    def names(self, kind: str, *, within: AccessScope | None = None) -> Collection[str]:
         with self._session.look() as tx:
             if kind == "queue":
                 queues = None if within is None else within.queues
@@ -152,11 +150,11 @@ class SqlBulk:
             if kind not in ("collection", "submitter"):
                 raise ValueError(kind)
             if within is not None and not within.everywhere:
-                newest = filtering.ids(tx.all, Filter(within=within), limit=_NAMED_BY, newest=True)
+                newest = filter_queries.ids(tx.all, Filter(within=within), limit=_NAMED_BY, newest=True)
                 listed = orjson.dumps(newest).decode()
                 sql = f"select distinct {kind} from jobs where id in (select j.value from json_each(?) j)"
                 return {name for (name,) in tx.all(sql, (listed,)) if name is not None}
-            return set(leading.distinct(tx.all, kind, f"{kind} is not null", []))
+            return set(access_paths.distinct(tx.all, kind, f"{kind} is not null", []))
 
 
 def _said(of: Order | Filter, *but: str) -> dict[str, Any]:
@@ -172,7 +170,7 @@ class _Working:
         tx: Tx,
         registry: Registry,
         order: Order,
-        author: Author,
+        actor: Actor,
         which: Filter | None,
         now_us: int,
         clock: Callable[[], float],
@@ -181,7 +179,7 @@ class _Working:
     ) -> None:
         """``trial``: it is taken back in the end, so that nothing is left to a later step."""
         self.trial = trial
-        self.tx, self.registry, self.order, self.author = tx, registry, order, author
+        self.tx, self.registry, self.order, self.actor = tx, registry, order, actor
         self.which, self.now_us, self.clock = which, now_us, clock
         self.moved = False
         """Something was changed on a job that ``touched`` does not hold."""
@@ -193,9 +191,9 @@ class _Working:
         self._instead: list[int] = []
         self._unfinished: list[int] = []
 
-    def run(self, job_ids: Sequence[int]) -> Step:
+    def run(self, job_ids: Sequence[int]) -> BulkStep:
         begun = self.clock()
-        fits = set(job_ids) if self.which is None else filtering.still(self.tx.all, self.which, job_ids)
+        fits = set(job_ids) if self.which is None else filter_queries.still(self.tx.all, self.which, job_ids)
         done = 0
         for job_id in job_ids:
             if done and (self._room <= 0 or self.clock() - begun > ENOUGH_S):
@@ -207,22 +205,22 @@ class _Working:
                 self._passed_over.append(job_id)
             else:
                 self._try(job_id)
-        return Step(
+        return BulkStep(
             touched=list(self._touched),
             reopened=[j for j in self._reopened if j not in self._touched],
             refused=self._refused,
-            passed_over=self._passed_over,
+            skipped=self._passed_over,
             instead=self._instead,
             unfinished=[*self._unfinished, *job_ids[done:]],
         )
 
     def _try(self, job_id: int) -> None:
         """All of it or nothing. What a savepoint takes back must not be believed any more."""
-        operation = Operation(self.tx, self.registry, self.now_us, self.author.by)
+        operation = Operation(self.tx, self.registry, self.now_us, self.actor.by)
         try:
             with self.tx.savepoint():
                 _VERBS[self.order.verb](self, operation, job_id)
-                operation.consequences.drain()
+                operation.cascade.drain()
         except SpinneyError as refusal:
             self.registry.refresh(self.tx)
             self._refused[job_id] = str(refusal)
@@ -239,10 +237,10 @@ class _Working:
         if self.order.verb in (Verb.RETRY, Verb.RERUN):
             return self._counts_no_more(job_id)
         if self.order.verb is Verb.CANCEL:
-            wish = self.tx.one("select tree from wishes where job_id = ?", (job_id,))
-            return wish is not None and (bool(wish[0]) or not self.order.tree)
+            request = self.tx.one("select tree from cancel_requests where job_id = ?", (job_id,))
+            return request is not None and (bool(request[0]) or not self.order.tree)
         if self.order.verb is Verb.HOLD:
-            laid = (str(job_id), self.author.by, self.order.reason or "", self.order.until_us or 0)
+            laid = (str(job_id), self.actor.by, self.order.reason or "", self.order.until_us or 0)
             sql = "select 1 from holds where scope = 'job' and name = ? and by = ? and reason = ?"
             return self.tx.value(f"{sql} and coalesce(until_us, 0) = ?", laid) is not None
         return False
@@ -256,7 +254,7 @@ class _Working:
     # --- the verbs ------------------------------------------------------------------------------
 
     def _retry(self, operation: Operation, job_id: int) -> None:
-        if self.order.stage is None and operation.spoilt(job_id, limit=1):
+        if self.order.stage is None and operation.failed_children(job_id, limit=1):
             if self.order.queue is not None:
                 operation.into(job_id, self.order.queue)
                 self.moved = True
@@ -277,9 +275,9 @@ class _Working:
 
     def _require_open(self, operation: Operation, job_id: int) -> None:
         """What another job keeps from going on has failed again within the same step."""
-        operation.consequences.drain()
+        operation.cascade.drain()
         if rows.find(self.tx, job_id).state in BAD:
-            reason = self.tx.value("select reason from parked where job_id = ?", (job_id,))
+            reason = self.tx.value("select reason from inactive_jobs where job_id = ?", (job_id,))
             raise Refused(f"job {job_id} would fail again at once, since {reason}; retry that one first")
 
     def _cancel(self, operation: Operation, job_id: int) -> None:
@@ -289,21 +287,15 @@ class _Working:
         if self.order.tree and operation.cancel_below(top, "", self._room) is None:
             operation.cancel_top(top.id)
             if not operation.left_open:
-                operation.forget_wish(top.id)
+                operation.forget_cancel_request(top.id)
         # Else housekeeping goes on with it; the wish says so to whoever comes by.
         self._room -= len(operation.ids)
         operation.ids[:] = dict.fromkeys([*operation.ids, top.id])
 
     def _hold(self, operation: Operation, job_id: int) -> None:
         row = operation.find(job_id)
-        holding.hold_one(
-            self.tx,
-            self.registry,
-            row,
-            self.order.reason or "",
-            self.author,
-            self.order.until_us,
-            self.now_us,
+        holds.hold_one(
+            self.tx, self.registry, row, self.order.reason or "", self.actor, self.order.until_us, self.now_us
         )
         operation.ids.append(job_id)
 

@@ -7,7 +7,7 @@ node goes by it.
 
 from collections.abc import Iterable, Sequence
 
-from spinney.model.capacities import Capacities, LockCapacity, Words, require_capacity
+from spinney.model.capacities import Capacities, CapacityRules, LockCapacity, require_capacity
 from spinney.model.errors import Refused
 from spinney.model.operators import CapacityInfo
 from spinney.params.hints import did_you_mean
@@ -21,8 +21,8 @@ def read(tx: Tx) -> Capacities:
     """As the current transaction sees them."""
     found = all_(tx)
     return Capacities(
-        set=Words.of((info.name, info.capacity) for info in found if info.by is not None),
-        declared=Words.of((info.name, info.declared) for info in found if info.declared is not None),
+        set=CapacityRules.of((info.name, info.capacity) for info in found if info.by is not None),
+        declared=CapacityRules.of((info.name, info.declared) for info in found if info.declared is not None),
     )
 
 

@@ -17,13 +17,13 @@ import orjson
 from spinney.model.errors import UsageError
 
 if TYPE_CHECKING:
-    from spinney.stores.contract import Ear
-    from spinney.stores.sql.standing import Standing
+    from spinney.stores.contract import Listener
+    from spinney.stores.sql.schema_state import SchemaState
 
 SCHEMA_VERSION = "0008"
 MOVES = (
     "select name, value from counters where name = 'registry' "
-    "union all select name, value from counters where name = 'marks'"
+    "union all select name, value from counters where name = 'watermarks'"
 )
 """Two look-ups: for ``in (…)`` SQLite makes a table of its list each time, which costs more than both."""
 
@@ -198,10 +198,10 @@ class Database(ABC):
     def let_in(self) -> None:  # noqa: B027 - nobody is kept out
         """Let others write again that ``keep_out`` kept from it."""
 
-    def announce(self, sender: str) -> None:  # noqa: B027 - nobody listens to a file
-        """See ``Store.announce``."""
+    def notify(self, sender: str) -> None:  # noqa: B027 - nobody listens to a file
+        """See ``Store.notify``."""
 
-    def listen(self) -> "Ear | None":
+    def listen(self) -> "Listener | None":
         """See ``Store.listen``."""
         return None
 
@@ -216,7 +216,7 @@ class Database(ABC):
         database of another program."""
 
     @abstractmethod
-    def standing(self) -> "Standing | None":
+    def schema_state(self) -> "SchemaState | None":
         """What the place holds, whether this code may work with it or not; None where no store has been made."""
 
     @abstractmethod

@@ -1,7 +1,7 @@
 """Rings of jobs that wait for each other through locks which they keep until they settle.
 
 A job closes a ring when it begins to wait. So whoever parks a job that waits for a lock (a claim, the record of an
-attempt), or a job that begins to wait for its subjobs, says so to ``Consequences.began_to_wait``, and the same
+attempt), or a job that begins to wait for its subjobs, says so to ``Cascade.began_to_wait``, and the same
 transaction looks for a ring and breaks it, once for all that began to wait in it. One statement tells the usual case
 apart: nobody who keeps the lock waits itself. Only beyond that the waits are followed, a statement a kind of wait for
 all jobs that are equally far away.
@@ -28,27 +28,27 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import orjson
 
-from spinney.model import locking
+from spinney.model import lock_names
 from spinney.model.errors import BadParameters
 from spinney.model.lineage import ancestors
-from spinney.model.operators import Author
+from spinney.model.operators import Actor
 from spinney.model.progress import next_stage
 from spinney.model.states import State
 from spinney.model.types import TypeSpec
 from spinney.model.unreadable import json_object, of_job
-from spinney.stores.sql import failing, rows
-from spinney.stores.sql.auditing import note
+from spinney.stores.sql import failures, rows
+from spinney.stores.sql.audit import note
 from spinney.stores.sql.database import Tx
 from spinney.stores.sql.registry import Registry
 from spinney.stores.sql.rows import Row
-from spinney.stores.sql.superseding import supersede
+from spinney.stores.sql.superseded_stages import supersede
 
 if TYPE_CHECKING:
-    from spinney.stores.sql.settling import Consequences
+    from spinney.stores.sql.cascades import Cascade
 
 log = logging.getLogger(__name__)
 
-AUTHOR = "spinney"
+ACTOR = "spinney"
 VERB = "deadlock"
 """Of the audit's entry."""
 FOLLOWED = 1_000
@@ -259,7 +259,7 @@ class _Search:
 
 
 class _Waiter(NamedTuple):
-    """A row of ``parked``."""
+    """A row of ``inactive_jobs``."""
 
     job_id: int
     waits_for: str
@@ -281,11 +281,11 @@ def _listed(ids: Iterable[int]) -> str:
 _WAITS = "p.job_id = {} and p.state = 'waiting'"
 _WAITERS = (
     "select p.job_id, p.waits_for, coalesce(p.wants_amount, 1), p.wants_capacity, p.priority, jobs.lineage "
-    "from json_each(?) j cross join parked p cross join jobs "
+    "from json_each(?) j cross join inactive_jobs p cross join jobs "
     f"where {_WAITS.format('j.value')} and p.waits_for is not null and jobs.id = p.job_id"
 )
 _KEEPERS = (
-    "select l.name, l.job_id, l.amount from json_each(?) /* text */ j cross join locks l cross join parked p "
+    "select l.name, l.job_id, l.amount from json_each(?) /* text */ j cross join locks l cross join inactive_jobs p "
     f"where l.name = j.value and l.fence is null and {_WAITS.format('l.job_id')} limit ?"
 )
 _SHARED = (
@@ -293,21 +293,21 @@ _SHARED = (
     "and (job_id = ? or fence is null) limit 1"
 )
 _LINE = (
-    "select p.job_id from parked p where p.waits_for = ? and p.waits_for like 'lock:%' "
+    "select p.job_id from inactive_jobs p where p.waits_for = ? and p.waits_for like 'lock:%' "
     "order by p.priority, p.job_id limit ?"
 )
 _CHILDREN = (
-    "select c.parent_id, c.child_id from json_each(?) j cross join children_left c cross join parked p "
+    "select c.parent_id, c.child_id from json_each(?) j cross join children_left c cross join inactive_jobs p "
     f"where c.parent_id = j.value and c.bad = 0 and {_WAITS.format('c.child_id')} limit ?"
 )
 _NEEDS = (
-    "select n.job_id, n.need_id from json_each(?) j cross join needs n cross join parked p "
+    "select n.job_id, n.need_id from json_each(?) j cross join needs n cross join inactive_jobs p "
     f"where n.job_id = j.value and {_WAITS.format('n.need_id')} limit ?"
 )
 _FIRST_IN_LINE = (
-    "select jobs.id, s.job_id from json_each(?) j cross join jobs cross join serial_line s cross join parked p "
+    "select jobs.id, s.job_id from json_each(?) j cross join jobs cross join serial_order s cross join inactive_jobs p "
     "where jobs.id = j.value and s.root_id = jobs.root_id and s.lineage < jobs.lineage "
-    f"and {_WAITS.format('s.job_id')} and not exists (select 1 from serial_line e where e.root_id = s.root_id "
+    f"and {_WAITS.format('s.job_id')} and not exists (select 1 from serial_order e where e.root_id = s.root_id "
     "and e.lineage < s.lineage) limit ?"
 )
 
@@ -315,15 +315,13 @@ _FIRST_IN_LINE = (
 # --- breaking ---------------------------------------------------------------------------------
 
 
-def break_ring(consequences: "Consequences", job_ids: Sequence[int]) -> bool:
+def break_ring(cascade: "Cascade", job_ids: Sequence[int]) -> bool:
     """Break a ring that these jobs have closed by beginning to wait; whether there was one, so that there may be more.
     The caller drains."""
-    return any(
-        _break(consequences, ring) for ring in _Search(consequences.tx, consequences.registry).rings(job_ids)
-    )
+    return any(_break(cascade, ring) for ring in _Search(cascade.tx, cascade.registry).rings(job_ids))
 
 
-def _break(consequences: "Consequences", ring: Ring) -> bool:
+def _break(cascade: "Cascade", ring: Ring) -> bool:
     """Whether it was a ring of locks, which can be broken."""
     keepers = {link.other_id for link in ring if link.edge is Edge.KEEPER}
     if not keepers:
@@ -333,7 +331,7 @@ def _break(consequences: "Consequences", ring: Ring) -> bool:
     told = next(
         link.job_id for link in (*ring[start:], *ring[:start]) if link.edge in (Edge.KEEPER, Edge.LINE)
     )
-    tx, registry, now_us = consequences.tx, consequences.registry, consequences.now_us
+    tx, registry, now_us = cascade.tx, cascade.registry, cascade.now_us
     row, why = rows.find(tx, told), f"a deadlock: {sentence(ring)}"
     spec = registry.types.get(row.type)
     restarts = spec is not None and spec.on_deadlock == "restart" and told == youngest
@@ -342,26 +340,26 @@ def _break(consequences: "Consequences", ring: Ring) -> bool:
         "ring": sorted(link.job_id for link in ring),
         "then": "restart" if restarts else "fail",
     }
-    note(tx, now_us, Author(by=AUTHOR, call=uuid.uuid4().hex, reason=why), VERB, what, 1)
+    note(tx, now_us, Actor(by=ACTOR, call=uuid.uuid4().hex, reason=why), VERB, what, 1)
     if restarts and spec is not None:
         log.warning("job %d lets go of its locks and starts again, because of %s", told, why)
-        _restart(consequences, row, spec)
+        _restart(cascade, row, spec)
     else:
         log.warning("job %d fails because of %s", told, why)
-        mark = failing.of_engine(tx, row.type, row.stage, VERB, why, now_us)
-        consequences.settle(row, State.FAILED, reason=why, fingerprint=mark)
+        mark = failures.of_engine(tx, row.type, row.stage, VERB, why, now_us)
+        cascade.settle(row, State.FAILED, reason=why, fingerprint=mark)
     return True
 
 
-def _restart(consequences: "Consequences", row: Row, spec: TypeSpec) -> None:
+def _restart(cascade: "Cascade", row: Row, spec: TypeSpec) -> None:
     """Let go of everything, and start again with the stage that took the first of it."""
-    tx, stages = consequences.tx, [stage.name for stage in spec.stages]
+    tx, stages = cascade.tx, [stage.name for stage in spec.stages]
     now = stages.index(row.stage) if row.stage in stages else len(stages)
     supersede(tx, row.id, stages[min(_first_taken(tx, row, spec), now) : now])
     stage = next_stage(spec, rows.passed_stages(tx, row.id, stages))
     tx.run("update jobs set stage = ?, attempts = 0, interruptions = 0 where id = ?", (stage, row.id))
-    consequences.free_locks(row.id, None)
-    consequences.place(rows.find(tx, row.id))
+    cascade.free_locks(row.id, None)
+    cascade.place(rows.find(tx, row.id))
 
 
 def _first_taken(tx: Tx, row: Row, spec: TypeSpec) -> int:
@@ -372,7 +370,7 @@ def _first_taken(tx: Tx, row: Row, spec: TypeSpec) -> int:
     for number, stage in enumerate(spec.stages):
         for lock in stage.locks:
             try:
-                declared.setdefault(locking.render(lock.template, params), number)
+                declared.setdefault(lock_names.render(lock.template, params), number)
             except BadParameters:
                 continue  # the claim of that stage says so
     kept = tx.all("select name from locks where job_id = ? and fence is null", (row.id,))

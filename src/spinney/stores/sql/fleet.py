@@ -9,12 +9,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from spinney.model.errors import Refused, UsageError
-from spinney.model.fleet import OVER, SILENT_US, SLOTS_MAX, NodeStatus, Orders, presumed_dead
+from spinney.model.fleet import OVER, SILENT_US, SLOTS_MAX, NodeOrders, NodeStatus, presumed_dead
 from spinney.model.jobs import NodeInfo
-from spinney.model.operators import Author
+from spinney.model.operators import Actor
 from spinney.params.hints import did_you_mean, listed
-from spinney.stores.sql import chores, nodes
-from spinney.stores.sql.auditing import note
+from spinney.stores.sql import leadership, nodes
+from spinney.stores.sql.audit import note
 from spinney.stores.sql.database import Tx
 from spinney.stores.sql.session import Session
 
@@ -33,7 +33,7 @@ class SqlFleet:
                 name: (by, reason)
                 for name, by, reason in tx.all("select name, by, reason from node_settings where drained = 1")
             }
-            keeper = chores.keeper(tx)
+            leader = leadership.leader(tx)
             return [
                 NodeStatus(
                     id=node.id,
@@ -51,7 +51,7 @@ class SqlFleet:
                     types=node.types,
                     serves=node.serves,
                     load=node.load,
-                    keeps_house=node.id == keeper,
+                    is_leader=node.id == leader,
                     trouble=node.trouble,
                     lease_s=node.lease_s,
                     drained_by=drains.get(node.name, (None, None))[0],
@@ -60,33 +60,33 @@ class SqlFleet:
                 for node in nodes.known(tx)
             ]
 
-    def orders(self, name: str) -> Orders:
+    def orders(self, name: str) -> NodeOrders:
         with self._session.look() as tx:
             return _orders(tx, name)
 
-    def drain(self, name: str, author: Author, *, now_us: int) -> Orders:
+    def drain(self, name: str, actor: Actor, *, now_us: int) -> NodeOrders:
         with self._session.write() as tx:
             _require_known(tx, name)
             tx.run(
                 "insert into node_settings (name, drained, slots, by, reason, at_us) values (?, 1, null, ?, ?, ?) "
                 "on conflict (name) do update set drained = 1, by = excluded.by, reason = excluded.reason, "
                 "at_us = excluded.at_us",
-                (name, author.by, author.reason, now_us),
+                (name, actor.by, actor.reason, now_us),
             )
-            note(tx, now_us, author, "drain", {"node": name}, 1)
+            note(tx, now_us, actor, "drain", {"node": name}, 1)
             return _orders(tx, name)
 
-    def resume(self, name: str, author: Author, *, now_us: int) -> Orders:
+    def resume(self, name: str, actor: Actor, *, now_us: int) -> NodeOrders:
         with self._session.write() as tx:
             _require_known(tx, name)
             if not _orders(tx, name).drained:
                 raise Refused(f"node {name} is not drained; 'spinney nodes' shows what each node does")
             tx.run("update node_settings set drained = 0 where name = ?", (name,))
-            note(tx, now_us, author, "resume", {"node": name}, 1)
+            note(tx, now_us, actor, "resume", {"node": name}, 1)
             _forget(tx, name)
             return _orders(tx, name)
 
-    def set_slots(self, name: str, slots: int | None, author: Author, *, now_us: int) -> Orders:
+    def set_slots(self, name: str, slots: int | None, actor: Actor, *, now_us: int) -> NodeOrders:
         if slots is not None and not 1 <= slots <= SLOTS_MAX:
             raise UsageError(
                 f"{slots} cannot be a number of slots; give 1 to {SLOTS_MAX:,}, or let the node take nothing new with "
@@ -97,16 +97,16 @@ class SqlFleet:
             tx.run(
                 "insert into node_settings (name, drained, slots, by, reason, at_us) values (?, 0, ?, ?, ?, ?) "
                 "on conflict (name) do update set slots = excluded.slots",
-                (name, slots, author.by, author.reason, now_us),
+                (name, slots, actor.by, actor.reason, now_us),
             )
-            note(tx, now_us, author, "slots", {"node": name, "slots": slots}, 1)
+            note(tx, now_us, actor, "slots", {"node": name, "slots": slots}, 1)
             _forget(tx, name)
             return _orders(tx, name)
 
 
-def _orders(tx: Tx, name: str) -> Orders:
+def _orders(tx: Tx, name: str) -> NodeOrders:
     row: Any = tx.one("select drained, slots from node_settings where name = ?", (name,))
-    return Orders() if row is None else Orders(drained=bool(row[0]), slots=row[1])
+    return NodeOrders() if row is None else NodeOrders(drained=bool(row[0]), slots=row[1])
 
 
 def _forget(tx: Tx, name: str) -> None:
@@ -126,9 +126,9 @@ def _require_known(tx: Tx, name: str) -> None:
 
 def _state(node: NodeInfo, now_us: int) -> str:
     silent_us = now_us - node.seen_us
-    if node.is_party and node.state != "left":
-        return "silent" if silent_us > node.dead_after_s * 1e6 else node.standing
+    if node.is_external_worker and node.state != "left":
+        return "silent" if silent_us > node.dead_after_s * 1e6 else node.status
     if node.state != "left" and silent_us > SILENT_US:
         return "dead" if presumed_dead(node.seen_us, node.lease_s, now_us) else "silent"
     degraded = node.trouble is not None and not node.trouble.startswith(OVER)
-    return "degraded" if degraded and node.standing == "active" else node.standing
+    return "degraded" if degraded and node.status == "active" else node.status

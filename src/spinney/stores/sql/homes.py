@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from spinney.model.errors import NodeRefused
-from spinney.model.homes import Home, Root
+from spinney.model.homes import FolderRoot, Home
 from spinney.stores.sql.database import Tx
 from spinney.stores.sql.rows import Row
 
@@ -27,7 +27,7 @@ SINCE = "0003"
 _OF_JOB = "coalesce((select n.home from nodes n where n.id = jobs.node_id), 0)"
 
 
-class Homes:
+class KnownHomes:
     """What a registry knows of them, until it moves."""
 
     def __init__(self, known: Mapping[int, Home] | None) -> None:
@@ -55,14 +55,14 @@ class Homes:
         return job in (0, node) or job in self.gone
 
 
-NONE = Homes(None)
+NONE = KnownHomes(None)
 
 
-def read(tx: Tx) -> Homes:
+def read(tx: Tx) -> KnownHomes:
     """As the current transaction sees them."""
     if tx.value("select value from meta where name = ?", (FOLDERS,)) != LOCAL:
         return NONE
-    return Homes({home.id: home for home in all_(tx)})
+    return KnownHomes({home.id: home for home in all_(tx)})
 
 
 def all_(tx: Tx) -> list[Home]:
@@ -72,22 +72,22 @@ def all_(tx: Tx) -> list[Home]:
     ]
 
 
-def whereabouts(tx: Tx, homes: Homes, row: Row) -> Home | None:
+def whereabouts(tx: Tx, homes: KnownHomes, row: Row) -> Home | None:
     """Where a job's folder is now: where it is at work, else its home."""
     at_work = tx.value("select node_id from leases where job_id = ?", (row.id,)) if homes.local else None
     return homes.known.get(homes.of(tx, at_work or row.node_id))
 
 
-class Arrival(NamedTuple):
+class JoiningNode(NamedTuple):
     """A node that joins."""
 
     name: str
     host: str
     boot_id: str
-    root: Root | None
+    root: FolderRoot | None
 
 
-def enter(tx: Tx, node: Arrival) -> tuple[int, bool]:
+def enter(tx: Tx, node: JoiningNode) -> tuple[int, bool]:
     """The home of a node that joins, and whether something of it has changed. Raises NodeRefused."""
     if tx.value("select value from meta where name = ?", (FOLDERS,)) != LOCAL:
         return 0, False
@@ -113,7 +113,7 @@ def enter(tx: Tx, node: Arrival) -> tuple[int, bool]:
     return home, True
 
 
-def _require_not_another(tx: Tx, node: Arrival, root: Root) -> None:
+def _require_not_another(tx: Tx, node: JoiningNode, root: FolderRoot) -> None:
     """Where a root was there is another: a disk that is not mounted, or a new one."""
     before = tx.value(
         "select 1 from homes where host = ? and path = ? and gone = 0 limit 1", (node.host, root.path)
@@ -126,7 +126,7 @@ def _require_not_another(tx: Tx, node: Arrival, root: Root) -> None:
         )
 
 
-def _require_no_copy(tx: Tx, home: int, node: Arrival, root: Root) -> None:
+def _require_no_copy(tx: Tx, home: int, node: JoiningNode, root: FolderRoot) -> None:
     """A root that was copied bears the mark of the other; one job must not have two folders."""
     other = tx.one(
         "select name, host from nodes where home = ? and state <> 'left' and host <> ? and boot_id <> ? limit 1",

@@ -1,7 +1,7 @@
 """Locks: rows of ``locks``, whose amounts are summed up against a capacity in the transaction that takes more.
 
 What a job wants is granted when it fits beside what others have, and nobody waits for the lock who comes before the
-job (``lock_line``); else it waits. A job that wants nothing new (less than it has, or nothing) is never refused.
+job (``lock_waiters``); else it waits. A job that wants nothing new (less than it has, or nothing) is never refused.
 """
 
 from collections.abc import Sequence
@@ -9,12 +9,12 @@ from typing import NamedTuple
 
 import orjson
 
-from spinney.model import locking
+from spinney.model import lock_names
 from spinney.model.errors import BadParameters
 from spinney.model.lineage import ancestors
 from spinney.model.unreadable import Unreadable, json_object, of_job
 from spinney.stores.sql.database import Tx
-from spinney.stores.sql.lock_line import Waiter, first_waiting, with_some
+from spinney.stores.sql.lock_waiters import Waiter, first_waiting, with_some
 from spinney.stores.sql.registry import Registry
 
 CLAIMING = -1
@@ -23,7 +23,7 @@ RESERVED = -2
 """In place of a fence: the lock is kept for a job that has been woken for it and waits to be claimed."""
 
 
-class Wanted(NamedTuple):
+class LockRequest(NamedTuple):
     """Some of a lock."""
 
     name: str
@@ -32,7 +32,7 @@ class Wanted(NamedTuple):
     """What the one that takes it says of the lock; None: nothing."""
 
 
-class Look(NamedTuple):
+class LockState(NamedTuple):
     """How a lock stands towards a job that wants some of it."""
 
     fits: bool
@@ -52,7 +52,7 @@ class Look(NamedTuple):
         return self.capacity - self.used - amount
 
 
-def look(tx: Tx, registry: Registry, wanted: Wanted, job_id: int, *, in_line: bool = True) -> Look:
+def look(tx: Tx, registry: Registry, wanted: LockRequest, job_id: int, *, in_line: bool = True) -> LockState:
     """How a lock stands. ``in_line=False``: the job is first of those that wait, and nobody need be asked.
 
     What an ancestor keeps until it settles is no obstacle, and neither is who waits: a child that had to wait for
@@ -61,7 +61,7 @@ def look(tx: Tx, registry: Registry, wanted: Wanted, job_id: int, *, in_line: bo
     capacity = registry.capacities.in_force(wanted.name, wanted.capacity)
     owners = tx.all(_OWNERS, (wanted.name,))
     if not owners:
-        return Look(True, capacity, 0, 0, None)
+        return LockState(True, capacity, 0, 0, None)
     if len(owners) <= _FEW:
         own = next((amount for owner, amount in owners if owner == job_id), None)
         rows, used = len(owners), sum([amount for _, amount in owners])
@@ -76,7 +76,7 @@ def look(tx: Tx, registry: Registry, wanted: Wanted, job_id: int, *, in_line: bo
             keepers, kept = _kept_above(tx, wanted.name, job_id)
             others, used = others - keepers, used - kept
             fits = not others or (keepers > 0 and used + wanted.amount <= capacity)
-    return Look(fits, capacity, used, others, own)
+    return LockState(fits, capacity, used, others, own)
 
 
 def take(
@@ -91,9 +91,9 @@ def take(
     params = json_object(tx.value("select params from jobs where id = ?", (job_id,)), of_job(job_id))
     if isinstance(params, Unreadable):
         raise BadParameters(str(params))
-    named = sorted({(locking.render(template, params), until) for template, until in wanted})
+    named = sorted({(lock_names.render(template, params), until) for template, until in wanted})
     for name, _ in named:
-        if not look(tx, registry, Wanted(name), job_id).fits:
+        if not look(tx, registry, LockRequest(name), job_id).fits:
             return name
     for name, until in named:
         owner_fence = None if until == "job" else CLAIMING
@@ -106,24 +106,26 @@ def take(
     return None
 
 
-def next_of(tx: Tx, registry: Registry, name: str) -> tuple[Waiter, Look] | None:
+def next_of(tx: Tx, registry: Registry, name: str) -> tuple[Waiter, LockState] | None:
     """Of those that wait for the lock: the one that may have it now. That is the first, or one that may not stand
     behind a stranger (``lock_line.with_some``). Where nobody has it, the first goes on though what it wants be more
     than there is: it has to be told."""
     first = first_waiting(tx, registry, name)
     if first is None:
         return None
-    found = look(tx, registry, Wanted(name, first.amount, first.capacity), first.job_id, in_line=False)
+    found = look(tx, registry, LockRequest(name, first.amount, first.capacity), first.job_id, in_line=False)
     if found.fits:
         return first, found
     for waiter in with_some(tx, registry, name):
-        found = look(tx, registry, Wanted(name, waiter.amount, waiter.capacity), waiter.job_id, in_line=False)
+        found = look(
+            tx, registry, LockRequest(name, waiter.amount, waiter.capacity), waiter.job_id, in_line=False
+        )
         if found.fits:
             return waiter, found
     return None
 
 
-def reserve(tx: Tx, wanted: Wanted, job_id: int, now_us: int) -> None:
+def reserve(tx: Tx, wanted: LockRequest, job_id: int, now_us: int) -> None:
     """Keep it for a job that has been woken for it, so that nobody who came later overtakes it. One that has some
     already and waits for more is given that at once: it may have asked for its last."""
     tx.run(

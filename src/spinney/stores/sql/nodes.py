@@ -14,7 +14,7 @@ from spinney.model.errors import NodeRefused, SpinneyError
 from spinney.model.fleet import Load
 from spinney.model.jobs import NodeInfo, Record
 from spinney.model.outcomes import Outcome
-from spinney.model.serving import ALL, NONE, Serves, may_serve
+from spinney.model.queue_selection import ALL, NONE, QueueSelection, may_serve
 from spinney.model.types import QueueSpec
 from spinney.model.unreadable import json_list
 from spinney.stores.sql.database import SCHEMA_VERSION, Tx
@@ -90,7 +90,7 @@ def known(tx: Tx) -> list[NodeInfo]:
     columns = columns.replace("n.lease_s", "coalesce(p.lease_s, n.lease_s)")
     found = tx.all(
         f"select {columns}, {_LEASES}, coalesce(s.drained, 0), n.load, n.trouble, p.node_id is not null "
-        f"from {_WITH_ORDERS} left join parties p on p.node_id = n.id "
+        f"from {_WITH_ORDERS} left join external_workers p on p.node_id = n.id "
         "where n.state <> 'left' or exists (select 1 from leases l where l.node_id = n.id) order by n.id"
     )
     return [info(row) for row in found]
@@ -98,11 +98,18 @@ def known(tx: Tx) -> list[NodeInfo]:
 
 def info(row: Sequence[object]) -> NodeInfo:
     values = dict(
-        zip((*_COLUMNS.split(", "), "leases", "drained", "load", "trouble", "is_party"), row, strict=True)
+        zip(
+            (*_COLUMNS.split(", "), "leases", "drained", "load", "trouble", "is_external_worker"),
+            row,
+            strict=True,
+        )
     )
     values["types"] = tuple(json_list(values["types"]))
     values["serves"] = serves(values["serves"])
-    values["drained"], values["is_party"] = bool(values["drained"]), bool(values["is_party"])
+    values["drained"], values["is_external_worker"] = (
+        bool(values["drained"]),
+        bool(values["is_external_worker"]),
+    )
     values["load"] = Load.from_json(values["load"])  # type: ignore[arg-type]
     return NodeInfo(**values)  # type: ignore[arg-type]  # columns of this module, in its order
 
@@ -119,10 +126,10 @@ def limit(tx: Tx, queue: QueueSpec) -> int | None:
     return limits.slots(given, slots_serving(tx, queue)) if isinstance(given, str) else given
 
 
-def serves(column: Any) -> Serves:
+def serves(column: Any) -> QueueSelection:
     """What the column of that name says; no queue at all where it cannot be read."""
     try:
-        return ALL if column is None else Serves.from_json(orjson.loads(column))
+        return ALL if column is None else QueueSelection.from_json(orjson.loads(column))
     except (SpinneyError, AttributeError, TypeError, ValueError):
         return NONE
 
@@ -195,8 +202,8 @@ def lost(
     ``once``: the lanes of types that may not silently run twice. What was marked as started there may have ended
     without being recorded, so that nobody found it running; it is lost all the same."""
     records = []
-    party = tx.value("select 1 from parties where node_id = ?", (node_id,)) is not None
-    died = "its party was not heard of any more" if party else "its node died under it"
+    external_worker = tx.value("select 1 from external_workers where node_id = ?", (node_id,)) is not None
+    died = "its external worker was not heard of any more" if external_worker else "its node died under it"
     for job_id, fence, lane, running_us in tx.all(
         "select job_id, fence, lane, running_us from leases where node_id = ? order by fence limit ?",
         (node_id, limit),

@@ -20,12 +20,12 @@ import psycopg
 
 from spinney.model.errors import StoreUnusable
 from spinney.model.polling import POLL_S
-from spinney.stores.sql import altering, owning, upkeep
+from spinney.stores.sql import grants, online_ddl, vacuum_schedule
 from spinney.stores.sql.database import MOVES, Database, Tx
-from spinney.stores.sql.hearing import PostgresEar, channel
-from spinney.stores.sql.reaching import Connection, Way
-from spinney.stores.sql.standing import Standing
-from spinney.stores.sql.translating import Column, array, at_once, copied, translated
+from spinney.stores.sql.notifications import PostgresListener, channel
+from spinney.stores.sql.postgres_connection import Connection, Connector
+from spinney.stores.sql.postgres_dialect import Column, array, at_once, copied, translated
+from spinney.stores.sql.schema_state import SchemaState
 
 log = logging.getLogger(__name__)
 
@@ -46,33 +46,33 @@ class PostgresDatabase(Database):
     """A schema of a PostgreSQL database."""
 
     def __init__(self, url: str, patience_s: float | None = None) -> None:
-        """``patience_s``: see ``Way``."""
-        self._way = Way(url, patience_s)
-        self.name, self.schema = self._way.name, self._way.schema
+        """``patience_s``: see ``Connector``."""
+        self._connector = Connector(url, patience_s)
+        self.name, self.schema = self._connector.name, self._connector.schema
         self._writer: Connection | None = None
         self._reader: Connection | None = None
-        self._upkeep = upkeep.Upkeep()
+        self._vacuum_schedule = vacuum_schedule.VacuumSchedule()
 
     # --- writing and reading --------------------------------------------------------------
 
     @contextmanager
     def write(self, *, durable: bool = True, awaited: bool = False) -> Iterator[Tx]:
-        with self._way.explained():
+        with self._connector.explained():
             begin = _BEGIN if durable else _BEGIN_LIGHTLY
             self._writer, answer = self._begun(
                 self._writer,
-                lambda c: "; ".join(filter(None, (begin, self._way.each(c), _TURN))),
+                lambda c: "; ".join(filter(None, (begin, self._connector.each(c), _TURN))),
                 planned_once=True,
             )
             writer = self._writer
             try:
-                tx = _tx(writer, self._upkeep, _last_rows(answer))
+                tx = _tx(writer, self._vacuum_schedule, _last_rows(answer))
                 yield tx
                 self._commit(writer, "commit" if not tx.must_last else f"{_DURABLY}; commit")
             except BaseException:
                 _roll_back(writer)
                 raise
-            if self._upkeep.due():
+            if self._vacuum_schedule.due():
                 self._vacuum(writer)
 
     def _commit(self, writer: Connection, commit: LiteralString) -> None:
@@ -80,32 +80,32 @@ class PostgresDatabase(Database):
             writer.execute(commit)
         except psycopg.Error as error:
             if writer.closed:  # else the server has said that it did not
-                raise self._way.fate_unknown(error) from error
+                raise self._connector.commit_uncertain(error) from error
             raise
 
     @contextmanager
     def look(self) -> Iterator[Tx]:
-        with self._way.explained():
+        with self._connector.explained():
             self._reader, _ = self._begun(
                 self._reader,
-                lambda c: f"begin isolation level repeatable read read only; {self._way.each(c)}",
+                lambda c: f"begin isolation level repeatable read read only; {self._connector.each(c)}",
             )
             reader = self._reader
             try:
-                yield _tx(reader, self._upkeep)
+                yield _tx(reader, self._vacuum_schedule)
             finally:
                 _roll_back(reader)
 
     def _vacuum(self, writer: Connection) -> None:
         """What was committed stays committed, whatever becomes of this."""
-        self._way.begins(writer)
+        self._connector.begins(writer)
         try:
-            self._upkeep.run(lambda: writer.execute(upkeep.statement(self.schema)))
+            self._vacuum_schedule.run(lambda: writer.execute(vacuum_schedule.statement(self.schema)))
         except psycopg.Error as error:
             log.warning("cannot vacuum %s: %s", self.name, error)
 
     def data_version(self) -> int:
-        with self._way.explained():
+        with self._connector.explained():
             self._reader, _ = self._begun(self._reader, lambda _: "")
             found = self._reader.execute(
                 f"select value from \"{self.schema}\".counters where name = 'turn'"
@@ -119,7 +119,7 @@ class PostgresDatabase(Database):
             version, synchronous = tx.one(
                 "select current_setting('server_version'), current_setting('synchronous_commit')"
             )
-            pooled = self._reader is not None and self._way.pooled(self._reader)
+            pooled = self._reader is not None and self._connector.pooled(self._reader)
         return {
             "database": "PostgreSQL",
             "version": version,
@@ -131,25 +131,25 @@ class PostgresDatabase(Database):
 
     # --- waking ---------------------------------------------------------------------------
 
-    def announce(self, sender: str) -> None:
+    def notify(self, sender: str) -> None:
         try:
             # Usually right after a commit, so on the connection that made it.
             if self._writer is not None and not self._writer.closed:
                 connection = self._writer
             else:
                 connection = self._reader = self._opened(self._reader)
-            self._way.begins(connection)
+            self._connector.begins(connection)
             connection.execute("select pg_notify(%s, %s)", (channel(self.schema), sender))
         except (psycopg.Error, StoreUnusable) as error:
             # What was to be told is committed, and found by polling.
             log.debug("could not wake the nodes of %s: %s", self.name, error)
 
-    def listen(self) -> PostgresEar | None:
-        with self._way.explained():
-            connection = self._way.connect()
+    def listen(self) -> PostgresListener | None:
+        with self._connector.explained():
+            connection = self._connector.connect()
             try:
-                if not self._way.pooled(connection):
-                    return PostgresEar(connection, self.schema, self.name)
+                if not self._connector.pooled(connection):
+                    return PostgresListener(connection, self.schema, self.name)
             except BaseException:
                 connection.close()
                 raise
@@ -161,71 +161,71 @@ class PostgresDatabase(Database):
         from spinney.stores.sql.engines import transaction  # slow to import, and rarely needed
 
         def connect() -> "psycopg.Connection[Any]":
-            connection = self._way.connect()
+            connection = self._connector.connect()
             connection.autocommit = False  # or "begin" would begin nothing
             return connection
 
         def alter() -> None:
             with transaction("postgresql+psycopg://", connect) as connection:
-                told = self._way.each(connection.connection.driver_connection)  # type: ignore[arg-type]
+                told = self._connector.each(connection.connection.driver_connection)  # type: ignore[arg-type]
                 if told:
                     connection.exec_driver_sql(told)
                 driver: Any = connection.connection.driver_connection
-                owning.require_owner(driver, self.name, self.schema)
+                grants.require_owner(driver, self.name, self.schema)
                 # Two that make one store at the same time: the second waits, and finds it made.
                 connection.exec_driver_sql(
                     "select pg_advisory_xact_lock(hashtext(%s))", (self._one_at_a_time,)
                 )
                 if connection.exec_driver_sql("select to_regnamespace(%s)", (self.schema,)).scalar() is None:
                     connection.exec_driver_sql(f'create schema "{self.schema}"')
-                altering.begin(connection, self.schema)
+                online_ddl.begin(connection, self.schema)
                 run(connection)
                 connection.exec_driver_sql(
                     "insert into counters (name, value) values ('turn', 0) on conflict do nothing"
                 )
 
-        with self._way.explained():
-            altering.patiently(alter, self._way)
-            altering.build_indexes(self._way)
+        with self._connector.explained():
+            online_ddl.retry_until_altered(alter, self._connector)
+            online_ddl.build_indexes(self._connector)
 
     def grant(self, roles: Sequence[str]) -> None:
-        with self._way.explained():
-            connection = self._way.connect()
+        with self._connector.explained():
+            connection = self._connector.connect()
             try:
-                self._way.require_store(connection)
-                owning.require_owner(connection, self.name, self.schema)
-                owning.require_roles(connection, roles)
-                said = owning.grants(self.schema, roles, connection.info.server_version)
+                self._connector.require_store(connection)
+                grants.require_owner(connection, self.name, self.schema)
+                grants.require_roles(connection, roles)
+                said = grants.grants(self.schema, roles, connection.info.server_version)
                 connection.execute("; ".join(["begin", *said, "commit"]))
             finally:
                 connection.close()
 
     def script(self, roles: Sequence[str]) -> str:
-        from spinney.stores.sql.scripting import script  # Alembic is slow to import and rarely needed
+        from spinney.stores.sql.init_script import script  # Alembic is slow to import and rarely needed
 
-        with self._way.explained():
-            connection = self._way.connect()
+        with self._connector.explained():
+            connection = self._connector.connect()
             try:
-                standing = self._way.standing(connection)
+                schema_state = self._connector.schema_state(connection)
                 there = connection.execute(
                     "select to_regnamespace(%s)", (f'"{self.schema}"',)
                 ).fetchone() != (None,)
-                owning.require_roles(connection, roles)
-                said = owning.grants(self.schema, roles, connection.info.server_version)
+                grants.require_roles(connection, roles)
+                said = grants.grants(self.schema, roles, connection.info.server_version)
             finally:
                 connection.close()
-        return script(self.schema, standing, schema_is_there=there, grants=said)
+        return script(self.schema, schema_state, schema_is_there=there, grants=said)
 
     @property
     def _one_at_a_time(self) -> str:
         """Who makes, alters or fills the store locks this."""
         return f"spinney {self.schema}"
 
-    def standing(self) -> Standing | None:
-        with self._way.explained():
-            connection = self._way.connect()
+    def schema_state(self) -> SchemaState | None:
+        with self._connector.explained():
+            connection = self._connector.connect()
             try:
-                return self._way.standing(connection)
+                return self._connector.schema_state(connection)
             finally:
                 connection.close()
 
@@ -239,16 +239,18 @@ class PostgresDatabase(Database):
     def fill(self) -> Iterator[Tx]:
         from spinney.stores.sql.schema import metadata  # slow to import, and rarely needed
 
-        with self._way.explained():
-            connection = self._way.connect()
-            connection.patience_s = altering.AS_LONG_AS_IT_TAKES_S
+        with self._connector.explained():
+            connection = self._connector.connect()
+            connection.patience_s = online_ddl.AS_LONG_AS_IT_TAKES_S
             try:
-                connection.execute(f"begin isolation level read committed; {self._way.each(connection)}")
+                connection.execute(
+                    f"begin isolation level read committed; {self._connector.each(connection)}"
+                )
                 connection.execute("select pg_advisory_xact_lock(hashtext(%s))", (self._one_at_a_time,))
                 for setting in ("statement_timeout", "idle_in_transaction_session_timeout"):
                     connection.execute(f"set local {setting} = 0")
                 connection.execute(_TURN)
-                yield _tx(connection, self._upkeep)
+                yield _tx(connection, self._vacuum_schedule)
                 connection.execute(
                     f"analyze {', '.join(metadata.tables)}"
                 )  # else the first plans are guessed
@@ -272,7 +274,7 @@ class PostgresDatabase(Database):
         fresh = connection is None or connection.closed
         connection = self._opened(connection, planned_once=planned_once)
         began_s = time.monotonic()
-        self._way.begins(connection)
+        self._connector.begins(connection)
         try:
             answer = connection.execute(begin(connection))
         except BaseException as error:
@@ -286,9 +288,9 @@ class PostgresDatabase(Database):
     def _opened(self, connection: Connection | None, *, planned_once: bool = False) -> Connection:
         if connection is not None and not connection.closed:
             return connection
-        connection = self._way.connect(planned_once=planned_once)
+        connection = self._connector.connect(planned_once=planned_once)
         try:
-            self._way.require_store(connection)
+            self._connector.require_store(connection)
         except BaseException:
             connection.close()
             raise
@@ -304,7 +306,9 @@ def _last_rows(answer: "psycopg.Cursor[Any]") -> dict[str, int]:
 
 
 def _tx(
-    connection: "psycopg.Connection[Any]", keeping: upkeep.Upkeep, moves: Mapping[str, int] | None = None
+    connection: "psycopg.Connection[Any]",
+    keeping: vacuum_schedule.VacuumSchedule,
+    moves: Mapping[str, int] | None = None,
 ) -> Tx:
     cursor = connection.cursor()
 

@@ -14,14 +14,14 @@ import orjson
 
 from spinney.model.capacities import NONE, LockCapacity
 from spinney.model.errors import Refused, SpinneyError, StoreUnusable, UnknownType
-from spinney.model.serving import may_serve
+from spinney.model.queue_selection import may_serve
 from spinney.model.types import DEFAULT_QUEUE, SETTABLE, QueueSpec, TypeSpec
 from spinney.model.webhooks import Webhook
-from spinney.stores.sql import capacities, covering, homes, nodes
+from spinney.stores.sql import capacities, hold_coverage, homes, nodes
 from spinney.stores.sql.database import Tx
-from spinney.stores.sql.marks import Marks
-from spinney.stores.sql.understanding import require_understood
-from spinney.stores.sql.watching import Watch, watch
+from spinney.stores.sql.node_compatibility import require_readable_by_nodes
+from spinney.stores.sql.watermarks import Watermarks
+from spinney.stores.sql.webhook_events import Subscription, subscription
 
 
 class UnreadableDeclaration(StoreUnusable):
@@ -53,20 +53,20 @@ class Registry:
         self.queues: dict[str, QueueSpec] = {}
         """As they are in force."""
         self.lanes: dict[int, Lane] = {}
-        self.holds = covering.NONE
+        self.holds = hold_coverage.NONE
         self.stopped_lanes: frozenset[int] = frozenset()
         """Lanes in which a hold lets nothing start."""
         self.streaks: frozenset[tuple[str, str]] = frozenset()
-        """(type, stage) pairs with a circuit breaker that have failed lately; see ``breaking``."""
+        """(type, stage) pairs with a circuit breaker that have failed lately; see ``circuit_breaker``."""
         self.filled: set[int] = set()
         """Lanes into which this store object has put something since its last exchange."""
         self.capacities = NONE
         """What applications and operators say of locks."""
         self.homes = homes.NONE
         """Where jobs have their folders, if not all in one place."""
-        self.watches: Sequence[Watch] = ()
+        self.subscriptions: Sequence[Subscription] = ()
         """What webhooks are told; those that are paused, too, which hear it later."""
-        self.marks = Marks()
+        self.watermarks = Watermarks()
         self._lane_ids: dict[tuple[str, str, str, int], int] = {}
         self._shares: dict[str, int] = {}
         self._undeclared: dict[str, QueueSpec] = {}
@@ -76,13 +76,13 @@ class Registry:
     def forget(self) -> None:
         """What a rolled-back transaction had added must not be believed."""
         self.version = -1
-        self.marks.forget()
+        self.watermarks.forget()
         self._shares.clear()
 
     def refresh(self, tx: Tx) -> None:
         moves = tx.moves()
         version = moves["registry"]
-        self.marks.refresh(tx, moves["marks"])
+        self.watermarks.refresh(tx, moves["watermarks"])
         if version == self.version:
             return
         self.types = {n: read_type(n, s) for n, s in tx.all("select name, spec from types")}
@@ -97,14 +97,14 @@ class Registry:
         }
         self.capacities = capacities.read(tx)
         self.homes = homes.read(tx)
-        self.holds = covering.read(tx)
+        self.holds = hold_coverage.read(tx)
         self.stopped_lanes = frozenset(
             lane.id for lane in self.lanes.values() if self.holds.stops(lane.queue, lane.type)
         )
         self.streaks = frozenset(tx.all("select type, stage from streaks"))
         told = tx.all("select id, name, spec from webhooks order by id")
         hooks = [(id_, read_webhook(name, spec)) for id_, name, spec in told]
-        self.watches = [watch(id_, hook) for id_, hook in hooks if hook.paused is None]
+        self.subscriptions = [subscription(id_, hook) for id_, hook in hooks if hook.paused is None]
         self._closed.clear()
         self.version = version
 
@@ -217,7 +217,7 @@ class Registry:
         found = tx.all(
             "select distinct node_id, slot from leases where fence >= ? "
             "and lane in (select j.value from json_each(?) j)",
-            (self.marks.fence, self.lanes_of(queue)),
+            (self.watermarks.fence, self.lanes_of(queue)),
         )
         return set(found)
 
@@ -246,7 +246,7 @@ class Registry:
         changed = capacities.declare(tx, locks)
         for spec in types:
             if self.types.get(spec.name) != spec:
-                require_understood(tx, spec)
+                require_readable_by_nodes(tx, spec)
                 _put(tx, "types", spec.name, spec.to_json())
                 changed = True
         for queue in queues:

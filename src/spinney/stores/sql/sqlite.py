@@ -13,18 +13,18 @@ from typing import Any, TypeVar
 
 import psutil
 
-from spinney.model.errors import StoreAway, StoreUnusable
-from spinney.model.places import beside
+from spinney.model.errors import StoreUnavailable, StoreUnusable
+from spinney.model.paths import beside
 from spinney.stores.sql.database import Database, Tx, damaged
-from spinney.stores.sql.patience import PATIENCE_S, TELL_AFTER_S, Patience, locked
-from spinney.stores.sql.standing import Standing, require_workable
-from spinney.stores.sql.turnstile import Turnstile
+from spinney.stores.sql.lock_wait import PATIENCE_S, TELL_AFTER_S, LockWait, locked
+from spinney.stores.sql.schema_state import SchemaState, require_workable
+from spinney.stores.sql.write_queue import WriteQueue
 
 T = TypeVar("T")
 _BUSY_S = 0.05
 """So long SQLite itself waits for a lock while a connection is opened, deaf to signals. Later a writer does not wait
 within the turnstile at all, for others wait behind it: forty nodes of a locked file would come through once in two
-seconds each. ``Patience`` waits outside."""
+seconds each. ``LockWait`` waits outside."""
 _READ_BUSY_S = 5.0
 """The same for a reader, whom only a program keeps waiting that locks the whole file."""
 _NO_ROOM_BYTES = 32 * 2**10
@@ -86,7 +86,7 @@ class SqliteDatabase(Database):
         self._cache_kib = cache_kib
         self.run_folder = beside(path, ".run")
         self._writer: sqlite3.Connection | None = None
-        self._turnstile: Turnstile | None = None
+        self._write_queue: WriteQueue | None = None
         self._reader: sqlite3.Connection | None = None
         self._durable, self._late = True, False
         """What the writing connection is set to."""
@@ -95,8 +95,8 @@ class SqliteDatabase(Database):
 
     @contextmanager
     def write(self, *, durable: bool = True, awaited: bool = False) -> Iterator[Tx]:
-        writer, turnstile = self._open_writer()
-        self._begin(writer, turnstile, durable, late=awaited or not durable)
+        writer, write_queue = self._open_writer()
+        self._begin(writer, write_queue, durable, late=awaited or not durable)
         try:
             try:
                 yield _tx(writer)
@@ -108,17 +108,19 @@ class SqliteDatabase(Database):
         except sqlite3.Error as error:
             raise _sentence(self.path, error) from error
         finally:
-            turnstile.leave()
+            write_queue.leave()
 
-    def _begin(self, writer: sqlite3.Connection, turnstile: Turnstile, durable: bool, *, late: bool) -> None:
+    def _begin(
+        self, writer: sqlite3.Connection, write_queue: WriteQueue, durable: bool, *, late: bool
+    ) -> None:
         """Return inside the turnstile, with a transaction begun. Whoever cannot begin one leaves it between two tries:
         others may be able to."""
         patience = None
         while True:
-            turnstile.enter()
+            write_queue.enter()
             begun = False
             try:
-                if not turnstile.kept_out():
+                if not write_queue.kept_out():
                     self._tune(writer, durable, late=late)
                     writer.execute("begin immediate")
                     begun = True
@@ -128,8 +130,8 @@ class SqliteDatabase(Database):
                     raise _sentence(self.path, error) from error
             finally:
                 if not begun:
-                    turnstile.leave()
-            patience = patience or self._patience()
+                    write_queue.leave()
+            patience = patience or self._lock_wait()
             patience.step()
 
     def _insist(self, call: Callable[[], T]) -> T:
@@ -141,20 +143,20 @@ class SqliteDatabase(Database):
             except sqlite3.OperationalError as error:
                 if not _is_locked(error):
                     raise
-            patience = patience or self._patience()
+            patience = patience or self._lock_wait()
             patience.step()
 
-    def _patience(self) -> Patience:
-        return Patience(self.path, self._patience_s, self.tell_after_s, self._on_wait)
+    def _lock_wait(self) -> LockWait:
+        return LockWait(self.path, self._patience_s, self.tell_after_s, self._on_wait)
 
     def keep_out(self) -> bool:
-        _, turnstile = self._open_writer()
-        turnstile.keep_out()
+        _, write_queue = self._open_writer()
+        write_queue.keep_out()
         return True
 
     def let_in(self) -> None:
-        if self._turnstile is not None:
-            self._turnstile.let_in()
+        if self._write_queue is not None:
+            self._write_queue.let_in()
 
     def _tune(self, writer: sqlite3.Connection, durable: bool, *, late: bool) -> None:
         if durable != self._durable:
@@ -166,14 +168,14 @@ class SqliteDatabase(Database):
             )
             self._late = late
 
-    def _open_writer(self) -> tuple[sqlite3.Connection, Turnstile]:
-        if self._writer is None or self._turnstile is None:
+    def _open_writer(self) -> tuple[sqlite3.Connection, WriteQueue]:
+        if self._writer is None or self._write_queue is None:
             writer = self._to_store()
             try:
-                turnstile = self._turnstile = self._turnstile or Turnstile(self.run_folder)
+                write_queue = self._write_queue = self._write_queue or WriteQueue(self.run_folder)
 
                 def set_up() -> None:
-                    with turnstile.passed():
+                    with write_queue.passed():
                         self._set_up(writer)
 
                 with explained(self.path):
@@ -184,7 +186,7 @@ class SqliteDatabase(Database):
                 raise
             self._writer = writer
             self._durable, self._late = True, False
-        return self._writer, self._turnstile
+        return self._writer, self._write_queue
 
     # --- reading --------------------------------------------------------------------------
 
@@ -231,11 +233,11 @@ class SqliteDatabase(Database):
         from spinney.stores.sql.engines import transaction  # slow to import, and rarely needed
 
         self.make_file()
-        turnstile = Turnstile(self.run_folder)
+        write_queue = WriteQueue(self.run_folder)
 
         def in_turn() -> None:
             with (
-                turnstile.passed(),
+                write_queue.passed(),
                 transaction(
                     "sqlite://", lambda: self.connect(_BUSY_S), begin="begin immediate"
                 ) as connection,
@@ -246,25 +248,25 @@ class SqliteDatabase(Database):
             with explained(self.path):
                 self._insist(in_turn)
         finally:
-            turnstile.close()
+            write_queue.close()
 
-    def standing(self) -> Standing | None:
+    def schema_state(self) -> SchemaState | None:
         refuse_network(self.path)
         if not self.path.exists():
             return None
         with explained(self.path):
             connection = self._insist(self._opened)
             try:
-                return self._insist(lambda: _standing(connection))
+                return self._insist(lambda: _schema_state(connection))
             finally:
                 connection.close()
 
     @contextmanager
     def fill(self) -> Iterator[Tx]:
         self.make_file()
-        turnstile = Turnstile(self.run_folder)
+        write_queue = WriteQueue(self.run_folder)
         try:
-            with turnstile.passed(), explained(self.path):
+            with write_queue.passed(), explained(self.path):
                 connection = self.connect()
                 try:
                     connection.execute("begin immediate")
@@ -273,7 +275,7 @@ class SqliteDatabase(Database):
                 finally:
                     connection.close()  # and takes back what is not committed
         finally:
-            turnstile.close()
+            write_queue.close()
 
     # --- the file -------------------------------------------------------------------------
 
@@ -303,10 +305,10 @@ class SqliteDatabase(Database):
         with explained(self.path):
             connection = self._insist(self._opened)
             try:
-                standing = self._insist(lambda: _standing(connection))
-                if standing is None:
+                schema_state = self._insist(lambda: _schema_state(connection))
+                if schema_state is None:
                     raise StoreUnusable(f"{self.path} holds no Spinney; make one there with 'spinney init'")
-                require_workable(str(self.path), standing)
+                require_workable(str(self.path), schema_state)
             except BaseException:
                 connection.close()
                 raise
@@ -343,27 +345,27 @@ class SqliteDatabase(Database):
 
     def close(self) -> None:
         # The last connection to go checkpoints, so it goes through the turnstile.
-        turnstile = self._turnstile or (Turnstile(self.run_folder) if self._reader is not None else None)
-        if turnstile is None:
+        write_queue = self._write_queue or (WriteQueue(self.run_folder) if self._reader is not None else None)
+        if write_queue is None:
             return
-        with turnstile.passed():
+        with write_queue.passed():
             if self._reader is not None:
                 self._reader.close()
             if self._writer is not None:
                 self._writer.close()
-        turnstile.close()
-        self._reader = self._writer = self._turnstile = None
+        write_queue.close()
+        self._reader = self._writer = self._write_queue = None
 
 
-def _standing(connection: sqlite3.Connection) -> Standing | None:
+def _schema_state(connection: sqlite3.Connection) -> SchemaState | None:
     try:
         found = connection.execute("select version_num from alembic_version").fetchone()
-        marks = dict(connection.execute("select name, value from meta"))
+        meta = dict(connection.execute("select name, value from meta"))
     except sqlite3.OperationalError as error:
         if "no such table" not in str(error):
             raise
         return None
-    return Standing(schema=found[0] if found else "", marks=marks)
+    return SchemaState(schema=found[0] if found else "", meta=meta)
 
 
 def _tx(connection: sqlite3.Connection) -> Tx:
@@ -417,7 +419,7 @@ def _sentence(path: Path, error: BaseException | None) -> Exception:
     if isinstance(error, sqlite3.IntegrityError | sqlite3.ProgrammingError | sqlite3.InterfaceError):
         return error
     if "full" in text or ("disk I/O" in text and _no_room(path)):
-        return StoreAway(
+        return StoreUnavailable(
             f"the disk that holds {path} is full; make room, then go on: nothing was half-written"
         )
     if "not a database" in text or "malformed" in text or "encrypted" in text:
@@ -429,7 +431,7 @@ def _sentence(path: Path, error: BaseException | None) -> Exception:
     if _is_locked(error):
         return locked(path)
     if "disk I/O" in text:
-        return StoreAway(
+        return StoreUnavailable(
             f"the disk that holds {path} does not answer ({text}); check the disk, its quotas and limits of file "
             f"sizes, then go on"
         )

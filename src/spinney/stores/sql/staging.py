@@ -10,10 +10,10 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 
 from spinney.model.errors import Refused
-from spinney.stores.sql import submitting
+from spinney.stores.sql import new_jobs
 from spinney.stores.sql.database import Tx
+from spinney.stores.sql.new_jobs import Plan
 from spinney.stores.sql.registry import Registry
-from spinney.stores.sql.submitting import Plan
 
 INLINE = 300
 """So many jobs of a call are put in place by the very transaction that records the stage that bore them."""
@@ -43,15 +43,15 @@ def write_steps(
     between is found out: each step must find the beat of the one before.
     """
     begun, beat_us = clock(), now_us
-    last_id = first_id + submitting.size(plans) - 1
+    last_id = first_id + new_jobs.size(plans) - 1
     try:
         with write() as tx:
-            todo = submitting.runs(tx, registry, plans, first_id, submitting.STEP)
+            todo = new_jobs.runs(tx, registry, plans, first_id, new_jobs.STEP)
         for run in todo:
             with (lightly or write)() as tx:
                 before, beat_us = beat_us, max(beat_us + 1, now_us + round((clock() - begun) * 1e6))
                 _require(tx, first_id, beat_us, before if lightly else None)
-                submitting.write_run(tx, run, now_us, first_id)
+                new_jobs.write_run(tx, run, now_us, first_id)
         return beat_us
     except BaseException:
         with write() as tx:
@@ -108,13 +108,13 @@ def publish(tx: Tx, first_id: int, beat_us: int) -> None:
     tx.run("update staging set published = 1 where first_id = ?", (first_id,))
 
 
-def publish_born(tx: Tx, registry: Registry, fence: int, now_us: int) -> None:
+def publish_spawned(tx: Tx, registry: Registry, fence: int, now_us: int) -> None:
     """The stage that bore them has passed: few are put in place now, many in steps. For children that are not all in
     place yet their parent waits; for others nobody does."""
     for first_id, last_id in tx.all("select first_id, last_id from staging where fence = ?", (fence,)):
         if last_id - first_id < INLINE:
             tx.run("delete from staging where first_id = ?", (first_id,))
-            submitting.put_in_place(tx, registry, first_id, last_id, now_us)
+            new_jobs.put_in_place(tx, registry, first_id, last_id, now_us)
         else:
             tx.run(
                 "update staging set published = 1, fence = null, "
@@ -123,7 +123,7 @@ def publish_born(tx: Tx, registry: Registry, fence: int, now_us: int) -> None:
             )
 
 
-def bears_children(tx: Tx, fence: int) -> bool:
+def spawns_children(tx: Tx, fence: int) -> bool:
     """Whether children would be born if this attempt passed."""
     return (
         tx.value("select 1 from staging where fence = ? and published = ? limit 1", (fence, CHILDREN))
@@ -151,8 +151,8 @@ def step(tx: Tx, registry: Registry, now_us: int, limit: int) -> int | None:
         "select 1 from jobs where id between ? and ? and state = 'waiting' limit 1",
         (next_id, next_id + limit - 1),
     )
-    until = min(last_id, next_id + (submitting.SPECIAL_STEP if special else limit) - 1)
-    submitting.put_in_place(tx, registry, next_id, until, now_us)
+    until = min(last_id, next_id + (new_jobs.SPECIAL_STEP if special else limit) - 1)
+    new_jobs.put_in_place(tx, registry, next_id, until, now_us)
     if until < last_id:
         tx.run("update staging set next_id = ? where first_id = ?", (until + 1, first_id))
         return 0
@@ -180,7 +180,7 @@ def _drop(write: Write, first_id: int, last_id: int) -> bool:
         return drop(tx, first_id, last_id)
 
 
-def drop(tx: Tx, first_id: int, last_id: int, limit: int = submitting.STEP) -> bool:
+def drop(tx: Tx, first_id: int, last_id: int, limit: int = new_jobs.STEP) -> bool:
     """Remove the newest ``limit`` rows of a hidden run; True when all of it is gone."""
     newest = tx.value("select max(id) from jobs where id between ? and ?", (first_id, last_id)) or first_id
     start = max(first_id, newest - limit + 1)

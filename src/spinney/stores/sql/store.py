@@ -10,74 +10,83 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from spinney.model.access import Within
+from spinney.model.access import AccessScope
 from spinney.model.capacities import LockCapacity
-from spinney.model.errors import FateUnknown, Refused, StoreAway, StoreUnusable, UsageError
+from spinney.model.errors import CommitUncertain, Refused, StoreUnavailable, StoreUnusable, UsageError
 from spinney.model.fleet import Load
 from spinney.model.jobs import (
-    Account,
     Attempt,
-    Below,
-    Exchange,
+    ChildSummary,
+    ClaimRequest,
     Filter,
+    FlushResult,
     Job,
     NodeInfo,
+    Reconciliation,
     Record,
     Submission,
-    Want,
 )
-from spinney.model.operators import Author
-from spinney.model.places import database_file, is_postgres, without_password
+from spinney.model.operators import Actor
+from spinney.model.paths import database_file, is_postgres, without_password
 from spinney.model.types import QueueSpec, TypeSpec
-from spinney.stores.contract import Ear, House, Once, Removed, Spawned, Submitted, Swept, Touched
+from spinney.stores.contract import (
+    ChangedJobs,
+    DeletedFolder,
+    Leadership,
+    Listener,
+    SpawnResult,
+    SubmissionKey,
+    SubmitResult,
+    SweepResult,
+)
 from spinney.stores.sql import (
-    accounting,
     attempts,
-    bearing,
-    breaking,
-    chores,
-    failing,
-    fetching,
+    circuit_breaker,
+    failures,
+    fetches,
     homes,
+    job_queries,
+    leadership,
+    new_jobs,
     nodes,
-    pacing,
-    reading,
+    reconciliation,
+    spawns,
     staging,
-    submitting,
-    tallying,
+    state_counts,
+    throughput,
     webhooks,
 )
-from spinney.stores.sql import once as asked_once
+from spinney.stores.sql import idempotency as idempotency
 from spinney.stores.sql.accounts import SqlAccounts
-from spinney.stores.sql.accounts_entering import SqlEntering
-from spinney.stores.sql.accounts_entering import forget as forget_entering
-from spinney.stores.sql.auditing import SqlAudit, note
+from spinney.stores.sql.audit import SqlAudit, note
 from spinney.stores.sql.bulk import SqlBulk
-from spinney.stores.sql.claiming import Claim
-from spinney.stores.sql.counting import SqlCounting
+from spinney.stores.sql.candidates import Rotation
+from spinney.stores.sql.cascades import Cascade
+from spinney.stores.sql.claims import Claim
 from spinney.stores.sql.database import Database, Tx
-from spinney.stores.sql.doctoring import SqlDoctor
-from spinney.stores.sql.explaining import SqlExplaining
-from spinney.stores.sql.failing import SqlFailures
-from spinney.stores.sql.fetching import SqlFetches
+from spinney.stores.sql.doctor import SqlDoctor
+from spinney.stores.sql.explainer import SqlExplainer
+from spinney.stores.sql.external_workers import SqlExternalWorkers
+from spinney.stores.sql.failures import SqlFailures
+from spinney.stores.sql.fetches import SqlFetches
 from spinney.stores.sql.fleet import SqlFleet
-from spinney.stores.sql.holding import SqlHolds, hold_new
-from spinney.stores.sql.locks import Wanted
-from spinney.stores.sql.operating import Operation
-from spinney.stores.sql.parties import SqlParties
-from spinney.stores.sql.queueing import SqlQueues
-from spinney.stores.sql.recording import Recorder
-from spinney.stores.sql.recurring import SqlSchedules
-from spinney.stores.sql.regrowing import Regrowth
-from spinney.stores.sql.rehoming import SqlHomes
-from spinney.stores.sql.retaining import SqlRetention
+from spinney.stores.sql.holds import SqlHolds, hold_new
+from spinney.stores.sql.home_admin import SqlHomes
+from spinney.stores.sql.job_operations import Operation
+from spinney.stores.sql.lock_admin import SqlLocks
+from spinney.stores.sql.locks import LockRequest
+from spinney.stores.sql.queue_admin import SqlQueues
+from spinney.stores.sql.recorder import Recorder
+from spinney.stores.sql.regrowth import Regrowth
+from spinney.stores.sql.retention import SqlRetention
+from spinney.stores.sql.schedules import SqlSchedules
+from spinney.stores.sql.schema_state import WORKS_WITH
 from spinney.stores.sql.session import Session
-from spinney.stores.sql.settling import Consequences
+from spinney.stores.sql.sign_in import SqlSignIn
+from spinney.stores.sql.sign_in import forget as forget_sign_in
 from spinney.stores.sql.sqlite import CACHE_KIB, SqliteDatabase
-from spinney.stores.sql.standing import WORKS_WITH
-from spinney.stores.sql.supply import Rotation
-from spinney.stores.sql.sweeping import Sweep, next_wake_us
-from spinney.stores.sql.unlocking import SqlLocks
+from spinney.stores.sql.statistics import SqlStatistics
+from spinney.stores.sql.sweep_step import SweepStep, next_wake_us
 from spinney.stores.sql.webhooks import SqlWebhooks
 
 STEP = 200
@@ -133,23 +142,23 @@ class SqlStore:
         self._registry, self._write = session.registry, session.write
         self._look, self._read = session.look, session.read
         self.accounts = SqlAccounts(session)
-        self.entering = SqlEntering(session)
+        self.sign_in = SqlSignIn(session)
         self.audit = SqlAudit(session)
         self.holds = SqlHolds(session)
-        self.explaining = SqlExplaining(session)
+        self.explainer = SqlExplainer(session)
         self.bulk = SqlBulk(session)
-        self.counting = SqlCounting(session)
+        self.statistics = SqlStatistics(session)
         self.failures = SqlFailures(session)
         self.fleet = SqlFleet(session)
         self.homes = SqlHomes(session)
         self.fetches = SqlFetches(session)
         self.locks = SqlLocks(session)
-        self.queueing = SqlQueues(session)
+        self.queue_admin = SqlQueues(session)
         self.schedules = SqlSchedules(session)
         self.retention = SqlRetention(session)
         self.doctor = SqlDoctor(session)
         self.webhooks = SqlWebhooks(session)
-        self.parties = SqlParties(session)
+        self.external_workers = SqlExternalWorkers(session)
         self._rotation = Rotation()
         self._unplaced = False
         """A published call has rows that are not in ``ready`` yet."""
@@ -164,10 +173,10 @@ class SqlStore:
     # --- the store itself -----------------------------------------------------------------
 
     def create(self, *, local_folders: bool = False) -> None:
-        from spinney.stores.sql.migrating import upgrade  # Alembic is slow to import and rarely needed
+        from spinney.stores.sql.upgrades import upgrade  # Alembic is slow to import and rarely needed
 
-        born = {homes.FOLDERS: homes.LOCAL, WORKS_WITH: homes.SINCE} if local_folders else {}
-        upgrade(self.database, born=born)
+        for_new_store = {homes.FOLDERS: homes.LOCAL, WORKS_WITH: homes.SINCE} if local_folders else {}
+        upgrade(self.database, for_new_store=for_new_store)
         if local_folders and self.facts().get(homes.FOLDERS) != homes.LOCAL:
             raise Refused(
                 f"{self.database.name} has shared folders, and that stays so: whether folders are local is said when a "
@@ -175,12 +184,12 @@ class SqlStore:
             )
 
     def unfinished(self) -> Sequence[str]:
-        from spinney.stores.sql.migrating import unfinished
+        from spinney.stores.sql.upgrades import unfinished
 
         return unfinished(self.database)
 
     def finish(self) -> Sequence[str]:
-        from spinney.stores.sql.migrating import finish
+        from spinney.stores.sql.upgrades import finish
 
         return finish(self.database)
 
@@ -223,36 +232,36 @@ class SqlStore:
         self,
         submissions: Sequence[Submission],
         *,
-        once: Once | None = None,
-        under: Author | None = None,
+        once: SubmissionKey | None = None,
+        under: Actor | None = None,
         soon: Callable[[], object] | None = None,
         now_us: int,
-    ) -> Submitted:
+    ) -> SubmitResult:
         with self._write(awaited=True) as tx:
-            if once is not None and (before := asked_once.find(tx, once, now_us)) is not None:
+            if once is not None and (before := idempotency.find(tx, once, now_us)) is not None:
                 return before
-            plans = [submitting.plan(tx, self._registry, s, None) for s in submissions]
-            submitting.check_needs(tx, plans, None)
-            total = submitting.size(plans)
+            plans = [new_jobs.plan(tx, self._registry, s, None) for s in submissions]
+            new_jobs.check_needs(tx, plans, None)
+            total = new_jobs.size(plans)
             if under is not None and total > UNDER_MAX:
                 raise UsageError(
                     f"at most {UNDER_MAX} jobs are submitted under holds of their own; submit fewer"
                 )
-            if total <= (submitting.STEP if all(p.plain for p in plans) else submitting.SPECIAL_STEP):
-                ids = submitting.inline(tx, self._registry, plans, now_us)
-                held = self._held_at_the_door(tx, ids)
+            if total <= (new_jobs.STEP if all(p.plain for p in plans) else new_jobs.SPECIAL_STEP):
+                ids = new_jobs.inline(tx, self._registry, plans, now_us)
+                held = self._held_on_arrival(tx, ids)
                 if under is not None:
                     hold_new(tx, self._registry, ids, under, now_us)
                     held = len(ids)
                 if once is not None and ids:
-                    asked_once.take(tx, once, ids[0], ids[-1], now_us, held=held, done=True)
+                    idempotency.take(tx, once, ids[0], ids[-1], now_us, held=held, done=True)
                 if soon is not None:
                     soon()  # nobody who writes overtakes this transaction, which holds the turn
-                return Submitted(ids=ids, held=held)
+                return SubmitResult(ids=ids, held=held)
             first_id = tx.take("job", total)
             staging.enter(tx, first_id, first_id + total - 1, None, None, now_us)
             if once is not None:
-                asked_once.take(tx, once, first_id, first_id + total - 1, now_us, done=False)
+                idempotency.take(tx, once, first_id, first_id + total - 1, now_us, done=False)
         lightly = partial(self._write, durable=False)
         beat_us = staging.write_steps(
             self._write, self._registry, plans, first_id, now_us, time.monotonic, lightly
@@ -260,25 +269,27 @@ class SqlStore:
         with self._write() as tx:
             staging.publish(tx, first_id, beat_us)
             if once is not None:
-                asked_once.publish(tx, once, first_id)
+                idempotency.publish(tx, once, first_id)
         # Accepted: what cannot be put in place now is by whoever sweeps next, and must not be submitted again.
         made, held = range(first_id, first_id + total), 0
         with suppress(StoreUnusable):
             while self._staging_step(now_us) == 0:
                 pass
             with self._look() as tx:
-                held = self._held_at_the_door(tx, made)
+                held = self._held_on_arrival(tx, made)
         if soon is not None:
             soon()
-        return Submitted(ids=made, held=held)
+        return SubmitResult(ids=made, held=held)
 
-    def _held_at_the_door(self, tx: Tx, ids: Sequence[int]) -> int:
+    def _held_on_arrival(self, tx: Tx, ids: Sequence[int]) -> int:
         """Counted where they stand, for others may have put some of them in place."""
-        return submitting.held_of(tx, ids[0], ids[-1]) if ids and self._registry.holds.wide else 0
+        return new_jobs.held_of(tx, ids[0], ids[-1]) if ids and self._registry.holds.wide else 0
 
-    def spawn(self, job_id: int, fence: int, submissions: Sequence[Submission], *, now_us: int) -> Spawned:
-        return self._bear(
-            lambda tx: bearing.of_children(tx, self._registry, job_id, fence), submissions, now_us
+    def spawn(
+        self, job_id: int, fence: int, submissions: Sequence[Submission], *, now_us: int
+    ) -> SpawnResult:
+        return self._spawn(
+            lambda tx: spawns.of_children(tx, self._registry, job_id, fence), submissions, now_us
         )
 
     def submit_from(
@@ -289,84 +300,88 @@ class SqlStore:
         *,
         beside: int | None = None,
         now_us: int,
-    ) -> Spawned:
-        return self._bear(lambda tx: bearing.of_own_jobs(tx, job_id, fence, beside), submissions, now_us)
+    ) -> SpawnResult:
+        return self._spawn(lambda tx: spawns.of_own_jobs(tx, job_id, fence, beside), submissions, now_us)
 
-    def _bear(
-        self, bearer_of: Callable[[Tx], bearing.Bearer], submissions: Sequence[Submission], now_us: int
-    ) -> Spawned:
+    def _spawn(
+        self, spawner_of: Callable[[Tx], spawns.Spawner], submissions: Sequence[Submission], now_us: int
+    ) -> SpawnResult:
         with self._write() as tx:
-            bearer = bearer_of(tx)
-            plans = bearing.plans(tx, self._registry, submissions, bearer)
-            keyed = bearing.keyed(plans)
+            spawner = spawner_of(tx)
+            plans = spawns.plans(tx, self._registry, submissions, spawner)
+            keyed = spawns.keyed(plans)
             if keyed:
                 ids: list[int] = []
-                bearing.bear_keyed(tx, self._registry, keyed[:KEYED_STEP], bearer, ids, now_us)
-            elif not submitting.size(plans):
-                return Spawned(ids=[])
+                spawns.spawn_keyed(tx, self._registry, keyed[:KEYED_STEP], spawner, ids, now_us)
+            elif not new_jobs.size(plans):
+                return SpawnResult(ids=[])
             else:
-                first_id, total = bearing.stage(tx, plans, bearer, now_us)
-                if total <= submitting.STEP:
-                    for run in submitting.runs(tx, self._registry, plans, first_id, total):
-                        submitting.write_run(tx, run, now_us, first_id)
+                first_id, total = spawns.stage(tx, plans, spawner, now_us)
+                if total <= new_jobs.STEP:
+                    for run in new_jobs.runs(tx, self._registry, plans, first_id, total):
+                        new_jobs.write_run(tx, run, now_us, first_id)
         if keyed:
             for start in range(KEYED_STEP, len(keyed), KEYED_STEP):
                 with self._write() as tx:
                     step = keyed[start : start + KEYED_STEP]
-                    bearing.bear_keyed(tx, self._registry, step, bearer_of(tx), ids, now_us)
-            return Spawned(ids=ids)
-        if total > submitting.STEP:
+                    spawns.spawn_keyed(tx, self._registry, step, spawner_of(tx), ids, now_us)
+            return SpawnResult(ids=ids)
+        if total > new_jobs.STEP:
             try:
                 staging.write_steps(self._write, self._registry, plans, first_id, now_us, time.monotonic)
-            except StoreAway as error:
+            except StoreUnavailable as error:
                 # What was written is the attempt's, and goes with it; asked for again it would be there twice.
-                raise FateUnknown(
+                raise CommitUncertain(
                     f"a part of {total} jobs was written: {error}; run the stage again"
                 ) from error
-        return Spawned(ids=range(first_id, first_id + total))
+        return SpawnResult(ids=range(first_id, first_id + total))
 
     def _staging_step(self, now_us: int) -> int | None:
         """One step of what earlier transactions left to be put in place: published jobs, and jobs that need
         one that settled or was opened again. 0: there may be more; None: there was nothing to do. What a loss of power
         undoes is done again."""
         with self._write(durable=False) as tx:
-            parent_id = staging.step(tx, self._registry, now_us, submitting.STEP)
-            consequences = Consequences(tx, self._registry, now_us)
+            parent_id = staging.step(tx, self._registry, now_us, new_jobs.STEP)
+            cascade = Cascade(tx, self._registry, now_us)
             if parent_id is None:
-                return 0 if Regrowth(tx, self._registry, consequences, now_us).step() else None
+                return 0 if Regrowth(tx, self._registry, cascade, now_us).step() else None
             if parent_id > 0:
-                consequences.parent_changed(parent_id)
-            consequences.drain()
+                cascade.parent_changed(parent_id)
+            cascade.drain()
             return parent_id
 
     # --- the hot path ---------------------------------------------------------------------
 
-    def exchange(self, records: Sequence[Record], want: Want | None, *, now_us: int) -> Exchange:
+    def flush_and_claim(
+        self, records: Sequence[Record], claim_request: ClaimRequest | None, *, now_us: int
+    ) -> FlushResult:
         if self._unplaced:
             # Before anything is granted: a step that fails must not take an answer with it.
             self._unplaced = self._staging_step(now_us) is not None
         # A claim alone that a loss of power undoes is a job that is still pending: no harm.
         with self._write(durable=bool(records)) as tx:
-            consequences = Consequences(tx, self._registry, now_us)
-            recorder = Recorder(tx, self._registry, consequences, self._random.random(), now_us)
-            recorder.run(records, want)
+            cascade = Cascade(tx, self._registry, now_us)
+            recorder = Recorder(tx, self._registry, cascade, self._random.random(), now_us)
+            recorder.run(records, claim_request)
             leases, starved, idle = recorder.kept, False, False
-            if want is not None:
-                claim = Claim(tx, self._registry, self._rotation, consequences, want, now_us, recorder.kept)
+            if claim_request is not None:
+                claim = Claim(
+                    tx, self._registry, self._rotation, cascade, claim_request, now_us, recorder.kept
+                )
                 claimed = claim.run()
                 if claimed and not records:
                     # A server may lose what is not synced while nodes live: they would go on running what was given
                     # to others since, under the same fences.
                     tx.must_last = idle = True
                 leases = leases + claimed
-                consequences.drain()
+                cascade.drain()
                 starved = claim.starved
             # Who was idle and has been given work wants to begin; what becomes due is asked with its record.
             wake_us, unplaced = (None, self._unplaced) if idle else next_wake_us(tx, self._registry, now_us)
             last_hold = self._registry.holds.last
             left = self._left_for_others(tx)
         self._unplaced = unplaced
-        return Exchange(
+        return FlushResult(
             leases=leases,
             refused=recorder.refused,
             starved=starved,
@@ -389,9 +404,9 @@ class SqlStore:
         filled.clear()
         return left is not None
 
-    def account(self, node_id: int, records: Sequence[Record]) -> Account:
+    def reconcile(self, node_id: int, records: Sequence[Record]) -> Reconciliation:
         with self._write(durable=False) as tx:
-            return accounting.account(tx, node_id, records)
+            return reconciliation.reconcile(tx, node_id, records)
 
     def started(self, fences: Sequence[int], *, now_us: int) -> None:
         with self._write() as tx:
@@ -404,7 +419,7 @@ class SqlStore:
 
     def get_data(self, job_id: int) -> Mapping[str, Any]:
         with self.database.look() as tx:
-            return reading.data(tx, job_id)
+            return job_queries.data(tx, job_id)
 
     def put_data(self, job_id: int, fence: int, name: str, value: str | None, target: int) -> None:
         with self._write() as tx:
@@ -416,7 +431,7 @@ class SqlStore:
 
     def results(self, job_id: int) -> Mapping[str, Any]:
         with self.database.look() as tx:
-            return reading.results(tx, job_id)
+            return job_queries.results(tx, job_id)
 
     def take_lock(
         self,
@@ -430,7 +445,7 @@ class SqlStore:
         now_us: int,
     ) -> bool:
         with self._write() as tx:
-            wanted = Wanted(name, amount, capacity)
+            wanted = LockRequest(name, amount, capacity)
             return attempts.take_lock(tx, self._registry, job_id, fence, wanted, until, now_us)
 
     def prioritise(self, job_id: int, fence: int, priority: int) -> None:
@@ -445,7 +460,7 @@ class SqlStore:
 
     def join(self, node: NodeInfo, *, now_us: int) -> int:
         with self._write() as tx:
-            home, moved = homes.enter(tx, homes.Arrival(node.name, node.host, node.boot_id, node.root))
+            home, moved = homes.enter(tx, homes.JoiningNode(node.name, node.host, node.boot_id, node.root))
             if moved:
                 self._registry.touch(tx)
             return nodes.join(tx, node, home, now_us)
@@ -472,14 +487,14 @@ class SqlStore:
         with self.database.look() as tx:
             return nodes.known(tx)
 
-    def keep_house(self, node_id: int, *, dead: int | None = None, now_us: int) -> House:
+    def elect_leader(self, node_id: int, *, dead: int | None = None, now_us: int) -> Leadership:
         with self._look() as tx:
-            keeper = chores.keeper(tx, dead)
+            leader = leadership.leader(tx, dead)
             wake_us, _ = next_wake_us(tx, self._registry, now_us)
-        if keeper is None:
+        if leader is None:
             with self._write() as tx:
-                keeper = chores.take(tx, node_id, dead)
-        return House(keeper=keeper, wake_us=wake_us)
+                leader = leadership.take(tx, node_id, dead)
+        return Leadership(leader=leader, wake_us=wake_us)
 
     def recover(self, node_id: int, running: Mapping[int, int] | None, *, now_us: int) -> Sequence[int]:
         # First of all it has left, so that nothing it still sends is taken and nothing more is claimed.
@@ -488,18 +503,18 @@ class SqlStore:
         while True:
             with self._write() as tx:
                 records = nodes.lost(tx, node_id, running, self._registry.once_lanes(), STEP, now_us)
-                consequences = Consequences(tx, self._registry, now_us)
-                Recorder(tx, self._registry, consequences, self._random.random(), now_us).run(records, None)
+                cascade = Cascade(tx, self._registry, now_us)
+                Recorder(tx, self._registry, cascade, self._random.random(), now_us).run(records, None)
             concerned += [r.job_id for r in records]
             if len(records) < STEP:
                 return concerned
 
-    def wishes(self, node_id: int) -> Sequence[tuple[int, int]]:
+    def cancel_requests(self, node_id: int) -> Sequence[tuple[int, int]]:
         with self.database.look() as tx:
             found = tx.all(
-                "select l.job_id, l.fence from wishes w join jobs on jobs.id = w.job_id join leases l on "
+                "select l.job_id, l.fence from cancel_requests w join jobs on jobs.id = w.job_id join leases l on "
                 "l.job_id = w.job_id where l.node_id = ?1 union "
-                "select l.job_id, l.fence from wishes w cross join leases l join jobs on jobs.id = l.job_id "
+                "select l.job_id, l.fence from cancel_requests w cross join leases l join jobs on jobs.id = l.job_id "
                 "where w.tree = 1 and l.node_id = ?1 and jobs.lineage > w.lineage || '.' "
                 "and jobs.lineage < w.lineage || '/'",
                 (node_id,),
@@ -508,8 +523,8 @@ class SqlStore:
 
     # --- operators ------------------------------------------------------------------------
 
-    def cancel(self, job_id: int, *, tree: bool, by: str, reason: str | None, now_us: int) -> Touched:
-        call = _Call("cancel", {"job": job_id, "tree": tree}, _author(by, reason), now_us)
+    def cancel(self, job_id: int, *, tree: bool, by: str, reason: str | None, now_us: int) -> ChangedJobs:
+        call = _Call("cancel", {"job": job_id, "tree": tree}, _actor(by, reason), now_us)
         with self._operation(call) as operation:
             top = operation.cancel(job_id, tree=tree, reason=reason)
         ids = operation.ids
@@ -524,38 +539,36 @@ class SqlStore:
             ids += operation.ids
             while self.sweep(now_us=now_us).more:
                 pass
-        return Touched(ids=ids)
+        return ChangedJobs(ids=ids)
 
-    def retry(self, job_id: int, *, stage: str | None, by: str, now_us: int) -> Touched:
-        call = _Call("retry", {"job": job_id, "from": stage}, _author(by), now_us)
+    def retry(self, job_id: int, *, stage: str | None, by: str, now_us: int) -> ChangedJobs:
+        call = _Call("retry", {"job": job_id, "from": stage}, _actor(by), now_us)
         with self._operation(call) as operation:
             children = operation.children_to_retry(job_id) if stage is None else []
             if not children:
                 operation.retry(job_id, stage)
-                operation.consequences.drain()
+                operation.cascade.drain()
         ids, reopened = operation.ids, operation.reopened
         for start in range(0, len(children), RETRY_STEP):
             with self._operation(call) as operation:
                 operation.retry_each(children[start : start + RETRY_STEP])
             ids += operation.ids
             reopened += operation.reopened
-        return Touched(ids=ids, reopened=list(dict.fromkeys(reopened)))
+        return ChangedJobs(ids=ids, reopened=list(dict.fromkeys(reopened)))
 
-    def rerun(self, job_id: int, *, stage: str | None, by: str, now_us: int) -> Touched:
-        with self._operation(
-            _Call("rerun", {"job": job_id, "from": stage}, _author(by), now_us)
-        ) as operation:
+    def rerun(self, job_id: int, *, stage: str | None, by: str, now_us: int) -> ChangedJobs:
+        with self._operation(_Call("rerun", {"job": job_id, "from": stage}, _actor(by), now_us)) as operation:
             operation.rerun(job_id, stage)
-            operation.consequences.drain()
-        return Touched(ids=operation.ids, reopened=operation.reopened)
+            operation.cascade.drain()
+        return ChangedJobs(ids=operation.ids, reopened=operation.reopened)
 
-    def release(self, job_id: int, *, by: str, now_us: int) -> Touched:
-        with self._operation(_Call("release", {"job": job_id}, _author(by), now_us)) as operation:
+    def release(self, job_id: int, *, by: str, now_us: int) -> ChangedJobs:
+        with self._operation(_Call("release", {"job": job_id}, _actor(by), now_us)) as operation:
             operation.release(job_id)
-        return Touched(ids=operation.ids)
+        return ChangedJobs(ids=operation.ids)
 
-    def delete(self, job_id: int, *, by: str, now_us: int) -> Sequence[Removed]:
-        call = _Call("delete", {"job": job_id}, _author(by), now_us)
+    def delete(self, job_id: int, *, by: str, now_us: int) -> Sequence[DeletedFolder]:
+        call = _Call("delete", {"job": job_id}, _actor(by), now_us)
         with self._operation(call) as operation:
             top = operation.require_deletable(job_id)
         gone: list[int] = []
@@ -564,30 +577,36 @@ class SqlStore:
             with self._operation(call) as operation:
                 done = operation.delete_step(top, STEP)
             gone += operation.ids
-        return [Removed(job_id=j) for j in gone]
+        return [DeletedFolder(job_id=j) for j in gone]
 
     @contextmanager
     def _operation(self, call: "_Call") -> Iterator[Operation]:
         """A step of a verb; what it changed goes into the audit with it."""
         with self._write() as tx:
-            operation = Operation(tx, self._registry, call.now_us, call.author.by)
+            operation = Operation(tx, self._registry, call.now_us, call.actor.by)
             yield operation
             if operation.ids and call.verb:
-                note(tx, call.now_us, call.author, call.verb, call.what, len(operation.ids))
+                note(tx, call.now_us, call.actor, call.verb, call.what, len(operation.ids))
 
     def deleted_folders(self, limit: int, *, after: int = 0, home: int | None = None) -> Sequence[int]:
-        sql = f"select job_id from tombs where job_id > ? and (? = 1 or {_WITHIN_REACH}) order by job_id limit ?"
+        sql = (
+            f"select job_id from deleted_folders where job_id > ? and (? = 1 or {_WITHIN_REACH}) order "
+            "by job_id limit ?"
+        )
         with self.database.look() as tx:
             found = tx.all(sql, (after, int(home is None), home or 0, limit))
         return [job_id for (job_id,) in found]
 
     def folder_gone(self, job_ids: Sequence[int], *, home: int = 0) -> None:
         with self._write() as tx:
-            tx.many(f"delete from tombs where job_id = ? and {_WITHIN_REACH}", [(j, home) for j in job_ids])
+            tx.many(
+                f"delete from deleted_folders where job_id = ? and {_WITHIN_REACH}",
+                [(j, home) for j in job_ids],
+            )
 
     # --- housekeeping ---------------------------------------------------------------------
 
-    def sweep(self, *, now_us: int, limit: int = 500) -> Swept:
+    def sweep(self, *, now_us: int, limit: int = 500) -> SweepResult:
         more = self._staging_step(now_us) == 0
         with self._write() as tx:
             lost = staging.abandoned(tx, now_us)
@@ -595,38 +614,38 @@ class SqlStore:
                 staging.drop(tx, *lost)
                 more = True
         with self._write() as tx:
-            sweep = Sweep(tx, self._registry, now_us, min(limit, 2 * STEP))
+            sweep = SweepStep(tx, self._registry, now_us, min(limit, 2 * STEP))
             due = sweep.due()
             sweep.vanished_stages()
             sweep.free_locks()
-            trees = sweep.wished_trees()
+            trees = sweep.trees_to_cancel()
             if self._registry.streaks:
-                breaking.forget(tx, self._registry, now_us)
-            self._looked_at_failures = failing.forget(tx, self._looked_at_failures, now_us)
-            pacing.forget(tx, now_us)
-            fetching.forget(tx, self._registry, now_us)
+                circuit_breaker.forget(tx, self._registry, now_us)
+            self._looked_at_failures = failures.forget(tx, self._looked_at_failures, now_us)
+            throughput.forget(tx, now_us)
+            fetches.forget(tx, self._registry, now_us)
             if not 0 <= now_us - self._forgot_us < FORGET_EVERY_US:
                 self._forgot_us = now_us
-                forget_entering(tx, now_us)
-                asked_once.forget(tx, now_us)
-            if self._registry.watches:
+                forget_sign_in(tx, now_us)
+                idempotency.forget(tx, now_us)
+            if self._registry.subscriptions:
                 more = webhooks.forget(tx, now_us) or more
             wake_us, _ = next_wake_us(tx, self._registry, now_us)
         self._passes = {job_id: self._passes.get(job_id, ("", False)) for job_id in trees}
         for job_id in trees:
             more = self._sweep_tree(job_id, now_us) or more
-        return Swept(due=due, more=more or sweep.more, wake_us=wake_us)
+        return SweepResult(due=due, more=more or sweep.more, wake_us=wake_us)
 
     def _sweep_tree(self, job_id: int, now_us: int) -> bool:
         """One step through a tree that is to be cancelled; whether there is more of this pass."""
         after, left_open = self._passes[job_id]
-        with self._operation(_Call("", {}, _author(""), now_us)) as operation:
+        with self._operation(_Call("", {}, _actor(""), now_us)) as operation:
             until = operation.cancel_below(operation.find(job_id), after, STEP)
             left_open = left_open or operation.left_open
             if until is None:
                 operation.cancel_top(job_id)
                 if not left_open:
-                    operation.forget_wish(job_id)
+                    operation.forget_cancel_request(job_id)
         self._passes[job_id] = ("", False) if until is None else (until, left_open)
         return until is not None
 
@@ -634,41 +653,43 @@ class SqlStore:
 
     def job(self, job_id: int) -> Job:
         with self._read() as tx:
-            return reading.job(tx, job_id)
+            return job_queries.job(tx, job_id)
 
     def jobs(self, which: Filter, *, after: int = 0, limit: int = 100, newest: bool = False) -> list[Job]:
         with self._read() as tx:
-            return reading.jobs(tx, which, after, limit, newest)
+            return job_queries.jobs(tx, which, after, limit, newest)
 
     def tree(self, job_id: int, *, limit: int = 10_000) -> list[Job]:
         with self.database.look() as tx:
-            return reading.tree(tx, job_id, limit)
+            return job_queries.tree(tx, job_id, limit)
 
     def attempts(self, job_id: int) -> list[Attempt]:
         with self.database.look() as tx:
-            return reading.attempts(tx, job_id)
+            return job_queries.attempts(tx, job_id)
 
     def counts(self, which: Filter) -> Mapping[str, int]:
         with self.database.look() as tx:
-            return reading.counts(tx, which)
+            return job_queries.counts(tx, which)
 
-    def below(self, job_ids: Sequence[int], *, within: Within | None = None) -> Mapping[int, Below]:
+    def below(
+        self, job_ids: Sequence[int], *, within: AccessScope | None = None
+    ) -> Mapping[int, ChildSummary]:
         with self.database.look() as tx:
-            return tallying.below(tx.all, job_ids, within)
+            return state_counts.below(tx.all, job_ids, within)
 
     def children(self, job_id: int, *, after: int = 0, limit: int = 1000) -> list[Job]:
         with self.database.look() as tx:
-            return reading.children(tx, job_id, after, limit)
+            return job_queries.children(tx, job_id, after, limit)
 
     def signature(self) -> int:
         return self.database.data_version()
 
     # --- waking ---------------------------------------------------------------------------
 
-    def announce(self, sender: str = "") -> None:
-        self.database.announce(sender)
+    def notify(self, sender: str = "") -> None:
+        self.database.notify(sender)
 
-    def listen(self) -> Ear | None:
+    def listen(self) -> Listener | None:
         return self.database.listen()
 
 
@@ -682,9 +703,9 @@ class _Call(NamedTuple):
 
     verb: str
     what: Mapping[str, Any]
-    author: Author
+    actor: Actor
     now_us: int
 
 
-def _author(by: str, reason: str | None = None) -> Author:
-    return Author(by=by, call=uuid.uuid4().hex, reason=reason)
+def _actor(by: str, reason: str | None = None) -> Actor:
+    return Actor(by=by, call=uuid.uuid4().hex, reason=reason)

@@ -14,11 +14,20 @@ from typing import Any
 import orjson
 
 from spinney.model.errors import Forbidden, NoSuch, Refused, UsageError
-from spinney.model.operators import Author
-from spinney.model.webhooks import PING, SETTABLE, Delivery, Due, Outcome, Told, Webhook, shown
+from spinney.model.operators import Actor
+from spinney.model.webhooks import (
+    PING,
+    SETTABLE,
+    Delivery,
+    DeliveryOutcome,
+    DeliveryResult,
+    DueDelivery,
+    Webhook,
+    shown,
+)
 from spinney.params.hints import did_you_mean
-from spinney.stores.sql import makers
-from spinney.stores.sql.auditing import note
+from spinney.stores.sql import maker_rights
+from spinney.stores.sql.audit import note
 from spinney.stores.sql.database import Tx
 from spinney.stores.sql.registry import read_webhook
 from spinney.stores.sql.session import Session
@@ -60,8 +69,8 @@ class SqlWebhooks:
 
     # --- what people decide ---------------------------------------------------------------
 
-    def add(self, webhook: Webhook, secret: str, author: Author, *, now_us: int) -> Webhook:
-        made = replace(webhook, paused=None, by=author.by, at_us=now_us)
+    def add(self, webhook: Webhook, secret: str, actor: Actor, *, now_us: int) -> Webhook:
+        made = replace(webhook, paused=None, by=actor.by, at_us=now_us)
         with self._session.write() as tx:
             if tx.value("select 1 from webhooks where name = ?", (made.name,)):
                 # Not whose: somebody whose sight is limited might not know him.
@@ -73,7 +82,7 @@ class SqlWebhooks:
                 (
                     tx.take("webhook"),
                     made.name,
-                    _spec(made, {makers.KEY: makers.of(tx, author)}),
+                    _spec(made, {maker_rights.KEY: maker_rights.of(tx, actor)}),
                     secret,
                     secrets.token_hex(8),
                     made.by,
@@ -81,7 +90,7 @@ class SqlWebhooks:
                 ),
             )
             self._session.registry.touch(tx)
-            note(tx, now_us, author, "webhook add", _told_of(made), 1)
+            note(tx, now_us, actor, "webhook add", _told_of(made), 1)
         return made
 
     def all(self, *, now_us: int) -> Sequence[Webhook]:
@@ -92,7 +101,7 @@ class SqlWebhooks:
         with self._session.look() as tx:
             return _find(tx, name)[1]
 
-    def change(self, name: str, change: Mapping[str, Any], author: Author, *, now_us: int) -> Webhook:
+    def change(self, name: str, change: Mapping[str, Any], actor: Actor, *, now_us: int) -> Webhook:
         unknown = [field for field in change if field not in SETTABLE]
         if unknown:
             raise UsageError(
@@ -104,38 +113,38 @@ class SqlWebhooks:
             if made == before:
                 return before
             if made.url == before.url:
-                maker = makers.read(_spec_text(tx, id_))
+                maker = maker_rights.read(_spec_text(tx, id_))
                 tx.run("update webhooks set spec = ? where id = ?", (_spec(made, maker), id_))
             else:  # whoever says where it is sent answers for that, with the own rights
-                made = _hand_over(tx, id_, made, author)
+                made = _hand_over(tx, id_, made, actor)
             self._session.registry.touch(tx)
-            note(tx, now_us, author, "webhook set", _told_of(made), 1)
+            note(tx, now_us, actor, "webhook set", _told_of(made), 1)
         return made
 
-    def rotate(self, name: str, secret: str, author: Author, *, now_us: int) -> Webhook:
+    def rotate(self, name: str, secret: str, actor: Actor, *, now_us: int) -> Webhook:
         with self._session.write() as tx:
             id_, found = _find(tx, name)
             tx.run("update webhooks set secret = ? where id = ?", (secret, id_))
-            note(tx, now_us, author, "webhook rotate", {"webhook": name}, 1)
+            note(tx, now_us, actor, "webhook rotate", {"webhook": name}, 1)
         return found
 
-    def pause(self, name: str, author: Author, *, paused: bool, now_us: int) -> Webhook:
+    def pause(self, name: str, actor: Actor, *, paused: bool, now_us: int) -> Webhook:
         with self._session.write() as tx:
             id_, found = _find(tx, name)
             handed_over = not paused and _fault(tx, found, _spec_text(tx, id_), now_us) is not None
             if handed_over:
-                found = _hand_over(tx, id_, found, author)
+                found = _hand_over(tx, id_, found, actor)
             elif (found.paused is not None) == paused:
                 return found
-            made = replace(found, paused=(author.reason or f"by {author.by}") if paused else None)
+            made = replace(found, paused=(actor.reason or f"by {actor.by}") if paused else None)
             tx.run("update webhooks set paused = ? where id = ?", (made.paused, id_))
             if not paused:
                 # Whatever waited has a whole term again.
                 tx.run("update webhooks set resumed_us = ? where id = ?", (now_us, id_))
-            note(tx, now_us, author, "webhook pause" if paused else "webhook resume", {"webhook": name}, 1)
+            note(tx, now_us, actor, "webhook pause" if paused else "webhook resume", {"webhook": name}, 1)
         return made
 
-    def remove(self, name: str, author: Author, *, now_us: int) -> None:
+    def remove(self, name: str, actor: Actor, *, now_us: int) -> None:
         while True:
             with self._session.write() as tx:
                 id_, _ = _find(tx, name)
@@ -148,25 +157,25 @@ class SqlWebhooks:
                     continue
                 tx.run("delete from webhooks where id = ?", (id_,))
                 self._session.registry.touch(tx)
-                note(tx, now_us, author, "webhook remove", {"webhook": name}, 1)
+                note(tx, now_us, actor, "webhook remove", {"webhook": name}, 1)
                 return
 
-    def ping(self, name: str, author: Author, *, now_us: int) -> Delivery:
+    def ping(self, name: str, actor: Actor, *, now_us: int) -> Delivery:
         with self._session.write() as tx:
             id_, _ = _find(tx, name)
             seq = tx.take("webhook_event")
             tx.run(
                 "insert into webhook_events (seq, webhook_id, job_id, event, batch, at_us, next_us, outcome) "
                 "values (?, ?, ?, ?, ?, ?, ?, ?)",
-                (seq, id_, None, PING, 0, now_us, now_us, Outcome.DUE.value),
+                (seq, id_, None, PING, 0, now_us, now_us, DeliveryOutcome.DUE.value),
             )
-            note(tx, now_us, author, "webhook test", {"webhook": name}, 1)
+            note(tx, now_us, actor, "webhook test", {"webhook": name}, 1)
             return _one(tx, seq)
 
     # --- deliveries -----------------------------------------------------------------------
 
     def deliveries(
-        self, name: str, *, after: int = 0, limit: int = 100, outcome: Outcome | None = None
+        self, name: str, *, after: int = 0, limit: int = 100, outcome: DeliveryOutcome | None = None
     ) -> Sequence[Delivery]:
         with self._session.look() as tx:
             id_, _ = _find(tx, name)
@@ -182,22 +191,22 @@ class SqlWebhooks:
         with self._session.look() as tx:
             return _find_delivery(tx, delivery)
 
-    def retry(self, delivery: str, author: Author, *, now_us: int) -> Delivery:
+    def retry(self, delivery: str, actor: Actor, *, now_us: int) -> Delivery:
         with self._session.write() as tx:
             found = _find_delivery(tx, delivery)
             tx.run(
                 "update webhook_events set outcome = ?, next_us = ?, first_us = null where seq = ?",
-                (Outcome.DUE.value, now_us, found.seq),
+                (DeliveryOutcome.DUE.value, now_us, found.seq),
             )
             what = {"webhook": found.webhook, "delivery": delivery, "job": found.job_id}
-            note(tx, now_us, author, "webhook retry", what, 1)
+            note(tx, now_us, actor, "webhook retry", what, 1)
             return _one(tx, found.seq)
 
     # --- for who sends --------------------------------------------------------------------
 
     def due(self) -> Mapping[str, int]:
         with self._session.look() as tx:
-            if not self._session.registry.watches:
+            if not self._session.registry.subscriptions:
                 return {}
             found = tx.all(
                 "select w.name, (select min(e.next_us) from webhook_events e where e.webhook_id = w.id "
@@ -205,8 +214,8 @@ class SqlWebhooks:
             )
         return {name: next_us for name, next_us in found if next_us is not None}
 
-    def take(self, wanted: Mapping[str, int], *, now_us: int, until_us: int) -> Sequence[Due]:
-        taken: list[Due] = []
+    def take(self, wanted: Mapping[str, int], *, now_us: int, until_us: int) -> Sequence[DueDelivery]:
+        taken: list[DueDelivery] = []
         # Durable: what is told must not be undone by a loss of power, and its number given to something else.
         with self._session.write() as tx:
             for name, most in wanted.items():
@@ -218,19 +227,19 @@ class SqlWebhooks:
                     taken += self._take(tx, row, most, now_us, until_us)
         return taken
 
-    def _take(self, tx: Tx, row: Sequence[Any], most: int, now_us: int, until_us: int) -> list[Due]:
+    def _take(self, tx: Tx, row: Sequence[Any], most: int, now_us: int, until_us: int) -> list[DueDelivery]:
         id_, secret, resumed_us, *rest = row
         webhook = _webhook(rest)
         if webhook.paused is not None:  # it cannot be read
             return []
         try:
-            rights = makers.require(tx, rest[1], webhook.by, _WHAT, now_us)
+            rights = maker_rights.require(tx, rest[1], webhook.by, _WHAT, now_us)
         except Forbidden as error:
             _pause(tx, webhook.name, str(error), now_us)
             return []
         within = webhook.within.narrowed(rights.within)
         return [
-            Due(
+            DueDelivery(
                 delivery=_one(tx, seq),
                 url=webhook.url,
                 secret=secret,
@@ -249,7 +258,7 @@ class SqlWebhooks:
         with self._session.write() as tx:
             return forget(tx, now_us)
 
-    def told(self, due: Due, told: Told, *, now_us: int) -> None:
+    def told(self, due: DueDelivery, told: DeliveryResult, *, now_us: int) -> None:
         seq, tries = due.delivery.seq, due.delivery.tries
         with self._session.write() as tx:
             tx.run(
@@ -302,25 +311,25 @@ def _pause(tx: Tx, name: str, why: str, now_us: int) -> None:
     """Nobody asked for it, so it is the engine's own deed in the audit."""
     tx.run("update webhooks set paused = ? where name = ? and paused is null", (why, name))
     if tx.changed():
-        author = Author(by="spinney", call=uuid.uuid4().hex, reason=why)
-        note(tx, now_us, author, "webhook pause", {"webhook": name}, 1)
+        actor = Actor(by="spinney", call=uuid.uuid4().hex, reason=why)
+        note(tx, now_us, actor, "webhook pause", {"webhook": name}, 1)
 
 
 def _fault(tx: Tx, webhook: Webhook, spec: str, now_us: int) -> str | None:
     """Why its maker may not have it any more; None: he may."""
     try:
-        makers.require(tx, spec, webhook.by, _WHAT, now_us)
+        maker_rights.require(tx, spec, webhook.by, _WHAT, now_us)
     except Forbidden as error:
         return str(error)
     return None
 
 
-def _hand_over(tx: Tx, id_: int, webhook: Webhook, author: Author) -> Webhook:
+def _hand_over(tx: Tx, id_: int, webhook: Webhook, actor: Actor) -> Webhook:
     """Whoever resumes a webhook whose maker may not have it any more, or says where it is sent, answers for it from now
     on."""
-    spec = _spec(webhook, {makers.KEY: makers.of(tx, author)})
-    tx.run("update webhooks set spec = ?, by = ? where id = ?", (spec, author.by, id_))
-    return replace(webhook, by=author.by)
+    spec = _spec(webhook, {maker_rights.KEY: maker_rights.of(tx, actor)})
+    tx.run("update webhooks set spec = ?, by = ? where id = ?", (spec, actor.by, id_))
+    return replace(webhook, by=actor.by)
 
 
 def _spec_text(tx: Tx, id_: int) -> str:
@@ -363,7 +372,7 @@ def _delivery(row: Sequence[Any]) -> Delivery:
         batch=bool(batch),
         job_id=job_id,
         at_us=at_us,
-        outcome=Outcome(outcome),
+        outcome=DeliveryOutcome(outcome),
         tries=tries,
         next_us=next_us,
         tried_us=tried_us,

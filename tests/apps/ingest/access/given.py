@@ -19,10 +19,10 @@ from spinney.apps.ingest.inventory import Entry, File, Inventory, open_inventory
 from spinney.apps.ingest.settings import Settings
 from spinney.apps.ingest.storage import Incoming, Storage, open_storage
 from spinney.apps.ingest.storage.layout import Layout
-from spinney.cli.session import now_us
+from spinney.cli.connection import now_us
 from spinney.control import Control
 from spinney.model.jobs import NodeInfo
-from spinney.model.serving import ALL, Serves
+from spinney.model.queue_selection import ALL, QueueSelection
 from spinney.node import folders
 from spinney.stores.contract import Store
 from spinney.stores.sql import open_store
@@ -65,7 +65,7 @@ class Service:
     def control(self) -> Iterator[Control]:
         store = open_store(self.store_url)
         try:
-            yield Control(store=store, clock=now_us, nudge=lambda: None, by="ann")
+            yield Control(store=store, clock=now_us, wake_nodes=lambda: None, by="ann")
         finally:
             store.close()
 
@@ -120,7 +120,7 @@ class Service:
             )
 
     @contextmanager
-    def node(self, store: Store, *, serves: Serves = ALL, slots: int = 1) -> Iterator[int]:
+    def node(self, store: Store, *, serves: QueueSelection = ALL, slots: int = 1) -> Iterator[int]:
         """A node that takes nothing by itself; its number."""
         info = NodeInfo(
             id=0,

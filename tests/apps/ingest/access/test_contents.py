@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from cli.afar.conftest import Both
+from cli.remote.conftest import Both
 from cli.shell import Shell
 from spinney.apps.ingest import fixity
 from spinney.apps.ingest.access import contents
@@ -14,7 +14,7 @@ from spinney.apps.ingest.storage import bucket
 from spinney.control import Control
 from spinney.model.errors import Refused
 from spinney.model.outcomes import Outcome
-from spinney.testing import Bench
+from spinney.testing import StageHarness
 
 from ..places import FAR, at, each, everywhere
 from ..storage.moody import moody
@@ -91,8 +91,8 @@ def is_told(archive: Service, *sides: Callable[..., "subprocess.CompletedProcess
             done = side("ingest", *words)
             assert (done.returncode, done.stdout) == (1, "")
             assert "the storage 'main' cannot be read" in done.stderr
-    packed = Bench().run(accesses, order=archive.order())
-    audited = Bench().run(fixity.readings, "reading", ark=ARK, storage="main")
+    packed = StageHarness().run(accesses, order=archive.order())
+    audited = StageHarness().run(fixity.readings, "reading", ark=ARK, storage="main")
     return all(ran.outcome is Outcome.ERROR and ran.signal.retryable for ran in (packed, audited))
 
 

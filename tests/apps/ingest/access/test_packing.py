@@ -16,13 +16,13 @@ from typing import BinaryIO
 import bagit
 import pytest
 
-from longer import long_alone
+from long_tests import long_alone
 from spinney.apps.ingest.access import archives, bags, dates, packages
 from spinney.apps.ingest.access.archives import Format
 from spinney.apps.ingest.access.packing import accesses
 from spinney.apps.ingest.storage import Storage
 from spinney.model.outcomes import Outcome
-from spinney.testing import Bench, Ran
+from spinney.testing import StageHarness, StageResult
 
 from ..places import each, on_disk
 from .given import ARK, SECRET, WHEN, Service
@@ -216,7 +216,7 @@ def test_a_link_in_the_place_of_a_file_is_damage(archive: Service) -> None:
     assert is_found(archive, pack(archive))
 
 
-def is_found(archive: Service, ran: Ran) -> bool:
+def is_found(archive: Service, ran: StageResult) -> bool:
     """What is damaged in the file, by the job and in the inventory; and nothing is left."""
     assert ran.outcome is Outcome.ERROR
     assert not ran.signal.retryable
@@ -310,7 +310,7 @@ def test_what_finds_no_room_waits_and_writes_nothing(archive: Service) -> None:
 def test_one_that_is_cancelled_leaves_nothing(archive: Service) -> None:
     archive.holds(PLAIN)
 
-    ran = Bench(cancelled=True).run(accesses, order=archive.order())
+    ran = StageHarness(cancelled=True).run(accesses, order=archive.order())
 
     assert ran.outcome is Outcome.CANCELLED
     assert list(archive.settings.packages.iterdir()) == []
@@ -372,11 +372,11 @@ def test_others_cannot_list_the_tokens(archive: Service) -> None:
 # --- what is done and looked at -------------------------------------------------------------------
 
 
-def pack(archive: Service, **more: object) -> Ran:
-    return Bench().run(accesses, order=archive.order(**more))
+def pack(archive: Service, **more: object) -> StageResult:
+    return StageHarness().run(accesses, order=archive.order(**more))
 
 
-def package_of(archive: Service, made: Ran) -> Path:
+def package_of(archive: Service, made: StageResult) -> Path:
     """The newest of that name."""
     found = archive.settings.packages.glob(f"*/{made.value['file']}")
     return max(found, key=lambda path: path.stat().st_mtime_ns)

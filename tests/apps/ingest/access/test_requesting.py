@@ -21,9 +21,9 @@ from spinney.apps.ingest.paths import NotAdmitted
 from spinney.control import Control
 from spinney.model.errors import Refused
 from spinney.model.holds import Scope
-from spinney.model.jobs import LaneWant, SlotWant, Want
+from spinney.model.jobs import ClaimRequest, LaneRequest, SlotRequest
 from spinney.model.operators import QueueChange
-from spinney.model.serving import Serves
+from spinney.model.queue_selection import QueueSelection
 from spinney.model.states import State
 
 from ..places import everywhere
@@ -169,9 +169,9 @@ def test_a_slot_is_waited_for_where_none_is_free(archive: Service, progress: flo
         # Given one slot, in which something has been at work for five minutes
         store, began_us = control.store, control.clock() - 300 * 10**6
         busy = control.submit("ingest.cleaning", [{}], internal=True).ids[0]
-        lanes = {("ingest.cleaning", "cleaning"): LaneWant()}
-        want = Want(node_id=node, slots=[SlotWant(0, 1, 0.0, True)], lanes=lanes)
-        (lease,) = store.exchange([], want, now_us=began_us).leases
+        lanes = {("ingest.cleaning", "cleaning"): LaneRequest()}
+        want = ClaimRequest(node_id=node, slots=[SlotRequest(0, 1, 0.0, True)], lanes=lanes)
+        (lease,) = store.flush_and_claim([], want, now_us=began_us).leases
         store.started([lease.fence], now_us=began_us)
         if progress is not None:
             store.progress(busy, lease.fence, progress, None)
@@ -194,9 +194,9 @@ def test_nothing_is_foretold_while_nobody_serves_the_queue(archive: Service) -> 
             return ticket.anticipated is not None
 
         assert asked.anticipated is None, "no node is there"
-        with archive.node(control.store, serves=Serves(active=(LARGE,))):
+        with archive.node(control.store, serves=QueueSelection(active=(LARGE,))):
             assert not foretold()
-        with archive.node(control.store, serves=Serves(active=(SMALL,))):
+        with archive.node(control.store, serves=QueueSelection(active=(SMALL,))):
             assert foretold()
             control.queues.change(SMALL, QueueChange(set={"limit": 0}))
             assert not foretold()

@@ -11,7 +11,7 @@ import bagit
 import pytest
 
 from cli.shell import Shell
-from longer import LONG
+from long_tests import LONG
 from reports.mail_server import Behaviour, mail_server
 
 from ..places import ALL, NEAR, endpoint_of

@@ -17,7 +17,7 @@ from spinney.apps.ingest.manifests import About, PayloadKind, Row, write, write_
 from spinney.apps.ingest.orders import BatchOrder, ObjectOrder
 from spinney.job import Child
 from spinney.model.states import State
-from spinney.testing import Bench, Ran
+from spinney.testing import StageHarness, StageResult
 
 BOOK = [
     Row(url=f"http://example.org/{n}", name=f"{n}.txt", about=About(local_ids=(f"m{n}",))) for n in range(3)
@@ -51,10 +51,10 @@ class Batch:
         self.root = service.folder / "jobs"
         self.root.mkdir()
 
-    def run(self, stage: str, children: Iterable[Child] = ()) -> Ran:
-        bench = Bench(data=self.data, results=self.results, children=children, folder=self.root)
-        ran = bench.run(application.batches, stage, order=self.order)
-        self.data, self.results, self.folder = bench.data, bench.results, bench.job_folder
+    def run(self, stage: str, children: Iterable[Child] = ()) -> StageResult:
+        harness = StageHarness(data=self.data, results=self.results, children=children, folder=self.root)
+        ran = harness.run(application.batches, stage, order=self.order)
+        self.data, self.results, self.folder = harness.data, harness.results, harness.job_folder
         return ran
 
     def report(self, number: int) -> dict[str, Any]:
@@ -62,7 +62,7 @@ class Batch:
         return found
 
 
-def objects_of(ran: Ran) -> list[ObjectOrder]:
+def objects_of(ran: StageResult) -> list[ObjectOrder]:
     return [ObjectOrder.model_validate(one.params["order"]) for one in ran.spawned]
 
 
@@ -148,7 +148,7 @@ def test_files_that_a_manifest_lists_itself_lie_in_the_batchs_folder(service: Se
     assert found.payload.url is None
     assert found.payload.held == f"objects/{orders.jid(BID, 1)}.json"
     deposit = service.object(payload=found.payload.model_dump(exclude_defaults=True))
-    held = deposit.bench.job_folder.parent / f"{2:012d}" / found.payload.held
+    held = deposit.harness.job_folder.parent / f"{2:012d}" / found.payload.held
     held.parent.mkdir(parents=True)
     held.write_bytes((batch.folder / found.payload.held).read_bytes())
     assert deposit.run("estimating").value["files"] == 2
@@ -156,7 +156,7 @@ def test_files_that_a_manifest_lists_itself_lie_in_the_batchs_folder(service: Se
 
 def test_cut_off_anywhere_the_payload_is_taken_once(service: Service) -> None:
     batch = Batch(service, b"map", PayloadKind.FILE, "x")
-    folder = Bench(folder=batch.root).job_folder
+    folder = StageHarness(folder=batch.root).job_folder
     # Given an attempt that died between copying and naming,
     (folder / "payload").mkdir()
     (folder / "payload.new").write_bytes(b"ma")
@@ -344,13 +344,13 @@ def test_a_report_that_waits_for_its_mail_server_outlives_its_batch(service: Ser
     [mail] = batch.run("reporting", ended(found, State.FAILED)).submitted
     shutil.rmtree(batch.folder)  # as when it is deleted
 
-    waiting = Bench(folder=batch.root).run(application.outbox.mail, **mail.params)
+    waiting = StageHarness(folder=batch.root).run(application.outbox.mail, **mail.params)
     assert (waiting.outcome, "mail server" in waiting.message) == ("defer", True), waiting.message
     assert (service.settings.outgoing / f"{BID}.report-1" / "job").read_text() == f"{mail.id}\n"
     behaviour = Behaviour()
     with mail_server(behaviour) as port:
         service.write(mail=service.document["mail"] | {"port": port})
-        assert Bench(folder=batch.root).run(application.outbox.mail, **mail.params).outcome == "ok"
+        assert StageHarness(folder=batch.root).run(application.outbox.mail, **mail.params).outcome == "ok"
     [received] = behaviour.received
     assert [part.get_filename() for part in received.mail.iter_attachments()] == [
         "completed.json",
@@ -491,7 +491,7 @@ def test_what_may_be_a_signature_is_in_no_parameters_and_the_file_is_fetched_by_
     assert [one.params for one in batch.run("processing").spawned] == [one.params for one in ran.spawned]
     for number, (order, url) in enumerate(zip(objects_of(ran), urls, strict=True), 1):
         deposit = service.object(number, payload=order.payload.model_dump(exclude_defaults=True))
-        parent = deposit.bench.job_folder.parent / f"{2:012d}"
+        parent = deposit.harness.job_folder.parent / f"{2:012d}"
         parent.mkdir()
         (parent / "queries").write_bytes((batch.folder / "queries").read_bytes())
         assert deposit.to("downloading").outcome == "ok"

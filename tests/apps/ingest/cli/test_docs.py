@@ -14,7 +14,7 @@ from spinney.apps.ingest.cli import app
 from spinney.apps.ingest.manifests import PayloadKind
 from spinney.apps.ingest.settings import Settings
 from spinney.apps.ingest.states import BatchState
-from spinney.cli.commands import bound
+from spinney.cli.commands import build_app
 
 DOCS = Path(__file__).parents[4] / "docs"
 TEXT, GUIDE = (DOCS / "cli.md").read_text(), (DOCS / "ingest.md").read_text()
@@ -27,7 +27,7 @@ def told() -> dict[str, set[str]]:
 
 
 def commands() -> Iterator[tuple[str, Any]]:
-    bound([])
+    build_app([])
     yield from get_command(app).commands.items()  # type: ignore[attr-defined]
 
 

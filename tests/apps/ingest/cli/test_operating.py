@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from spinney.cli import tab
+from spinney.cli import completer
 
 from .house import House
 
@@ -157,7 +157,7 @@ def test_a_shell_is_offered_profiles_stages_and_states(house: House, monkeypatch
     monkeypatch.delenv("SPINNEY_INGEST", raising=False)
 
     def offered(line: str, begun: str = "") -> list[str]:
-        return [offer.value for offer in tab.offers(line.split(), begun)]
+        return [offer.value for offer in completer.suggestions(line.split(), begun)]
 
     assert offered("ingest submit --profile", "s") == ["slow", "swift"]
     assert offered("ingest requeue --from", "pro") == ["provisioning", "processing"]

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from cli.afar.conftest import Both
+from cli.remote.conftest import Both
 
 from .house import House
 

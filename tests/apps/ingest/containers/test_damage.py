@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from apps.ingest.containers.archives import header, make_tar, make_zip
-from longer import LONG
+from long_tests import LONG
 from spinney.apps.ingest.containers import Limits, unpack
 from spinney.apps.ingest.paths import NotAdmitted
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from apps.ingest.web import Repeated, Web, stuck
-from longer import LONG
+from long_tests import LONG
 from spinney.apps.ingest.fetching import Rules, Wanted, aside_of, fetch_all
 
 MEGABYTE = 1 << 20

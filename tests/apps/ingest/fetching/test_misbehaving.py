@@ -242,8 +242,8 @@ def test_a_digest_that_is_right_the_second_time_is_right(web: Web, fetch: Fetch)
 
 def test_a_resumed_file_of_another_digest_is_fetched_whole(web: Web, fetch: Fetch) -> None:
     # The tag stayed, the bytes did not.
-    spoilt = headed({"Content-Range": "bytes 3000-10239/10240", "ETag": '"/a"'}, b"?" * 7240, 206)
-    url = web.put("/a", BODY, cut(3000), spoilt)
+    failed_children = headed({"Content-Range": "bytes 3000-10239/10240", "ETag": '"/a"'}, b"?" * 7240, 206)
+    url = web.put("/a", BODY, cut(3000), failed_children)
 
     assert fetch(url, wanted={"digest": SUM}) == BODY
     assert web.ranges("/a") == [None, "bytes=3000-", None]

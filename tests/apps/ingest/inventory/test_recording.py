@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from longer import LONG
+from long_tests import LONG
 from spinney.apps.ingest.inventory import Inventory, LocalIdTaken
 from spinney.apps.ingest.paths import NotAdmitted
 

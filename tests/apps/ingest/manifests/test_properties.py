@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from apps.ingest.manifests.texts import FILE, MRT, NFO, OBJECT, PROFILES, checkm
-from longer import LONG
+from long_tests import LONG
 from spinney.apps.ingest import digests
 from spinney.apps.ingest.digests import Digest
 from spinney.apps.ingest.manifests import (

@@ -10,7 +10,7 @@ from typing import BinaryIO
 import pytest
 
 from apps.ingest.manifests.texts import URL, put
-from longer import LONG
+from long_tests import LONG
 from spinney.apps.ingest.manifests import NOTHING, About, PayloadKind, Row, judge, read, write, write_json
 from spinney.apps.ingest.paths import NotAdmitted
 

@@ -17,7 +17,7 @@ from spinney.apps.ingest.manifests import PayloadKind, Row, write
 from spinney.apps.ingest.orders import Description, Payload, Sum
 from spinney.apps.ingest.staff import prepare
 from spinney.apps.ingest.storage import Storage, open_storage
-from spinney.testing import Bench, Ran
+from spinney.testing import StageHarness, StageResult
 
 STAGES = application.STAGES
 assert app is application.app, "asked for, it gets its stages"
@@ -95,7 +95,9 @@ class Service:
         order = {"jid": orders.jid(BID, number), "bid": BID, "profile": "maps", "submitter": "ann", **order}
         folder = self.folder / f"jobs-{number}"
         folder.mkdir(exist_ok=True)
-        return Deposit(order=order, bench=Bench(parent_data={"priority": 5}, folder=folder), root=folder)
+        return Deposit(
+            order=order, harness=StageHarness(parent_data={"priority": 5}, folder=folder), root=folder
+        )
 
     def of_files(
         self, files: Mapping[str, bytes], number: int = 1, *, modified: str | None = None, **order: Any
@@ -120,13 +122,13 @@ class Deposit:
     """An object on its way."""
 
     order: dict[str, Any]
-    bench: Bench
+    harness: StageHarness
     root: Path
 
-    def run(self, stage: str) -> Ran:
-        return self.bench.run(application.objects, stage, order=self.order)
+    def run(self, stage: str) -> StageResult:
+        return self.harness.run(application.objects, stage, order=self.order)
 
-    def to(self, last: str, first: str = STAGES[0]) -> Ran:
+    def to(self, last: str, first: str = STAGES[0]) -> StageResult:
         """Run the stages up to this one, all of which must pass before it."""
         for stage in STAGES[STAGES.index(first) : STAGES.index(last)]:
             ran = self.run(stage)
@@ -137,24 +139,24 @@ class Deposit:
         """All the way; what ``processing`` said."""
         ran = self.to(last)
         assert ran.outcome in ("ok", "warning"), (last, ran.outcome, ran.message)
-        found: dict[str, Any] = self.bench.results["processing"]
+        found: dict[str, Any] = self.harness.results["processing"]
         return found
 
     def beside(self, *locks: str, cancelled: bool = False) -> "Deposit":
         """The same as it stands, where others have these locks, or where somebody wishes it cancelled."""
-        bench = Bench(
-            data=self.bench.data,
-            parent_data=self.bench.parent_data,
-            results=self.bench.results,
+        harness = StageHarness(
+            data=self.harness.data,
+            parent_data=self.harness.parent_data,
+            results=self.harness.results,
             taken=locks,
             cancelled=cancelled,
             folder=self.root,
         )
-        return Deposit(order=self.order, bench=bench, root=self.root)
+        return Deposit(order=self.order, harness=harness, root=self.root)
 
     @property
     def folder(self) -> Path:
-        return self.bench.job_folder
+        return self.harness.job_folder
 
 
 def toml(document: Mapping[str, Any]) -> str:

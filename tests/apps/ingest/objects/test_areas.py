@@ -52,9 +52,9 @@ def test_who_is_given_a_larger_area_goes_on_there(service: Service, areas: None,
     assert deposit.run("provisioning").value["area"] == "large"
 
     assert names(place(service, before, deposit)) == []
-    assert "ingest-working:large" in deposit.bench.amounts
+    assert "ingest-working:large" in deposit.harness.amounts
     assert deposit.to("notify", "downloading").outcome == "ok"
-    assert service.stored(deposit.bench.results["processing"]["ark"]) == FILES
+    assert service.stored(deposit.harness.results["processing"]["ark"]) == FILES
     assert not place(service, "large", deposit).exists()
 
 

@@ -9,7 +9,7 @@ from apps.ingest.objects.scene import Service
 from apps.ingest.storage.moody import moody
 from spinney.apps.ingest import opened
 from spinney.apps.ingest.storage import NotThere
-from spinney.testing import Ran
+from spinney.testing import StageResult
 
 
 @pytest.fixture(autouse=True)
@@ -22,7 +22,7 @@ def afresh() -> Iterator[None]:
     opened._storage.cache_clear()
 
 
-def rested(ran: Ran, *words: str) -> bool:
+def rested(ran: StageResult, *words: str) -> bool:
     assert ran.outcome == "defer", ran.message
     assert all(word in ran.message for word in words), ran.message
     return True

@@ -14,7 +14,7 @@ from spinney.apps.ingest.manifests import PayloadKind, Row, write
 from spinney.apps.ingest.objects.downloading import host_lock
 from spinney.model import names
 from spinney.model.errors import UsageError
-from spinney.testing import Bench
+from spinney.testing import StageHarness
 
 # --- estimating -------------------------------------------------------------------------------
 
@@ -129,11 +129,11 @@ def test_a_heavy_object_goes_further_back(service: Service) -> None:
     url = service.web.url("/large")
     deposit = service.object(payload=payload(PayloadKind.FILE, url, "a", size_bytes=10**12))
     deposit.run("estimating")
-    assert deposit.bench.priority == 5 + 15
+    assert deposit.harness.priority == 5 + 15
     service.profile(priority=7)
     other = service.object(number=2, payload=payload(PayloadKind.FILE, url, "a", size_bytes=10**12))
     other.run("estimating")
-    assert other.bench.priority is None
+    assert other.harness.priority is None
 
 
 def _manifest_of(service: Service, *rows: Row) -> dict[str, Any]:
@@ -208,7 +208,7 @@ def test_the_promise_falls_to_what_is_still_to_come(service: Service) -> None:
     promised = []
     for stage in ("estimating", "provisioning", "downloading", "processing"):
         deposit.run(stage)
-        promised.append(deposit.bench.amounts.get("ingest-working:jobs"))
+        promised.append(deposit.harness.amounts.get("ingest-working:jobs"))
     assert promised == [None, 2 * len(archive), len(archive), 0]
 
 
@@ -222,7 +222,7 @@ def test_who_is_sent_back_promises_anew_what_is_still_to_come(service: Service) 
     again = deposit.beside(host_lock(service.web.host))
     assert again.run("downloading").outcome == "locked"
     # then room is kept for the rest before anything is asked for.
-    assert again.bench.amounts == {"ingest-working:jobs": 10}
+    assert again.harness.amounts == {"ingest-working:jobs": 10}
 
 
 def test_files_of_unknown_size_stop_at_the_warning_mark_and_go_on_later(
@@ -284,14 +284,14 @@ def test_each_host_is_asked_under_its_lock(service: Service) -> None:
     lock = host_lock(service.web.host)
     assert deposit.beside(lock).run("downloading").outcome == "locked"
     deposit.run("downloading")
-    assert deposit.bench.amounts[lock] == 4
+    assert deposit.harness.amounts[lock] == 4
 
 
 def test_an_operator_may_give_a_host_less_than_an_object_would_take(service: Service) -> None:
     deposit = service.of_files({f"{n}": b"1" for n in range(9)})
     deposit.to("provisioning")
 
-    class Few(Bench):
+    class Few(StageHarness):
         """A lock of which operators have left two."""
 
         def _answer_take_lock(self, name: str, until: str, amount: int, capacity: int | None) -> bool:
@@ -299,9 +299,11 @@ def test_an_operator_may_give_a_host_less_than_an_object_would_take(service: Ser
                 raise UsageError("it has a capacity of 2, so that nobody can take more")
             return super()._answer_take_lock(name, until, amount, capacity)
 
-    bench = Few(data=deposit.bench.data, parent_data={}, results=deposit.bench.results, folder=deposit.root)
-    assert Deposit(order=deposit.order, bench=bench, root=deposit.root).run("downloading").outcome == "ok"
-    assert bench.amounts[host_lock(service.web.host)] == 2
+    harness = Few(
+        data=deposit.harness.data, parent_data={}, results=deposit.harness.results, folder=deposit.root
+    )
+    assert Deposit(order=deposit.order, harness=harness, root=deposit.root).run("downloading").outcome == "ok"
+    assert harness.amounts[host_lock(service.web.host)] == 2
 
 
 @pytest.mark.parametrize("host", ["example.org", "[::1]:8080", "a..b", "x" * 253, "ex*mple"])

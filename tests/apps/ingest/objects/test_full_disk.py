@@ -170,6 +170,6 @@ def test_a_batch_for_which_there_is_no_room_waits(service: Service) -> None:
 
 def _stored(service: Service, deposit: Deposit, first: str = "downloading") -> dict[str, bytes]:
     deposit.to("recording", first)
-    ark = deposit.bench.results["processing"]["ark"]
+    ark = deposit.harness.results["processing"]["ark"]
     assert service.storage.verify(ark).faults == ()
     return service.stored(ark)

@@ -10,7 +10,7 @@ import pytest
 from apps.ingest.objects.scene import Deposit, Service, payload
 from apps.ingest.web import Exchange, Web, cut, redirect, status
 from spinney.apps.ingest.manifests import PayloadKind
-from spinney.testing import Ran
+from spinney.testing import StageResult
 
 
 class Silent:
@@ -44,7 +44,7 @@ def of(service: Service, host: str, number: int = 1, stage: str = "downloading")
     """An object of that host, which has come to this stage; its size has to be asked for."""
     deposit = service.object(number, payload=payload(PayloadKind.FILE, f"http://{host}/{number}/a", "a"))
     if stage == "downloading":
-        deposit.bench.results |= {
+        deposit.harness.results |= {
             "estimating": {"files": 1, "bytes": 3, "unknown": 0},
             "provisioning": {"bytes": 3},
         }
@@ -65,7 +65,7 @@ def due(service: Service) -> None:
         path.write_text(json.dumps(json.loads(path.read_text()) | {"due_s": 0.0}))
 
 
-def rested(ran: Ran, *words: str) -> float:
+def rested(ran: StageResult, *words: str) -> float:
     """How long."""
     assert ran.outcome == "defer", ran.message
     assert all(word in ran.message for word in words), ran.message
@@ -106,8 +106,8 @@ def test_others_rest_without_asking_and_go_on_when_the_host_answers(service: Ser
         assert one.run("downloading").outcome == "ok"
         assert marks(service) == {}
         assert other.run("downloading").outcome == "ok"
-    assert "silent" not in one.bench.data
-    assert "silent" not in other.bench.data
+    assert "silent" not in one.harness.data
+    assert "silent" not in other.harness.data
 
 
 def test_one_tries_while_the_others_rest(service: Service, silent: Silent) -> None:
@@ -131,7 +131,7 @@ def test_one_tries_while_the_others_rest(service: Service, silent: Silent) -> No
         assert marks(service) == {silent.host: (1, True)}
         answers.set()
         trying.join()
-        assert one.bench.results["downloading"]["files"] == 1
+        assert one.harness.results["downloading"]["files"] == 1
         assert other.run("downloading").outcome == "ok"
 
 
@@ -161,7 +161,7 @@ def test_it_fails_when_the_host_was_tried_so_often_by_whomever(service: Service,
         f"'a' could not be fetched: {silent.host} has not answered 3"
     )
     # Sent back, it begins anew.
-    assert "silent" not in one.bench.data
+    assert "silent" not in one.harness.data
     rested(one.run("downloading"), "tried 4 times since")
 
 

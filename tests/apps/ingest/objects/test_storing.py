@@ -14,7 +14,7 @@ from spinney.apps.ingest import identities
 from spinney.apps.ingest.identifiers import LocalMinter
 from spinney.apps.ingest.manifests import PayloadKind
 from spinney.apps.ingest.objects.processing import ark_lock
-from spinney.testing import Bench
+from spinney.testing import StageHarness
 
 # --- whose it is ------------------------------------------------------------------------------
 
@@ -31,10 +31,10 @@ def test_two_objects_of_one_batch_with_one_local_id_become_one_whoever_is_first(
     one.to("downloading")
     other.to("downloading")
     # Given that the one has been named and not yet bound when the other passes.
-    one.bench.data["ark"] = "ark:/99999/fk4lost"
-    done = other.to("recording", "processing").bench.results["processing"]
+    one.harness.data["ark"] = "ark:/99999/fk4lost"
+    done = other.to("recording", "processing").harness.results["processing"]
     assert one.run("processing").outcome == "ok"
-    found = one.bench.results["processing"]
+    found = one.harness.results["processing"]
     assert (found["ark"], found["version"]) == (done["ark"], 2)
 
 
@@ -53,7 +53,7 @@ def test_a_local_id_that_is_taken_meanwhile_is_looked_at_again(
         monkeypatch.setattr(identities, "require_ours", meanwhile)
         assert deposit.run("processing").outcome == "defer"
     assert deposit.run("processing").outcome == "ok"
-    assert deposit.bench.results["processing"]["ark"] == "ark:/99999/fk4other"
+    assert deposit.harness.results["processing"]["ark"] == "ark:/99999/fk4other"
 
 
 def test_a_given_ark_that_is_not_the_local_ids_fails(service: Service) -> None:
@@ -126,7 +126,7 @@ def test_what_is_minted_is_never_an_object_that_is_there_already(service: Servic
     assert f"{guessed} was minted" in ran.message
     # then it is left to them, and another is minted.
     assert mine.run("processing").outcome == "ok"
-    done = mine.bench.results["processing"]
+    done = mine.harness.results["processing"]
     assert done["ark"] != guessed
     assert service.stored(guessed) == {"a.txt": b"theirs"}
     assert service.stored(done["ark"]) == {"a.txt": b"mine"}
@@ -210,16 +210,16 @@ def test_the_same_deposit_again_makes_no_version_and_says_so(service: Service) -
 def test_sent_back_from_its_first_stage_it_makes_a_version_only_of_what_differs(service: Service) -> None:
     deposit = service.of_file(b"map")
     first = deposit.deposit()
-    deposit.bench.results.clear()
+    deposit.harness.results.clear()
     # With nothing changed, and with the object lost from the storage,
     assert (deposit.deposit()["ark"], service.storage.versions(first["ark"])[-1].number) == (first["ark"], 1)
     [found] = (p for p in (service.folder / "archive").rglob("0=ocfl_object_1.1"))
     shutil.rmtree(found.parent)
-    deposit.bench.results.clear()
+    deposit.harness.results.clear()
     assert (deposit.deposit()["ark"], service.storage.versions(first["ark"])[-1].number) == (first["ark"], 1)
     # and where what is to be fetched is another by now.
     service.web.put("/1/a.txt", b"another map")
-    deposit.bench.results.clear()
+    deposit.harness.results.clear()
     assert (deposit.deposit()["version"], service.stored(first["ark"])) == (2, {"a.txt": b"another map"})
 
 
@@ -398,9 +398,9 @@ def test_an_object_that_is_new_asks_the_engine_for_little(
     deposit = service.of_files({"a.txt": b"a"})
     deposit.to("downloading")
     asked: list[str] = []
-    real = Bench.ask
+    real = StageHarness.ask
     monkeypatch.setattr(
-        Bench, "ask", lambda self, verb, **args: (asked.append(verb), real(self, verb, **args))[1]
+        StageHarness, "ask", lambda self, verb, **args: (asked.append(verb), real(self, verb, **args))[1]
     )
 
     assert deposit.run("processing").outcome == "ok"

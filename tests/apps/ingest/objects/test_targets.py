@@ -14,7 +14,7 @@ import pytest
 from apps.ingest.objects.scene import Service
 from spinney.apps.ingest import application, opened
 from spinney.reports import verify
-from spinney.testing import Bench
+from spinney.testing import StageHarness
 
 
 def test_an_object_is_stored_in_s3(service: Service, s3_server: str, bucket: str) -> None:
@@ -83,8 +83,8 @@ def test_a_callback_tells_of_the_object_and_is_signed(service: Service, receivin
     )
     deposit = service.of_file()
     done = deposit.deposit()
-    [told] = deposit.bench.submitted
-    sent = Bench().run(application.outbox.webhook, **told.params)
+    [told] = deposit.harness.submitted
+    sent = StageHarness().run(application.outbox.webhook, **told.params)
     assert sent.outcome == "ok", sent.message
     [(headers, body)] = receiving.came
     verify("shared", headers, body, time.time())
@@ -102,7 +102,7 @@ def test_a_callback_to_a_private_address_is_not_made(service: Service, receiving
     service.profile(callback={"url": f"http://{receiving.host}/told?token=hush", "secret": "partner"})
     deposit = service.of_file()
     deposit.deposit()
-    refused = Bench().run(application.outbox.webhook, **deposit.bench.submitted[0].params)
+    refused = StageHarness().run(application.outbox.webhook, **deposit.harness.submitted[0].params)
     assert (refused.outcome, refused.signal.retryable) == ("error", False)  # type: ignore[union-attr]
     assert "127.0.0.1" in refused.message
     assert "hush" not in refused.message
@@ -112,7 +112,7 @@ def test_a_callback_to_a_private_address_is_not_made(service: Service, receiving
 def test_a_callback_waits_while_a_profile_cannot_be_read(service: Service, receiving: Receiving) -> None:
     told = {"url": f"http://{receiving.host}/told", "secret": "partner", "body": {}}
     (service.folder / "home/profiles/coins.toml").write_text("collection = ")
-    assert Bench().run(application.outbox.webhook, **told).outcome == "defer"
+    assert StageHarness().run(application.outbox.webhook, **told).outcome == "defer"
 
 
 # --- the inventory ----------------------------------------------------------------------------

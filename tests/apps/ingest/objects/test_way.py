@@ -52,7 +52,7 @@ def test_names_that_differ_in_case_only_are_kept_apart_and_told_of(
     assert ran.outcome == "warning"
     assert "upper and lower case" in ran.message
     assert "P.tif'" in ran.message
-    assert service.stored(deposit.bench.results["processing"]["ark"]) == files
+    assert service.stored(deposit.harness.results["processing"]["ark"]) == files
 
 
 def test_a_working_disk_that_takes_two_names_for_one_is_told_of(
@@ -70,7 +70,7 @@ def test_a_working_disk_that_takes_two_names_for_one_is_told_of(
 
 def recorded_dates(service: Service, deposit: Deposit, version: int) -> dict[str, str | None]:
     with service.inventory as inventory:
-        files = inventory.files(deposit.bench.results["processing"]["ark"], version)
+        files = inventory.files(deposit.harness.results["processing"]["ark"], version)
         return {f.path.removeprefix("producer/"): f.modified for f in files if f.path.startswith("producer/")}
 
 
@@ -115,7 +115,7 @@ def test_an_area_of_its_own_is_used_and_left_empty(service: Service) -> None:
     deposit.deposit("recording")
     area = service.folder / "fast" / orders.jid(BID, 1)
     assert (area / "payload/a.txt").read_bytes() == b"map"
-    assert "ingest-working:fast" in deposit.bench.locks
+    assert "ingest-working:fast" in deposit.harness.locks
     deposit.run("notify")
     assert list((service.folder / "fast").iterdir()) == []
 
@@ -125,7 +125,7 @@ def test_every_stage_may_run_again_and_makes_nothing_twice(service: Service) -> 
     done = deposit.deposit("recording")
     for stage in ("estimating", "provisioning", "downloading", "processing", "recording"):
         assert deposit.run(stage).outcome == "ok", stage
-    assert deposit.bench.results["processing"] == done
+    assert deposit.harness.results["processing"] == done
     assert [v.number for v in service.storage.versions(done["ark"])] == [1]
 
 
@@ -141,7 +141,7 @@ def test_a_retry_fetches_only_what_is_missing_or_wrong(service: Service) -> None
 def test_the_payload_that_the_batch_holds_is_copied_and_compared(service: Service) -> None:
     held = payload(PayloadKind.FILE, None, "x.txt", b"abc", held="payload/x.txt", size_bytes=3)
     deposit = service.object(payload=held)
-    place = deposit.bench.job_folder.parent / f"{2:012d}" / "payload"
+    place = deposit.harness.job_folder.parent / f"{2:012d}" / "payload"
     place.mkdir(parents=True)
     (place / "x.txt").write_bytes(b"abX")
     refused = deposit.to("downloading")
@@ -149,7 +149,7 @@ def test_the_payload_that_the_batch_holds_is_copied_and_compared(service: Servic
     assert "has the sha256" in refused.message
     (place / "x.txt").write_bytes(b"abc")
     assert deposit.run("downloading").outcome == "ok"
-    assert service.stored(deposit.to("recording", "processing").bench.results["processing"]["ark"]) == {
+    assert service.stored(deposit.to("recording", "processing").harness.results["processing"]["ark"]) == {
         "x.txt": b"abc"
     }
 
@@ -165,7 +165,7 @@ def test_a_held_name_as_long_as_a_name_may_be(service: Service) -> None:
     name = "x" * 255
     held = payload(PayloadKind.FILE, None, name, held=f"payload/{name}", size_bytes=1)
     deposit = service.object(payload=held)
-    place = deposit.bench.job_folder.parent / f"{2:012d}" / "payload"
+    place = deposit.harness.job_folder.parent / f"{2:012d}" / "payload"
     place.mkdir(parents=True)
     (place / name).write_bytes(b"1")
     done = deposit.deposit("recording")

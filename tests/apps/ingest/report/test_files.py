@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from longer import long_alone
+from long_tests import long_alone
 from spinney.apps.ingest.report import ObjectEnd, build, read_told, write
 
 from .samples import end, facts, failed

@@ -9,19 +9,19 @@ from fastapi import FastAPI
 from starlette.testclient import TestClient
 
 from server.conftest import Askers
-from spinney.model.access import Rights, Role, Within
+from spinney.model.access import AccessScope, Rights, Role
 from spinney.server.application import Parts, make
 from spinney.server.settings import ServerSettings
 from spinney.stores.sql import open_store
 
 from ..access.given import Service, service
 
-MAPS = Within(collections=("maps",))
+MAPS = AccessScope(collections=("maps",))
 RIGHTS = {
     "ann": Rights(role=Role.SUBMITTER, within=MAPS),
     "mia": Rights(role=Role.OPERATOR, within=MAPS),
     "vic": Rights(role=Role.VIEWER, within=MAPS),
-    "eve": Rights(role=Role.SUBMITTER, within=Within(collections=("photos",))),
+    "eve": Rights(role=Role.SUBMITTER, within=AccessScope(collections=("photos",))),
     "operator": Rights(role=Role.OPERATOR),
     "admin": Rights(role=Role.ADMIN),
 }

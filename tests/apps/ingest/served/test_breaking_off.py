@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 from starlette.requests import Request
 
-from listening import Listening
+from http_listener import Listening
 from server.conftest import Askers
 from spinney.model.jobs import Filter
-from spinney.server.asking import RENEW_S
+from spinney.server.request_context import REFRESH_S
 from spinney.server.settings import ServerSettings
-from spinney.server.stores import Busy, Stores
+from spinney.server.store_pool import ServerBusy, StorePool
 
 from .conftest import build
 
@@ -62,17 +62,17 @@ def test_a_payload_that_nobody_may_hand_over_any_more_leaves_nothing(
         return None
 
     async def busy(*_: object, **__: object) -> None:
-        raise Busy("more is asked of this server than it can answer")
+        raise ServerBusy("more is asked of this server than it can answer")
 
     listening = Listening(app, ServerSettings())
     with socket.create_connection(("127.0.0.1", listening.port)) as sender:
         sender.sendall(HEAD)
         until(incoming, 1)
         if why == "busy":
-            monkeypatch.setattr(Stores, "run", busy)
+            monkeypatch.setattr(StorePool, "run", busy)
         else:
-            monkeypatch.setattr(Askers, "again", lambda self, request: nobody(request))
-            time.sleep(RENEW_S)
+            monkeypatch.setattr(Askers, "reauthenticate", lambda self, request: nobody(request))
+            time.sleep(REFRESH_S)
         sender.sendall(b"x" * 990)
         answer = sender.recv(1000)
     until(incoming, 0)

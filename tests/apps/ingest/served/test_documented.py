@@ -15,11 +15,11 @@ from schemathesis.checks import not_a_server_error
 from schemathesis.schemas import APIOperation
 from schemathesis.specs.openapi.checks import content_type_conformance, status_code_conformance
 
-from listening import Listening
-from longer import LONG
-from spinney.server import applications
+from http_listener import Listening
+from long_tests import LONG
+from spinney.server import plugins
+from spinney.server.api.json_routes import PREFIX
 from spinney.server.api.openapi import document
-from spinney.server.api.parsing import PREFIX
 from spinney.server.settings import ServerSettings
 
 from .conftest import build
@@ -31,7 +31,7 @@ PATIENCE_S = 30.0
 
 def routes() -> Iterator[APIRoute]:
     app = FastAPI(title="Spinney", version="0")
-    applications.add_to(app)
+    plugins.add_to(app)
     for route in app.routes:
         if isinstance(route, APIRoute) and route.include_in_schema and route.path.startswith(PREFIX):
             yield route
@@ -44,7 +44,7 @@ LABELS = [f"{method} {route.path_format}" for route in routes() for method in so
 def operations() -> dict[str, APIOperation]:
     """By label."""
     app = FastAPI(title="Spinney", version="0")
-    applications.add_to(app)
+    plugins.add_to(app)
     found = (result.ok() for result in openapi.from_dict(document(app, PREFIX)).get_all_operations())
     return {operation.label: operation for operation in found}
 

@@ -14,12 +14,12 @@ from typing import Any
 import pytest
 from httpx import Response
 
-from listening import Listening
+from http_listener import Listening
 from spinney.apps.ingest import staff
 from spinney.apps.ingest.orders import BatchOrder
 from spinney.apps.ingest.staff.depositing import Arrival
 from spinney.apps.ingest.verbs.batches import Status
-from spinney.model.errors import FateUnknown
+from spinney.model.errors import CommitUncertain
 from spinney.server.settings import ServerSettings
 
 from ..access.given import MAIL
@@ -233,7 +233,7 @@ def test_an_answer_that_was_lost_is_given_again(served: Served, monkeypatch: pyt
 
     def losing(*words: Any, **more: Any) -> Any:
         real(*words, **more)
-        raise FateUnknown("the connection was lost;")
+        raise CommitUncertain("the connection was lost;")
 
     with monkeypatch.context() as patch:
         patch.setattr(type(store), "submit", losing)

@@ -22,6 +22,6 @@ def service(tmp_path: Path) -> Iterator[Service]:
     assert list(prepare(found))
     (found.profiles / "maps.toml").write_text("collection = 'maps'\nhold = 'a look first'\n")
     store = open_store(new_store(tmp_path / "spinney.db"))
-    control = Control(store=store, clock=lambda: time.time_ns() // 1000, nudge=lambda: None, by="ann")
+    control = Control(store=store, clock=lambda: time.time_ns() // 1000, wake_nodes=lambda: None, by="ann")
     yield Service(control=control, settings=found, folders=tmp_path / "spinney.folders")
     store.close()

@@ -13,7 +13,7 @@ from spinney.apps.ingest.manifests import PayloadKind
 from spinney.apps.ingest.settings import Mail
 from spinney.apps.ingest.staff import Deposit, Service, batch, batches, expect, submit, sweep
 from spinney.apps.ingest.staff.batches import Listed
-from spinney.model.errors import FateUnknown, Refused, UsageError
+from spinney.model.errors import CommitUncertain, Refused, UsageError
 
 GIVEN = Deposit(name="map.tif", profile="maps", submitter="ann", kind=PayloadKind.FILE)
 
@@ -87,10 +87,10 @@ def test_an_answer_that_was_lost_takes_nothing_back(service: Service, tmp_path: 
 
         def submit(self, *words: Any, **more: Any) -> Any:
             real.submit(*words, **more)
-            raise FateUnknown("the connection was lost;")
+            raise CommitUncertain("the connection was lost;")
 
     losing = replace(service, control=replace(service.control, store=Losing()))  # type: ignore[arg-type]
-    with (tmp_path / "ingest.toml").open("rb") as source, pytest.raises(FateUnknown) as told:
+    with (tmp_path / "ingest.toml").open("rb") as source, pytest.raises(CommitUncertain) as told:
         submit(losing, source, GIVEN)
 
     (bid,) = (found.bid for found in batches(service, Listed()))

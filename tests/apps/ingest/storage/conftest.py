@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from longer import long_alone
+from long_tests import long_alone
 
 from ..places import Bed, Bucket, Disk
 

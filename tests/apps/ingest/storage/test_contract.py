@@ -19,7 +19,7 @@ from apps.ingest.storage.given import (
     put,
     where,
 )
-from longer import long_alone
+from long_tests import long_alone
 from spinney.apps.ingest.paths import NotAdmitted
 from spinney.apps.ingest.storage import Incoming, Late, NoSuchObject
 from spinney.apps.ingest.storage.layout import STAGING, staging

@@ -7,7 +7,7 @@ import orjson
 import pytest
 
 from apps.ingest.storage.given import ARK, at_rest, complaints, contents, incoming, put, where
-from longer import LONG
+from long_tests import LONG
 from spinney.apps.ingest.paths import NotAdmitted
 from spinney.apps.ingest.storage import NoSuchObject, open_storage
 from spinney.apps.ingest.storage import inventory as inventories

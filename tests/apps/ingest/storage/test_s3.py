@@ -12,7 +12,7 @@ import pytest
 from apps.ingest.places import Bed
 from apps.ingest.storage.given import ARK, at_rest, contents, incoming, put
 from apps.ingest.storage.moody import moody
-from longer import long_alone
+from long_tests import long_alone
 from spinney.apps.ingest.paths import NotAdmitted
 from spinney.apps.ingest.storage import NotThere, open_storage
 from spinney.apps.ingest.storage import bucket as buckets

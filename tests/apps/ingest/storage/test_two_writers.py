@@ -6,7 +6,7 @@ import pytest
 
 from apps.ingest.places import Bed
 from apps.ingest.storage.given import ARK, at_rest, contents, incoming, put
-from longer import LONG, long_alone
+from long_tests import LONG, long_alone
 from spinney.apps.ingest.storage import Busy
 
 

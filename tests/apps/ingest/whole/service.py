@@ -21,7 +21,7 @@ from typing import Any
 from mail_server import Behaviour
 
 from cli.shell import Shell
-from longer import LONG
+from long_tests import LONG
 from spinney.apps.ingest import looking, settings
 from spinney.apps.ingest.digests import digest
 from spinney.apps.ingest.manifests import About, PayloadKind, Row, read, write

@@ -8,7 +8,7 @@ from collections import Counter
 
 import pytest
 
-from longer import LONG, long_alone
+from long_tests import LONG, long_alone
 from spinney.apps.ingest.application import STAGES
 
 from ..places import ALL, FAR, NEAR, Kinds

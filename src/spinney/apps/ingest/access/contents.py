@@ -20,7 +20,7 @@ from spinney.apps.ingest.paths import NotAdmitted, shown
 from spinney.apps.ingest.settings import Settings
 from spinney.apps.ingest.storage import NotThere, Storage, StoredFile
 from spinney.model.access import Role
-from spinney.model.errors import Refused, StoreAway
+from spinney.model.errors import Refused, StoreUnavailable
 
 if TYPE_CHECKING:
     from spinney.control import Control
@@ -40,13 +40,13 @@ class Content:
 
 def stored(settings: Settings, found: Object, number: int | None) -> tuple[Version, Storage]:
     """A version of an object (None: the newest), and the storage that has it. Raises Refused where there is no such
-    version or the storage does not answer, StoreAway where it is not there now."""
+    version or the storage does not answer, StoreUnavailable where it is not there now."""
     chosen = version_of(found, number)
     try:
         with reading(chosen):
             return chosen, targets.standing(settings, chosen.storage)
     except NotThere:
-        raise StoreAway(
+        raise StoreUnavailable(
             f"the storage {chosen.storage!r} is not there now; see that its disk is mounted, or its bucket to be had"
         ) from None
 
@@ -75,8 +75,8 @@ def content(
 ) -> Content:
     """A file of a version (None: of the newest).
 
-    Raises what ``require_may`` raises; Refused for a file that is not there or is damaged, StoreAway for a storage that
-    is not there now. Damage is entered into the inventory, as an audit does it.
+    Raises what ``require_may`` raises; Refused for a file that is not there or is damaged, StoreUnavailable for a
+    storage that is not there now. Damage is entered into the inventory, as an audit does it.
     """
     found = require_may(control, settings, ark)
     chosen, storage = stored(settings, found, version)

@@ -43,7 +43,7 @@ def anticipated(store: "Store", job: Job, bytes_s: float, now: datetime) -> date
     """When the package of an open job will be there; None: nobody can tell, as nobody serves its queue. ``bytes_s``:
     the rate until some have been made."""
     now_us = round(now.timestamp() * 1e6)
-    why = store.explaining.explain(job.id, now_us=now_us)
+    why = store.explainer.explain(job.id, now_us=now_us)
     if why.cause not in _SOON or (why.cause == "queue limit" and not why.facts.get("limit")):
         return None
     starts_us = max(now_us, why.start_us or 0)
@@ -74,7 +74,7 @@ def measured(packages: Iterable[Package]) -> float | None:
 
 def _slot_s(store: "Store", job: Job, now_us: int) -> float:
     """When the first of the slots that are taken will be free."""
-    serving = set(store.queueing.of(job.queue).nodes)
+    serving = set(store.queue_admin.of(job.queue).nodes)
     busy = store.jobs(Filter(states=(State.RUNNING,)), limit=RUNNING)
     return min(
         (

@@ -49,7 +49,7 @@ def manifest(
     None: URLs are those of the storage itself, for who works there.
 
     Raises NotAdmitted for what is no ARK, is damaged, or cannot be told so; Refused for what is not there, out of sight
-    or in a storage that does not answer, StoreAway for a storage that is not there now.
+    or in a storage that does not answer, StoreUnavailable for a storage that is not there now.
     """
     found = require_may(control, settings, ark)
     chosen, storage = stored(settings, found, version)

@@ -95,7 +95,7 @@ def look(store: "Store", settings: Settings, token: str) -> Ticket:
 def _key(control: "Control", order: AccessOrder, collection: str) -> str:
     """The same for the same request, and known to nobody beforehand: all jobs share their keys, and whoever could tell
     this one might take it for a job of his own."""
-    secret = control.store.entering.secret("access-key", now_us=control.clock())
+    secret = control.store.sign_in.secret("access-key", now_us=control.clock())
     told = orjson.dumps([order.ark, order.version, order.format, collection])
     return f"access-{hmac.digest(secret, told, hashlib.sha256).hex()[:32]}"
 
@@ -138,7 +138,7 @@ def _taken_up(control: "Control", settings: Settings, job_id: int) -> Job | None
         if job.state is not State.COMPLETED:
             # Not the person's verb: whoever may have the package may have it made, whoever asked for it first.
             control.store.retry(job.id, stage=None, by=control.by, now_us=control.clock())
-            control.nudge()
+            control.wake_nodes()
             return control.store.job(job.id)
         if packages.standing(folder, datetime.now(UTC)) is not None:
             return job

@@ -15,9 +15,9 @@ import typer
 from spinney.apps.ingest.access import Format, Status
 from spinney.apps.ingest.cli.session import serving
 from spinney.apps.ingest.verbs.archive import COUNTED, Fetch, File, Fixity, Manifest, Token
-from spinney.cli import place, showing
+from spinney.cli import display, endpoint
 from spinney.cli.arguments import JsonOption, StoreOption
-from spinney.cli.exits import Exit
+from spinney.cli.exit_codes import Exit
 from spinney.model.errors import Refused, UsageError
 
 _OPEN = (Status.QUEUED, Status.HELD, Status.PACKING)
@@ -59,7 +59,7 @@ def fetch(
 ) -> None:
     """Ask for a package of a stored object; prints a token, by which 'token' tells what became of it. With --file: have
     one file of it."""
-    from spinney.cli.waiting import LOOK_S, wait_for
+    from spinney.cli.wait import LOOK_S, wait_for
 
     if file is not None:
         if format_ != Format.ZIP or submitter or wait or json:
@@ -71,10 +71,10 @@ def fetch(
         return
     if output is not None:
         raise UsageError("--output is for a file; name it with --file, or give a package time ('token')")
-    with serving(store, None if place.server(store) else submitter) as service:
+    with serving(store, None if endpoint.server(store) else submitter) as service:
         ticket = service.do(Fetch(ark=ark, version=version, format=format_, submitter=submitter))
         if wait and not json:
-            wait_for(service.control.look, [ticket["job"]])
+            wait_for(service.control.queries, [ticket["job"]])
             ticket = service.do(Token(token=ticket["token"]))
         while wait and ticket["status"] in _OPEN:
             time.sleep(LOOK_S)
@@ -125,33 +125,33 @@ def fixity(
     if damaged:
         _list(answer["items"], json=json)
     elif json:
-        showing.as_json(answer)
+        display.print_json(answer)
     else:
         due, bad = _counted(answer["due"]), _counted(answer["damaged"])
-        showing.console().print(f"due      {due}\ndamaged  {bad}")
+        display.console().print(f"due      {due}\ndamaged  {bad}")
     if damaged and answer["items"]:
         raise typer.Exit(Exit.REFUSED)
 
 
 def _tell(ticket: Mapping[str, Any], *, json: bool) -> None:
     if json:
-        showing.as_json(ticket)
+        display.print_json(ticket)
         return
     shown = {
         name: _moment(value) if name in ("anticipated", "expires") else value
         for name, value in ticket.items()
     }
     for name, value in shown.items():
-        showing.console().print(
-            f"{name:<12} {showing.cell(value)}", soft_wrap=True, markup=False, highlight=False
+        display.console().print(
+            f"{name:<12} {display.cell(value)}", soft_wrap=True, markup=False, highlight=False
         )
 
 
 def _write(pieces: Iterator[bytes], output: Path | None) -> None:
     """To stdout, or into a file that is there when it is whole."""
     if output is None:
-        with showing.reader_may_leave():
-            out = showing.Content(raw=False)
+        with display.closed_pipe_ends_output():
+            out = display.Content(raw=False)
             for piece in pieces:
                 out.write(piece)
             out.write(b"", last=True)
@@ -174,16 +174,16 @@ def _write(pieces: Iterator[bytes], output: Path | None) -> None:
 
 def _list(damaged: Sequence[Mapping[str, Any]], *, json: bool) -> None:
     if json:
-        showing.lines(damaged)
+        display.print_json_lines(damaged)
         return
-    showing.table(
+    display.print_table(
         ("ARK", "COLLECTION", "SINCE", "FAULTS", "FIRST"),
         ((d["ark"], d["collection"], _moment(d["since"]), len(d["faults"]), d["faults"][0]) for d in damaged),
     )
 
 
 def _moment(text: str) -> str:
-    return showing.moment(int(datetime.fromisoformat(text).timestamp() * 1e6))
+    return display.format_time(int(datetime.fromisoformat(text).timestamp() * 1e6))
 
 
 def _counted(number: int) -> str:

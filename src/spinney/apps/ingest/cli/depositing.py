@@ -18,9 +18,9 @@ from spinney.apps.ingest.staff.payloads import opened
 from spinney.apps.ingest.states import BatchState
 from spinney.apps.ingest.verbs.batches import Status
 from spinney.apps.ingest.verbs.deposits import Submit
-from spinney.cli import place, showing
+from spinney.cli import display, endpoint
 from spinney.cli.arguments import JsonOption, StoreOption
-from spinney.cli.exits import Exit
+from spinney.cli.exit_codes import Exit
 from spinney.model.errors import UsageError
 
 STDIN = "-"
@@ -101,12 +101,12 @@ def submit_payload(
     store: StoreOption = None,
 ) -> None:
     """Hand a payload in: it becomes a batch. Prints the batch and its job."""
-    from spinney.cli.waiting import wait_for
+    from spinney.cli.wait import wait_for
 
     if key is not None and not _KEY.fullmatch(key):
         raise UsageError("a key is 1 to 200 printable characters of ASCII without blanks; choose another")
     # A server knows who asks; in whose name it is handed in is said of the payload.
-    with serving(store, None if place.server(store) else submitter) as service:
+    with serving(store, None if endpoint.server(store) else submitter) as service:
         asked = Submit(
             name=_name(payload, name),
             profile=profile,
@@ -127,7 +127,7 @@ def submit_payload(
             accepted = service.submit(source, asked, key)
         _tell(accepted, json=json)
         if wait:
-            wait_for(service.control.look, [accepted["job"]], json=json)
+            wait_for(service.control.queries, [accepted["job"]], json=json)
             completed = service.do(Status(batch=str(accepted["job"])))["state"] == BatchState.COMPLETED
             raise typer.Exit(Exit.DONE if completed else Exit.REFUSED)
 
@@ -141,12 +141,12 @@ def check(
     with refused():
         found = manifests.judge(manifest, further=foreseeing.of_rows)
     if json:
-        showing.as_json(_judgement(found))
+        display.print_json(_judgement(found))
     else:
         for problem in found.problems:
-            typer.echo(showing.safe(str(problem)))
+            typer.echo(display.safe(str(problem)))
         for warning in found.warnings.first:
-            typer.echo(showing.safe(f"warning: {warning}"))
+            typer.echo(display.safe(f"warning: {warning}"))
         typer.echo(_verdict(found))
     if found.problems:
         raise typer.Exit(Exit.REFUSED)
@@ -172,13 +172,13 @@ def _opened(payload: str) -> Iterator[BinaryIO]:
 
 def _tell(accepted: Mapping[str, Any], *, json: bool) -> None:
     if json:
-        showing.lines([accepted])
+        display.print_json_lines([accepted])
         return
     bid, held = accepted["bid"], accepted["held"]
     typer.echo(f"{bid} job {accepted['job']}")
     if held is not None:
         typer.echo(
-            f"spinney: it is held ({showing.safe(held)}); 'spinney ingest release --batch {bid}' lets it go on",
+            f"spinney: it is held ({display.safe(held)}); 'spinney ingest release --batch {bid}' lets it go on",
             err=True,
         )
 

@@ -7,7 +7,7 @@ import typer
 from spinney.apps.ingest.cli import words
 from spinney.apps.ingest.cli.session import serving
 from spinney.apps.ingest.verbs.operations import Hold, Pause, Release, Unpause
-from spinney.cli import completing, showing
+from spinney.cli import completion, display
 from spinney.cli.arguments import ByOption, StoreOption
 from spinney.model.errors import UsageError
 
@@ -36,7 +36,7 @@ def hold(
         typer.Argument(
             metavar="COLLECTION",
             help="All of its batches and objects.",
-            autocompletion=completing.collections,
+            autocompletion=completion.collections,
         ),
     ],
     reason: ReasonOption,
@@ -58,7 +58,7 @@ def release(
             metavar="[COLLECTION]",
             help="That is held.",
             show_default=False,
-            autocompletion=completing.collections,
+            autocompletion=completion.collections,
         ),
     ] = None,
     batch: Annotated[
@@ -74,7 +74,7 @@ def release(
     with serving(store, by) as service:
         done = service.do(Release(collection=collection, batch=batch, reason=reason))
     if batch is not None:
-        under = f", but stays under {showing.safe(done['under'][0])}" if done["under"] else ""
+        under = f", but stays under {display.safe(done['under'][0])}" if done["under"] else ""
         typer.echo(f"{done['batch']} is released{under}")
         return
     for number in done["ended"]:

@@ -11,9 +11,9 @@ from spinney.apps.ingest.cli.words import BatchArgument, ProfileOption, StageOpt
 from spinney.apps.ingest.states import BatchState
 from spinney.apps.ingest.verbs.archive import Find, Profiles
 from spinney.apps.ingest.verbs.batches import LIMIT_MAX, Batches, Object, Objects, Status
-from spinney.cli import completing, showing
+from spinney.cli import completion, display
 from spinney.cli.arguments import JsonOption, StoreOption
-from spinney.cli.exits import Exit
+from spinney.cli.exit_codes import Exit
 from spinney.model.jobs import JOB_ID_MAX
 from spinney.model.states import State
 
@@ -38,13 +38,13 @@ def status(which: BatchArgument, json: JsonOption = False, store: StoreOption = 
         told = service.do(Status(batch=which))
     under = told.pop("under")
     if json:
-        showing.as_json(told)
+        display.print_json(told)
         return
     del told["holds"]
     told["objects"] = _counted(told["objects"])
-    _print_facts(told | {name: showing.moment(told[name]) for name in ("accepted_us", "settled_us")})
+    _print_facts(told | {name: display.format_time(told[name]) for name in ("accepted_us", "settled_us")})
     for hold in under:
-        showing.console().print(f"{'under':<12} {showing.safe(hold)}")
+        display.console().print(f"{'under':<12} {display.safe(hold)}")
 
 
 def list_batches(
@@ -56,13 +56,13 @@ def list_batches(
     submitter: Annotated[
         str | None,
         typer.Option(
-            help="Only of this submitter.", show_default=False, autocompletion=completing.submitters
+            help="Only of this submitter.", show_default=False, autocompletion=completion.submitters
         ),
     ] = None,
     collection: Annotated[
         str | None,
         typer.Option(
-            help="Only of this collection.", show_default=False, autocompletion=completing.collections
+            help="Only of this collection.", show_default=False, autocompletion=completion.collections
         ),
     ] = None,
     after: AfterOption = 0,
@@ -77,9 +77,9 @@ def list_batches(
     with serving(store) as service:
         found = service.do(asked)["items"]
     if json:
-        showing.lines(found)
+        display.print_json_lines(found)
         return
-    showing.table(
+    display.print_table(
         (
             "JOB",
             "BATCH",
@@ -102,7 +102,7 @@ def list_batches(
                 b["profile"],
                 b["submitter"],
                 b["payload"],
-                showing.moment(b["accepted_us"]),
+                display.format_time(b["accepted_us"]),
                 b["message"],
             )
             for b in found
@@ -115,7 +115,7 @@ def list_objects(
     state: Annotated[
         list[State] | None,
         typer.Option(
-            help="Only of this state; may be repeated.", show_default=False, autocompletion=completing.states
+            help="Only of this state; may be repeated.", show_default=False, autocompletion=completion.states
         ),
     ] = None,
     stage: StageOption = None,
@@ -135,9 +135,9 @@ def list_objects(
     with serving(store) as service:
         found = service.do(asked)["items"]
     if json:
-        showing.lines(found)
+        display.print_json_lines(found)
         return
-    showing.table(
+    display.print_table(
         ("JOB", "OBJECT", "STATE", "STAGE", "PASSED", "NAME", "MESSAGE"),
         (tuple(each.values()) for each in found),
     )
@@ -152,7 +152,7 @@ def show_object(
     with serving(store) as service:
         told = service.do(Object(object=which))["object"]
     if json:
-        showing.as_json(told)
+        display.print_json(told)
     else:
         _print_facts(told)
 
@@ -194,13 +194,13 @@ def find(
     with serving(store) as service:
         found = service.do(asked)["items"]
     if json:
-        showing.lines(found)
+        display.print_json_lines(found)
     elif file_name is None and digest is None:
-        showing.table(
+        display.print_table(
             ("ARK", "COLLECTION", "VERSION", "FILES", "BYTES", "LOCAL IDS", "TITLE"), map(_object_row, found)
         )
     else:
-        showing.table(("ARK", "COLLECTION", "VERSIONS", "BYTES", "FILE"), map(_file_row, found))
+        display.print_table(("ARK", "COLLECTION", "VERSIONS", "BYTES", "FILE"), map(_file_row, found))
 
 
 def list_profiles(json: JsonOption = False, store: StoreOption = None) -> None:
@@ -209,14 +209,14 @@ def list_profiles(json: JsonOption = False, store: StoreOption = None) -> None:
         found = service.do(Profiles())["items"]
     problems = [each["problem"] for each in found if "problem" in each]
     if json:
-        showing.lines(found)
+        display.print_json_lines(found)
     else:
-        showing.table(
+        display.print_table(
             ("PROFILE", "COLLECTION", "STORAGE", "MINTER", "PRIORITY", "TOLD", "HOLD"),
             (_profile_row(each) for each in found if "problem" not in each),
         )
         for problem in problems:
-            typer.echo(f"spinney: {showing.safe(problem)}", err=True)
+            typer.echo(f"spinney: {display.safe(problem)}", err=True)
     if problems:
         raise typer.Exit(Exit.REFUSED)
 
@@ -257,10 +257,10 @@ def _profile_row(profile: Mapping[str, Any]) -> tuple[Any, ...]:
 
 
 def _print_facts(told: Mapping[str, Any]) -> None:
-    out = showing.console()
+    out = display.console()
     for name, value in told.items():
         if value not in (None, "", (), []):
             text = ", ".join(value) if isinstance(value, list) else str(value)
             out.print(
-                f"{name.removesuffix('_us').replace('_', ' '):<14} {showing.safe(text)}", soft_wrap=True
+                f"{name.removesuffix('_us').replace('_', ' '):<14} {display.safe(text)}", soft_wrap=True
             )

@@ -9,10 +9,10 @@ from spinney.apps.ingest.cli import words
 from spinney.apps.ingest.cli.session import serving
 from spinney.apps.ingest.report.lines import counted
 from spinney.apps.ingest.verbs.operations import Delete, Requeue, Sweep
-from spinney.cli import showing
+from spinney.cli import display
 from spinney.cli.arguments import ByOption, JsonOption, StoreOption
-from spinney.cli.exits import Exit
-from spinney.cli.severally import severally
+from spinney.cli.exit_codes import Exit
+from spinney.cli.for_each import for_each
 
 DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")]
 
@@ -55,7 +55,7 @@ def requeue_objects(
     with serving(store, by) as service:
         done = service.do(asked)["items"]
     if json:
-        showing.lines(list(done))
+        display.print_json_lines(list(done))
     for each in done:
         _tell(each, json=json)
     if any(each.get("refused") for each in done):
@@ -77,11 +77,11 @@ def delete(
         def one(name: str) -> None:
             gone = service.do(Delete(batch=name, completed=completed))["deleted"]
             if json:
-                showing.lines([gone])
+                display.print_json_lines([gone])
             else:
                 typer.echo(f"{gone['bid']} is deleted, with {counted(gone['jobs'] - 1, 'object')}")
 
-        severally(names, one)
+        for_each(names, one)
 
 
 def sweep_batches(
@@ -97,10 +97,10 @@ def sweep_batches(
     with serving(store, by) as service:
         swept = service.do(Sweep(days=days, dry_run=dry_run))
     if json:
-        showing.as_json(swept)
+        display.print_json(swept)
         return
     for gone in (*swept["batches"], *swept["leftovers"]):
-        typer.echo(showing.safe(gone))
+        typer.echo(display.safe(gone))
     would = "would be" if dry_run else "are"
     typer.echo(f"{len(swept['batches']):,} batches and {len(swept['leftovers']):,} leftovers {would} removed")
 
@@ -113,4 +113,4 @@ def _tell(each: Mapping[str, Any], *, json: bool) -> None:
     if not json:
         typer.echo(f"{each['what']}: {said}")
     for sentence in each.get("refused", {}).values():
-        typer.echo(f"spinney: {showing.safe(sentence)}", err=True)
+        typer.echo(f"spinney: {display.safe(sentence)}", err=True)

@@ -4,7 +4,7 @@ import typer
 
 from spinney.apps.ingest.settings import load
 from spinney.apps.ingest.staff import prepare, refused
-from spinney.cli import place, showing
+from spinney.cli import display, endpoint
 from spinney.cli.arguments import JsonOption
 
 
@@ -17,11 +17,11 @@ def init(json: JsonOption = False) -> None:
 
     Asked for again, it changes nothing. The engine's own store is made by 'spinney init'.
     """
-    place.require_at_hand(None)
+    endpoint.require_local(None)
     with refused():
         made = list(prepare(load()))
     if json:
-        showing.as_json({each.what: each.where for each in made})
+        display.print_json({each.what: each.where for each in made})
         return
     for each in made:
-        showing.console().print(f"{each.what:<16} {showing.safe(each.where)}", soft_wrap=True)
+        display.console().print(f"{each.what:<16} {display.safe(each.where)}", soft_wrap=True)

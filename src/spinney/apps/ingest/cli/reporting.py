@@ -8,7 +8,7 @@ import typer
 from spinney.apps.ingest.cli.session import serving
 from spinney.apps.ingest.cli.words import BatchArgument
 from spinney.apps.ingest.verbs.batches import Form, Report
-from spinney.cli import showing
+from spinney.cli import display
 from spinney.cli.arguments import JsonOption, StoreOption
 from spinney.cli.job_files import files_of
 from spinney.model.errors import UsageError
@@ -40,12 +40,12 @@ def report(
     with serving(store) as service:
         answer = service.do(Report(batch=which, number=number, now=now, form=form))
         if not now:
-            with showing.reader_may_leave():
-                for piece in files_of(service.control.look, answer["job"], store).content(answer["path"]):
+            with display.closed_pipe_ends_output():
+                for piece in files_of(service.control.queries, answer["job"], store).content(answer["path"]):
                     sys.stdout.buffer.write(piece)
             return
     if json:
-        showing.as_json(answer["report"])
+        display.print_json(answer["report"])
         return
-    with showing.reader_may_leave():
+    with display.closed_pipe_ends_output():
         sys.stdout.write(answer["report"])

@@ -13,9 +13,9 @@ from spinney.apps.ingest.staff import Service, refused, submit
 from spinney.apps.ingest.verbs import Verb, written
 from spinney.apps.ingest.verbs.archive import File, Manifest
 from spinney.apps.ingest.verbs.deposits import Submit, told
-from spinney.cli import place
-from spinney.cli.session import client_of, hand, where
-from spinney.model.errors import FateUnknown
+from spinney.cli import endpoint
+from spinney.cli.connection import client_of, open_control, resolve_settings
+from spinney.model.errors import CommitUncertain
 
 if TYPE_CHECKING:
     from spinney.client.calls import Call
@@ -44,8 +44,8 @@ class Asked(Protocol):
 @contextmanager
 def serving(store: str | None, by: str | None = None) -> Iterator[Asked]:
     """The service in force here, in somebody's name; the store is closed at the end."""
-    with refused(), hand(store, by) as control:
-        yield _Afar(control) if place.server(store) is not None else _AtHand(control, store)
+    with refused(), open_control(store, by) as control:
+        yield _Afar(control) if endpoint.server(store) is not None else _AtHand(control, store)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,9 @@ class _AtHand:
 
     @property
     def _service(self) -> Service:
-        return Service(control=self.control, settings=settings.load(), folders=where(self._url).folders)
+        return Service(
+            control=self.control, settings=settings.load(), folders=resolve_settings(self._url).folders
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,32 +74,32 @@ class _Afar:
     control: "Control"
 
     def do(self, verb: Verb) -> Any:
-        from spinney.client.calls import Call, words  # with httpx, which is slow to load
+        from spinney.client.calls import Call, query_params  # with httpx, which is slow to load
 
         method, said = "POST" if verb.changes else "GET", verb.model_dump(mode="json", exclude_defaults=True)
-        asked: dict[str, Any] = {"json": said} if verb.changes else {"query": words(**said)}
-        return self._send(Call(method=method, path=f"{BELOW}/{verb.name}", meaning=orjson.loads, **asked))
+        asked: dict[str, Any] = {"json": said} if verb.changes else {"query": query_params(**said)}
+        return self._send(Call(method=method, path=f"{BELOW}/{verb.name}", decode=orjson.loads, **asked))
 
     def submit(self, payload: BinaryIO, asked: Submit, key: str | None) -> Any:
         from httpx import ConnectError
 
-        from spinney.client.calls import IDEMPOTENCY, Call, words
-        from spinney.client.refusals import NoProblem, ServerAway
+        from spinney.client.calls import IDEMPOTENCY, Call, query_params
+        from spinney.client.errors import ServerUnavailable, UnexpectedResponse
 
         asked.deposit()  # what cannot be meant is refused before the payload is sent
-        said = words(**asked.model_dump(mode="json", exclude_defaults=True))
+        said = query_params(**asked.model_dump(mode="json", exclude_defaults=True))
         key = key or uuid4().hex
         call = Call(
             method="POST",
             path=f"{BELOW}/submit",
-            meaning=_accepted,
+            decode=_accepted,
             query=said,
             content=payload,
             headers={"Content-Type": "application/octet-stream", IDEMPOTENCY: key},
         )
         try:
             return self._send(call)
-        except (FateUnknown, NoProblem, ServerAway) as error:
+        except (CommitUncertain, UnexpectedResponse, ServerUnavailable) as error:
             if isinstance(error.__cause__, ConnectError):  # nothing was sent
                 raise
             raise type(error)(
@@ -105,11 +107,11 @@ class _Afar:
             ) from error
 
     def content(self, asked: File | Manifest) -> Iterator[bytes]:
-        from spinney.client.calls import Call, words
+        from spinney.client.calls import Call, query_params
 
-        said = words(**asked.model_dump(exclude_defaults=True))
+        said = query_params(**asked.model_dump(exclude_defaults=True))
         name = "file" if isinstance(asked, File) else "manifest"
-        call = Call(method="GET", path=f"{BELOW}/{name}", meaning=bytes, query=said)
+        call = Call(method="GET", path=f"{BELOW}/{name}", decode=bytes, query=said)
         return client_of(self.control).pieces(call)
 
     def _send(self, call: "Call[Any]") -> Any:

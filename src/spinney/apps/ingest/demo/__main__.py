@@ -18,7 +18,7 @@ from spinney.apps.ingest.demo.serving import Web, serving
 from spinney.apps.ingest.paths import shown
 from spinney.apps.ingest.report.lines import counted
 from spinney.apps.ingest.staff import Accepted, Service
-from spinney.model import places
+from spinney.model import paths
 from spinney.model.errors import SpinneyError, UsageError
 from spinney.model.jobs import Filter
 from spinney.model.states import SETTLED, State
@@ -90,7 +90,7 @@ class _Play:
     @property
     def folder(self) -> Path:
         """Of the batch."""
-        return self.service.folders / places.job_folder(self.job)
+        return self.service.folders / paths.job_folder(self.job)
 
     def run(self, log: TextIO) -> list[dict[str, Any]]:
         """Both reports, as they stand in ``report.json``."""

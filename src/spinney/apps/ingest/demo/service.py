@@ -17,7 +17,7 @@ from spinney.config import ENVIRONMENT
 from spinney.config import settings as spinney_settings
 from spinney.control import Control
 from spinney.stores.sql import open_store
-from spinney.waking import wake_all
+from spinney.wakeup import wake_all
 
 PROFILE = "demo"
 DEPOSITOR = "depositor@example.org"
@@ -54,7 +54,10 @@ def opened(planned: Plan, service: settings.Settings) -> Iterator[Service]:
     with closing(open_store(found.store)) as store:
         yield Service(
             control=Control(
-                store=store, clock=now_us, nudge=lambda: wake_all(store, found.run_dir), by=getpass.getuser()
+                store=store,
+                clock=now_us,
+                wake_nodes=lambda: wake_all(store, found.run_dir),
+                by=getpass.getuser(),
             ),
             settings=service,
             folders=found.folders,

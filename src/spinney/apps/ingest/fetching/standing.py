@@ -54,8 +54,8 @@ def _read(
     except OSError:
         return None
     with os.fdopen(handle, "rb", buffering=0) as file:
-        at_hand = os.fstat(handle)
-        if not stat.S_ISREG(at_hand.st_mode) or size_bytes not in (None, at_hand.st_size):
+        is_local = os.fstat(handle)
+        if not stat.S_ISREG(is_local.st_mode) or size_bytes not in (None, is_local.st_size):
             return None
         sums, came_bytes = Sums(algorithms), 0
         while chunk := file.read(copying.CHUNK_BYTES):

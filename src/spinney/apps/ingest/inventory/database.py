@@ -23,7 +23,7 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import QueuePool
 
 from spinney.model.errors import UsageError
-from spinney.model.places import database_file, is_postgres
+from spinney.model.paths import database_file, is_postgres
 
 from .errors import InventoryAway, InventoryUnusable
 

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from spinney.model.places import database_file
+from spinney.model.paths import database_file
 
 if TYPE_CHECKING:
     from .inventory import Inventory

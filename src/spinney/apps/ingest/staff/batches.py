@@ -10,7 +10,7 @@ from spinney.apps.ingest.staff.service import BATCH, OBJECT, Service
 from spinney.apps.ingest.states import STOPPABLE, BatchState
 from spinney.apps.ingest.states import shown as state_shown
 from spinney.model.errors import Refused, UsageError
-from spinney.model.jobs import JOB_ID_MAX, Below, Filter, Job
+from spinney.model.jobs import JOB_ID_MAX, ChildSummary, Filter, Job
 from spinney.model.states import LEASED, State
 
 _PAGE = 1000
@@ -18,7 +18,7 @@ _UUID = r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 BID, JID = re.compile(f"bid-{_UUID}"), re.compile(f"jid-{_UUID}")
 _KEPT = tuple(state for state in State if state is not State.DELETED)
 _TO_COME = (State.PENDING, State.SCHEDULED, State.WAITING)
-_NOTHING = Below(states={}, warnings=0)
+_NOTHING = ChildSummary(states={}, warnings=0)
 _OPEN = (State.PENDING, State.SCHEDULED, State.CLAIMED, State.RUNNING, State.WAITING)
 _STATES = {
     BatchState.COMPLETED: (State.COMPLETED,),
@@ -120,7 +120,7 @@ def _seen(service: Service, jobs: Sequence[Job]) -> Iterator[Batch]:
         yield _one(service, job, below.get(job.id, _NOTHING), holds=holds)
 
 
-def _one(service: Service, job: Job, below: Below, *, holds: bool) -> Batch:
+def _one(service: Service, job: Job, below: ChildSummary, *, holds: bool) -> Batch:
     reported = service.store.results(job.id).get("reporting") or {}
     data = service.store.get_data(job.id)
     told, failed = data.get("told", 0), reported.get("failed", 0)

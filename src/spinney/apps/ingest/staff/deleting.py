@@ -11,7 +11,7 @@ from spinney.apps.ingest.orders import jid
 from spinney.apps.ingest.staff.batches import BID, Batch, Listed, batches, by_bid
 from spinney.apps.ingest.staff.service import Service
 from spinney.apps.ingest.states import BatchState
-from spinney.control.reaching import Reach
+from spinney.control.order_scope import OrderScope
 from spinney.model.access import Role
 from spinney.model.errors import Refused
 from spinney.model.jobs import Filter
@@ -76,7 +76,7 @@ def sweep(service: Service, *, days: float, dry_run: bool = False) -> Swept:
 
 def _end(service: Service, batch: Batch) -> None:
     """Cancel what is open of a batch that is held in its middle. Raises Refused while something of it runs."""
-    Reach(hand=service.control, order=Order(verb=Verb.DELETE)).require_job(batch.job.id)
+    OrderScope(service=service.control, order=Order(verb=Verb.DELETE)).require_job(batch.job.id)
     if batch.running:
         raise Refused(
             f"{batch.bid} is held, and {batch.running} of its objects still run; delete it once their stage is over"

@@ -23,14 +23,14 @@ from spinney.apps.ingest.staff.batches import seen
 from spinney.apps.ingest.staff.payloads import Incoming
 from spinney.apps.ingest.staff.service import BATCH, Service, introduce
 from spinney.apps.ingest.states import BatchState
-from spinney.control.admitting import admitted
+from spinney.control.submit_rights import authorized
 from spinney.job.options import Options
 from spinney.model import names
 from spinney.model.access import Role
-from spinney.model.errors import FateUnknown, NoSuchJob, Refused, SpinneyError, UsageError
+from spinney.model.errors import CommitUncertain, NoSuchJob, Refused, SpinneyError, UsageError
 from spinney.model.states import State
 from spinney.params.hints import did_you_mean, listed
-from spinney.stores.contract import Once, Submitted
+from spinney.stores.contract import SubmissionKey, SubmitResult
 
 _NOTHING = Description()
 _RESPONSE = re.compile(r"[a-z][a-z0-9-]{0,19}")
@@ -136,8 +136,8 @@ def accept(service: Service, arrival: Arrival) -> Accepted:
     Its place is removed here where it is refused, and by nobody else: whoever waits for this may have gone meanwhile,
     and the batch is there nevertheless.
 
-    Raises NotAdmitted for a manifest or name that is not admitted, Refused, Forbidden, and FateUnknown, with the batch,
-    when the store did not answer; then the payload stays.
+    Raises NotAdmitted for a manifest or name that is not admitted, Refused, Forbidden, and CommitUncertain, with the
+    batch, when the store did not answer; then the payload stays.
     """
     bid = arrival.bid
     try:
@@ -149,8 +149,8 @@ def accept(service: Service, arrival: Arrival) -> Accepted:
         raise
     try:
         done = _submitted(service, arrival, order)
-    except FateUnknown as error:
-        raise FateUnknown(
+    except CommitUncertain as error:
+        raise CommitUncertain(
             f"{error} 'spinney ingest status {bid}' tells whether the batch is there"
         ) from error
     except SpinneyError:
@@ -170,7 +170,7 @@ def submit(service: Service, payload: BinaryIO, given: Deposit, key: str | None 
     """Copy the payload to where batches come in, and submit the batch. ``key``: see ``expect``.
 
     Raises what ``expect`` and ``accept`` raise, and Refused for a payload that is not as was said. Nothing is left
-    behind then, unless it is FateUnknown.
+    behind then, unless it is CommitUncertain.
     """
     with expect(service, given, key) as arrival:
         arrival.file.copy(payload)
@@ -234,7 +234,7 @@ def _require_admitted(service: Service, profile: Profile, given: Deposit) -> Non
     control = service.control
     control.require(Role.SUBMITTER, "hand payloads in")
     options = Options(collection=profile.collection, submitter=given.submitter)
-    admitted(control, [options.submission(BATCH, ())], service.store.types(), internal=True)
+    authorized(control, [options.submission(BATCH, ())], service.store.types(), internal=True)
 
 
 def _kind(target: Path, given: Deposit) -> PayloadKind:
@@ -269,7 +269,7 @@ def _order(bid: str, kind: PayloadKind, given: Deposit, accepted: datetime) -> B
     )
 
 
-def _submitted(service: Service, arrival: Arrival, order: BatchOrder) -> Submitted:
+def _submitted(service: Service, arrival: Arrival, order: BatchOrder) -> SubmitResult:
     params = {"order": order.model_dump(mode="json", exclude_defaults=True)}
     options = Options(
         collection=arrival.profile.collection, submitter=order.submitter, key=order.bid, forever=True
@@ -277,7 +277,7 @@ def _submitted(service: Service, arrival: Arrival, order: BatchOrder) -> Submitt
     once = (
         None
         if arrival.key is None
-        else Once(owner=service.control.by, key=arrival.key, digest=_whole(arrival))
+        else SubmissionKey(owner=service.control.by, key=arrival.key, digest=_whole(arrival))
     )
     return service.control.submit(BATCH, [params], options, once=once, internal=True)
 

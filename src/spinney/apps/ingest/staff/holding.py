@@ -11,7 +11,7 @@ from spinney.apps.ingest import parking
 from spinney.apps.ingest.staff.batches import Batch
 from spinney.apps.ingest.staff.profiling import collections
 from spinney.apps.ingest.staff.service import OBJECT, Service, introduce
-from spinney.control.reaching import Reach
+from spinney.control.order_scope import OrderScope
 from spinney.model.access import Role
 from spinney.model.errors import Refused, UsageError
 from spinney.model.holds import Hold, Scope
@@ -57,7 +57,7 @@ def release_batch(service: Service, batch: Batch) -> Sequence[Hold]:
     Raises Refused when nothing of its own holds it, Forbidden: what a profile holds is for operators to look at first,
     and not for who handed it in.
     """
-    Reach(hand=service.control, order=Order(verb=Verb.RELEASE)).require_job(batch.job.id)
+    OrderScope(service=service.control, order=Order(verb=Verb.RELEASE)).require_job(batch.job.id)
     if parking.reason(service.settings, batch.bid) is not None:
         service.control.require(Role.OPERATOR, "release a batch that its profile holds")
     was_parked = parking.let_go(service.settings, batch.bid)

@@ -10,7 +10,7 @@ from spinney.apps.ingest.staff.batches import Batch
 from spinney.apps.ingest.staff.service import Service
 from spinney.job.handle import Child
 from spinney.model.errors import Refused
-from spinney.model.places import job_folder
+from spinney.model.paths import job_folder
 from spinney.model.states import State
 
 _PAGE = 1000

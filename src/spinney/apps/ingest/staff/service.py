@@ -9,7 +9,7 @@ from spinney.apps.ingest.application import batches as BATCHES
 from spinney.apps.ingest.application import objects as OBJECTS
 from spinney.apps.ingest.settings import Settings
 from spinney.control import Control
-from spinney.control.looking import Looking
+from spinney.control.queries import Queries
 from spinney.stores.contract import Store
 
 BATCH, OBJECT = BATCHES.name, OBJECTS.name
@@ -34,9 +34,9 @@ class Service:
         return self.control.store
 
     @cached_property
-    def look(self) -> Looking:
+    def look(self) -> Queries:
         """What the person may see of the jobs."""
-        return self.control.look
+        return self.control.queries
 
     @property
     def collections(self) -> Sequence[str] | None:

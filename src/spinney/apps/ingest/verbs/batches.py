@@ -15,7 +15,7 @@ from spinney.apps.ingest.report.files import PAGE_OBJECTS
 from spinney.apps.ingest.staff import Batch, Listed, Service
 from spinney.apps.ingest.states import BatchState
 from spinney.apps.ingest.verbs.base import Text, Verb
-from spinney.cli import showing
+from spinney.cli import display
 from spinney.model.errors import UsageError
 from spinney.model.jobs import JOB_ID_MAX, Filter, Job
 from spinney.model.states import State
@@ -147,7 +147,7 @@ def _facts(batch: Batch) -> dict[str, Any]:
         "job": job.id,
         "state": batch.state,
         "stage": job.stage,
-        "message": showing.saying(job),
+        "message": display.state_message(job),
         "profile": order.profile,
         "collection": job.collection,
         "submitter": order.submitter,
@@ -169,11 +169,11 @@ def _object(job: Job) -> dict[str, Any]:
     return {
         "job": job.id,
         "jid": order.jid,
-        "state": showing.standing(job),
+        "state": display.state_text(job),
         "stage": job.stage,
         "passed": passed(job),
         "name": name,
-        "message": showing.saying(job),
+        "message": display.state_message(job),
     }
 
 

@@ -17,4 +17,4 @@ def upgrade() -> None:
     ${upgrades if upgrades else "pass"}
 
 
-# What only older code needs is taken away in finish(), the part after; see spinney.stores.sql.migrating.
+# What only older code needs is taken away in finish(), the part after; see spinney.stores.sql.upgrades.

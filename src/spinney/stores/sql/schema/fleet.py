@@ -1,4 +1,4 @@
-"""Nodes and parties, where folders are, and who keeps house."""
+"""Nodes and external workers, where folders are, and who leads."""
 
 from sqlalchemy import Column, Float, Integer, Table, text
 
@@ -30,19 +30,19 @@ nodes = Table(
 all. ``trouble``: why it works worse than it should, while it does. ``schema_version``: for which its code was
 written; None: an older one than those that say so. ``home``: where its jobs have their folders (see homes); 0: where
 those of all have. ``lease_s``: the lease period of the node, written when it joins and never changed; None: a
-node of an older schema, which has not said it, or a party, whose lease is in ``parties``."""
+node of an older schema, which has not said it, or an external worker, whose lease is in ``external_workers``."""
 
-parties = Table(
-    "parties",
+external_workers = Table(
+    "external_workers",
     metadata,
     Column("node_id", Id, primary_key=True),
     Column("owner", Chars, nullable=False),
-    Column("joins", Integer, nullable=False),
+    Column("join_count", Integer, nullable=False),
     Column("lease_s", Float, nullable=False),
     Column("lanes", Chars, nullable=False),
 )
-"""Which nodes are none, but parties that claim external stages: whose each is, how often it has joined (an earlier
-joining counts no more), so long it may be silent, and the [type, stage] pairs that it runs, as JSON."""
+"""Which nodes are none, but external workers that claim external stages: whose each is, how often it has joined (an
+earlier joining counts no more), so long it may be silent, and the [type, stage] pairs that it runs, as JSON."""
 
 homes = Table(
     "homes",
@@ -69,7 +69,7 @@ fetches = Table(
     Column("answer", Chars),
 )
 """Questions for pieces of files, and for the names in a folder, to the nodes of a home, and their answers (JSON):
-``fetching``. A minute later they are gone."""
+``fetches``. A minute later they are gone."""
 
 node_settings = Table(
     "node_settings",
@@ -84,8 +84,8 @@ node_settings = Table(
 """What operators want of the nodes of a name, whichever incarnation comes: to claim nothing (``drained``), so many
 slots (None: as it was started)."""
 
-chores = Table(
-    "chores",
+leadership = Table(
+    "leadership",
     metadata,
     Column("name", Chars, primary_key=True),
     Column("node_id", Id),

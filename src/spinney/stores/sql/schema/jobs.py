@@ -84,7 +84,7 @@ jobs = Table(
     Column("queue_moved", Chars),
     Column("queue_named", Chars),
     Column("queue_parent", Chars),
-    Column("birth_stage", Chars),
+    Column("spawn_stage", Chars),
     Column("superseded", Flag),
     Column("at_us", Id),
     Column("special", Flag),
@@ -100,7 +100,7 @@ jobs = Table(
     Index("jobs_by_submitter", "submitter", **where("submitter is not null")),
 )
 """``queue`` is the one in force; ``queue_moved > queue_named > stage's > queue_parent > type's`` decide.
-``birth_stage``: the parent's stage that bore it. ``special``: it has a key or stands in a serial tree, so that
+``spawn_stage``: the parent's stage that bore it. ``special``: it has a key or stands in a serial tree, so that
 settling it takes more than its row; None for most. ``final_…``: the attempt with which a plain job
 completed, kept here because this row is written anyway; ``history`` shows it among the others, and
 opening the job again moves it there."""
@@ -118,15 +118,16 @@ ready = Table(
 """What may be claimed, in the order of work. ``share`` is 0 where the queue does not share;
 ``position`` is unique: a lineage, or an id padded (fifo) or counted down (lifo)."""
 
-low_marks = Table(
-    "low_marks",
+low_watermarks = Table(
+    "low_watermarks",
     metadata,
     Column("lane", Id, primary_key=True),
     Column("priority", Integer, nullable=False),
     Column("share", Id, nullable=False),
     Column("position", Chars, nullable=False),
 )
-"""See ``marks``: what stands before this place of the lane has gone. Lane 0: ``share`` is a fence of ``leases``."""
+"""See ``watermarks``: what stands before this place of the lane has gone. Lane 0: ``share`` is a fence of
+``leases``."""
 
 leases = Table(
     "leases",
@@ -145,8 +146,8 @@ leases = Table(
 )
 """``share`` as in ``ready``. ``plain``: the job is not special (see jobs) and its lane has no locks."""
 
-parked = Table(
-    "parked",
+inactive_jobs = Table(
+    "inactive_jobs",
     metadata,
     Column("job_id", Id, primary_key=True),
     Column("state", Chars, nullable=False),
@@ -158,10 +159,10 @@ parked = Table(
     Column("fingerprint", Chars),
     Column("wants_amount", Id),
     Column("wants_capacity", Id),
-    Index("parked_by_state", "state", "job_id"),
-    Index("parked_by_fingerprint", "fingerprint", "job_id", **where("fingerprint is not null")),
-    Index("parked_by_wake", "wake_us", **where("wake_us is not null")),
-    Index("parked_by_lock", "waits_for", "priority", "job_id", **where("waits_for like 'lock:%'")),
+    Index("inactive_jobs_by_state", "state", "job_id"),
+    Index("inactive_jobs_by_fingerprint", "fingerprint", "job_id", **where("fingerprint is not null")),
+    Index("inactive_jobs_by_wake", "wake_us", **where("wake_us is not null")),
+    Index("inactive_jobs_by_lock", "waits_for", "priority", "job_id", **where("waits_for like 'lock:%'")),
 )
 
 # ``wants_``: of the lock that it waits for, where it wants another amount than 1 or gave a capacity.
@@ -219,8 +220,8 @@ met_needs = Table(
 """Jobs that settled or were opened again while more needed them than one transaction looks at; those from
 ``next_id`` on still have to hear how it stands."""
 
-serial_line = Table(
-    "serial_line",
+serial_order = Table(
+    "serial_order",
     metadata,
     Column("root_id", Id, primary_key=True),
     Column("lineage", Chars, primary_key=True),
@@ -229,8 +230,8 @@ serial_line = Table(
 )
 """Open jobs of serial trees that would run; the first of a root may."""
 
-wishes = Table(
-    "wishes",
+cancel_requests = Table(
+    "cancel_requests",
     metadata,
     Column("job_id", Id, primary_key=True),
     Column("lineage", Chars, nullable=False),

@@ -99,7 +99,7 @@ def upgrade() -> None:
         sa.Column("queue_moved", Text, nullable=True),
         sa.Column("queue_named", Text, nullable=True),
         sa.Column("queue_parent", Text, nullable=True),
-        sa.Column("birth_stage", Text, nullable=True),
+        sa.Column("spawn_stage", Text, nullable=True),
         sa.Column("superseded", Flag, nullable=True),
         sa.Column("at_us", Id, nullable=True),
         sa.Column("special", Flag, nullable=True),
@@ -201,7 +201,7 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("id"),
     )
     op.create_table(
-        "parked",
+        "inactive_jobs",
         sa.Column("job_id", Id, nullable=False),
         sa.Column("state", Text, nullable=False),
         sa.Column("since_us", Id, nullable=False),
@@ -212,14 +212,16 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("job_id"),
     )
     op.create_index(
-        "parked_by_lock",
-        "parked",
+        "inactive_jobs_by_lock",
+        "inactive_jobs",
         ["waits_for", "priority", "job_id"],
         unique=False,
         **_where("waits_for like 'lock:%'"),
     )
-    op.create_index("parked_by_state", "parked", ["state", "job_id"], unique=False)
-    op.create_index("parked_by_wake", "parked", ["wake_us"], unique=False, **_where("wake_us is not null"))
+    op.create_index("inactive_jobs_by_state", "inactive_jobs", ["state", "job_id"], unique=False)
+    op.create_index(
+        "inactive_jobs_by_wake", "inactive_jobs", ["wake_us"], unique=False, **_where("wake_us is not null")
+    )
     op.create_table(
         "progress",
         sa.Column("job_id", Id, nullable=False),
@@ -244,7 +246,7 @@ def upgrade() -> None:
         sqlite_with_rowid=False,
     )
     op.create_table(
-        "serial_line",
+        "serial_order",
         sa.Column("root_id", Id, nullable=False),
         sa.Column("lineage", Text, nullable=False),
         sa.Column("job_id", Id, nullable=False),
@@ -270,7 +272,7 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("first_id"),
     )
     op.create_table(
-        "tombs",
+        "deleted_folders",
         sa.Column("job_id", Id, nullable=False),
         sa.Column("at_us", Id, nullable=False),
         sa.PrimaryKeyConstraint("job_id"),
@@ -282,7 +284,7 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("name"),
     )
     op.create_table(
-        "wishes",
+        "cancel_requests",
         sa.Column("job_id", Id, nullable=False),
         sa.Column("lineage", Text, nullable=False),
         sa.Column("tree", Flag, nullable=False),

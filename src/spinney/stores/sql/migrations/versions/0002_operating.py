@@ -39,10 +39,10 @@ def _where(condition: str) -> dict[str, Any]:
 
 def upgrade() -> None:
     """New tables, and the fingerprint of what stands failed."""
-    op.add_column("parked", sa.Column("fingerprint", Text, nullable=True))
+    op.add_column("inactive_jobs", sa.Column("fingerprint", Text, nullable=True))
     op.create_index(
-        "parked_by_fingerprint",
-        "parked",
+        "inactive_jobs_by_fingerprint",
+        "inactive_jobs",
         ["fingerprint", "job_id"],
         **_where("fingerprint is not null"),
     )
@@ -105,7 +105,7 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("root_id"),
     )
     op.create_table(
-        "pace",
+        "throughput",
         sa.Column("slice", Id, nullable=False),
         sa.Column("lane", Id, nullable=False),
         sa.Column("node_id", Id, nullable=False),

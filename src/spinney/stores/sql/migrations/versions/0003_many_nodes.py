@@ -1,4 +1,4 @@
-"""What many nodes need: what operators set on queues and nodes, who keeps house, how a node fares."""
+"""What many nodes need: what operators set on queues and nodes, who leads, how a node fares."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -22,7 +22,7 @@ STORAGE = {
     # A handful of rows, written in every transaction.
     "counters": "fillfactor = 10, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000",
     "nodes": "fillfactor = 20, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000",
-    "pace": "fillfactor = 20, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000",
+    "throughput": "fillfactor = 20, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000",
 }
 """How PostgreSQL keeps what is written all the time."""
 
@@ -48,16 +48,16 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("name"),
     )
     op.create_table(
-        "low_marks",
+        "low_watermarks",
         sa.Column("lane", Id, nullable=False),
         sa.Column("priority", sa.Integer(), nullable=False),
         sa.Column("share", Id, nullable=False),
         sa.Column("position", Text, nullable=False),
         sa.PrimaryKeyConstraint("lane"),
     )
-    op.execute("insert into counters (name, value) values ('marks', 0)")
+    op.execute("insert into counters (name, value) values ('watermarks', 0)")
     op.create_table(
-        "chores",
+        "leadership",
         sa.Column("name", Text, nullable=False),
         sa.Column("node_id", Id, nullable=True),
         sa.PrimaryKeyConstraint("name"),
@@ -66,7 +66,7 @@ def upgrade() -> None:
     op.add_column("nodes", sa.Column("serves", Text, nullable=True))
     op.add_column("nodes", sa.Column("trouble", Text, nullable=True))
     op.add_column("nodes", sa.Column("schema_version", Text, nullable=True))
-    for table in ("nodes", "lanes", "tombs"):
+    for table in ("nodes", "lanes", "deleted_folders"):
         op.add_column(table, sa.Column("home", Id, nullable=False, server_default=sa.text("0")))
     op.drop_index("lanes_by_name", "lanes")
     op.create_index("lanes_by_place", "lanes", ["queue", "type", "stage", "home"], unique=True)

@@ -17,8 +17,8 @@ def upgrade() -> None:
     waiting what has. It reads ``capacity``, by exact names.
     """
     op.add_column("locks", sa.Column("amount", Id, nullable=False, server_default=sa.text("1")))
-    op.add_column("parked", sa.Column("wants_amount", Id, nullable=True))
-    op.add_column("parked", sa.Column("wants_capacity", Id, nullable=True))
+    op.add_column("inactive_jobs", sa.Column("wants_amount", Id, nullable=True))
+    op.add_column("inactive_jobs", sa.Column("wants_capacity", Id, nullable=True))
     # ``capacity`` keeps its type: a server refuses statements that were prepared before a column of theirs had another.
     op.add_column("lock_capacities", sa.Column("declared", Id, nullable=True))
     op.add_column("lock_capacities", sa.Column("set_to", Id, nullable=True))

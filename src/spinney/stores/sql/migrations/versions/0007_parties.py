@@ -1,4 +1,4 @@
-"""Parties that are no nodes and claim external stages."""
+"""External workers that are no nodes and claim external stages."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -11,12 +11,12 @@ Text = sa.Text().with_variant(sa.Text(collation="C"), "postgresql")
 
 
 def upgrade() -> None:
-    """A new table. Code of before takes a party for a node, and declares it dead by its own lease period."""
+    """A new table. Code of before takes an external worker for a node, and declares it dead by its own lease period."""
     op.create_table(
-        "parties",
+        "external_workers",
         sa.Column("node_id", Id, nullable=False),
         sa.Column("owner", Text, nullable=False),
-        sa.Column("joins", sa.Integer(), nullable=False),
+        sa.Column("join_count", sa.Integer(), nullable=False),
         sa.Column("lease_s", sa.Float(), nullable=False),
         sa.Column("lanes", Text, nullable=False),
         sa.PrimaryKeyConstraint("node_id"),

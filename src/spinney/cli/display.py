@@ -1,0 +1,216 @@
+"""How things are shown: tables and lines for people, JSON for programs.
+
+What users wrote (names, messages) may hold anything; it is printed with its control characters
+escaped, so that no message can move a terminal's cursor.
+"""
+
+import codecs
+import os
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import fields, is_dataclass
+from datetime import datetime
+from enum import Enum
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+    from spinney.model.jobs import Job
+
+_COLOURS = {
+    "running": "cyan",
+    "claimed": "cyan",
+    "completed": "green",
+    "failed": "red",
+    "orphaned": "red",
+    "cancelled": "yellow",
+    "held": "yellow",
+    "waiting": "blue",
+    "scheduled": "blue",
+}
+_PIECE = 16_384
+_WIDE = 100_000
+"""Columns of an output that is no terminal: nothing is cut where a program may read."""
+
+
+def console(*, stderr: bool = False) -> "Console":
+    """For people; as wide as the terminal, unbounded where there is none."""
+    from rich.console import Console
+
+    class Plain(Console):
+        def on_broken_pipe(self) -> None:
+            raise  # the error that Rich has just caught; it would end the process
+
+    plain = Plain(markup=False, highlight=False, soft_wrap=False, stderr=stderr)
+    return plain if plain.is_terminal else Plain(markup=False, highlight=False, width=_WIDE, stderr=stderr)
+
+
+def print_json(value: Any) -> None:
+    """Print one JSON value, dataclasses among them. Lists go through ``print_json_lines``."""
+    import orjson
+
+    with closed_pipe_ends_output():
+        sys.stdout.flush()
+        _write(
+            orjson.dumps(value, default=_plain, option=orjson.OPT_INDENT_2 | orjson.OPT_NON_STR_KEYS) + b"\n"
+        )
+
+
+def print_json_lines(values: Iterable[Any]) -> None:
+    """Print a list as JSON lines: one value a line, so that it can be read, cut and joined by lines."""
+    import orjson
+
+    with closed_pipe_ends_output():
+        sys.stdout.flush()  # what was printed as text comes before it
+        for value in values:
+            _write(
+                orjson.dumps(
+                    value, default=_plain, option=orjson.OPT_NON_STR_KEYS | orjson.OPT_APPEND_NEWLINE
+                )
+            )
+            if isinstance(values, Iterator):  # which may rest before the next
+                sys.stdout.flush()
+
+
+@contextmanager
+def closed_pipe_ends_output() -> Iterator[None]:
+    """``spinney list --json | head``: that nobody reads any more is no error, and the command still ends
+    with the code that is its own. What is left to write goes nowhere."""
+    try:
+        yield
+        # Here, where it can still be told from an error: what is only buffered fails at the exit.
+        sys.stdout.flush()
+    except BrokenPipeError:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)
+
+
+def _write(text: bytes) -> None:
+    # In pieces: where Python runs unbuffered, it drops what one write to a pipe leaves over.
+    for start in range(0, len(text), _PIECE):
+        sys.stdout.buffer.write(text[start : start + _PIECE])
+
+
+def _plain(value: Any) -> Any:
+    if is_dataclass(value) and not isinstance(value, type):
+        return {f.name: getattr(value, f.name) for f in fields(value)}
+    if isinstance(value, Enum):
+        return value.value
+    if hasattr(value, "items"):
+        return dict(value)
+    if isinstance(value, Iterable):
+        return list(value)
+    raise TypeError(f"{type(value).__name__} has no JSON form")
+
+
+def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+    """Print rows under their headings."""
+    made = build_table(columns, rows)
+    with closed_pipe_ends_output():
+        console().print(made)
+
+
+def build_table(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> "Table":
+    """Rows under their headings, to be printed."""
+    from rich.table import Table
+    from rich.text import Text
+
+    made = Table(*columns, box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    for row in rows:
+        made.add_row(*(Text(c, style=_COLOURS.get(c.split(" ")[0], "")) for c in map(cell, row)))
+    return made
+
+
+def cell(value: Any) -> str:
+    """A value on one line."""
+    return "" if value is None else safe(str(value))
+
+
+def safe(text: str) -> str:
+    """``text`` on one line, with what is not printable escaped."""
+    if text.isprintable():
+        return text
+    return "".join(
+        c if c.isprintable() else c.encode("unicode_escape", "backslashreplace").decode() for c in text
+    )
+
+
+def safe_lines(text: str) -> str:
+    """The same, with line breaks and tabs kept."""
+    return "\n".join("\t".join(safe(part) for part in line.split("\t")) for line in text.split("\n"))
+
+
+class Content:
+    """Writes what a job wrote, output or a file, to stdout: unchanged into a pipe or a file.
+
+    On a terminal its control characters are escaped, unless ``raw``: they could set its title, hide or forge lines,
+    or have it answer as if somebody typed. Line breaks and tabs stay. One object a stream of bytes, because a piece
+    may end within a character.
+    """
+
+    def __init__(self, *, raw: bool) -> None:
+        self._escapes = sys.stdout.isatty() and not raw
+        self._decode = codecs.getincrementaldecoder("utf-8")("backslashreplace").decode
+
+    def write(self, piece: bytes, *, last: bool = False) -> None:
+        """``last``: nothing follows it."""
+        if self._escapes:
+            piece = safe_lines(self._decode(piece, last).replace("\r\n", "\n")).encode()
+        sys.stdout.buffer.write(piece)
+
+
+def format_time(at_us: int | None) -> str:
+    """A time in the local zone; one that no calendar shows, as it is stored."""
+    if not at_us:
+        return ""
+    try:
+        return datetime.fromtimestamp(at_us / 1e6).astimezone().strftime("%Y-%m-%d %H:%M:%S")
+    except (ValueError, OverflowError, OSError):
+        return f"{at_us} µs from 1970"
+
+
+def format_elapsed(from_us: int | None, to_us: int | None) -> str:
+    """How long something took."""
+    if not from_us or not to_us:
+        return ""
+    return format_duration((to_us - from_us) / 1e6)
+
+
+def format_duration(seconds: float) -> str:
+    """A length of time."""
+    if seconds < 60:
+        return f"{seconds:.3g} s"
+    minutes, left = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes:02d} min" if hours else f"{minutes} min {left:02d} s"
+
+
+def state_text(job: "Job") -> str:
+    """Its state, with what makes it particular: ``waiting (children)``, ``running (cancelling) 40 %``."""
+    notes = []
+    if job.waits_for:
+        notes.append(job.waits_for)
+    if job.cancelling:
+        notes.append("cancelling")
+    if job.warnings:
+        notes.append("1 warning" if job.warnings == 1 else f"{job.warnings} warnings")
+    done = f" {job.progress:.0%}" if job.progress is not None and job.state == "running" else ""
+    said = f" ({', '.join(notes)})" if notes else ""
+    return f"{job.state}{said}{done}"
+
+
+def state_message(job: "Job") -> str:
+    """What there is to say on where it stands."""
+    return (job.progress_message if job.state == "running" else None) or job.message or ""
+
+
+def short_json(value: Any, limit: int = 60) -> str:
+    """A JSON value on one line, cut when it is long."""
+    import orjson
+
+    text = orjson.dumps(value, default=_plain).decode()
+    return text if len(text) <= limit else f"{text[: limit - 1]}…"

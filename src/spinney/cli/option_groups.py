@@ -1,0 +1,55 @@
+"""Options that several commands share, declared once as the fields of a dataclass.
+
+    @with_option_groups
+    def retry(jobs: JobsArgument, which: FilterOptions, reason: ReasonOption = None) -> None: ...
+
+Typer sees every field of ``FilterOptions`` as an option of ``retry``; the command gets one ``FilterOptions``. A
+subclass that declares a field anew declares the option anew, or takes it out with ``None`` as its annotation.
+"""
+
+import inspect
+from collections.abc import Callable
+from dataclasses import MISSING, Field, fields, is_dataclass
+from functools import wraps
+from typing import Any, get_type_hints
+
+
+def with_option_groups(command: Callable[..., None]) -> Callable[..., None]:
+    """The command with each parameter that is a dataclass spread into its fields."""
+    given = inspect.signature(command, eval_str=True)
+    groups: dict[str, Any] = {
+        p.name: p.annotation for p in given.parameters.values() if is_dataclass(p.annotation)
+    }
+    options = {name: _options(group) for name, group in groups.items()}
+
+    @wraps(command)
+    def with_options(**words: Any) -> None:
+        for name, group in groups.items():
+            words[name] = group(**{option.name: words.pop(option.name) for option in options[name]})
+        command(**words)
+
+    parameters: list[inspect.Parameter] = []
+    for parameter in given.parameters.values():
+        found = options.get(parameter.name, [parameter])
+        parameters += [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in found]
+    twice = [p.name for p in parameters if [q.name for q in parameters].count(p.name) > 1]
+    if twice:
+        raise TypeError(f"{command.__name__} has more than one option {twice[0]!r}")
+    with_options.__signature__ = given.replace(parameters=parameters)  # type: ignore[attr-defined]
+    with_options.__annotations__ = {p.name: p.annotation for p in parameters}
+    return with_options
+
+
+def _options(group: Any) -> list[inspect.Parameter]:
+    hints = get_type_hints(group, include_extras=True)
+    return [
+        inspect.Parameter(
+            f.name, inspect.Parameter.KEYWORD_ONLY, default=_default(f), annotation=hints[f.name]
+        )
+        for f in fields(group)
+        if hints[f.name] is not type(None)
+    ]
+
+
+def _default(of: Field[Any]) -> Any:
+    return inspect.Parameter.empty if of.default is MISSING else of.default

@@ -1,0 +1,105 @@
+"""The client of a command: it knows its token, and waits for a server that is away for a moment."""
+
+import os
+import stat
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TypeVar
+
+import typer
+
+from spinney.cli import display
+from spinney.cli.endpoint import FILE_VARIABLE, TOKEN_VARIABLE, Endpoint
+from spinney.client import Client
+from spinney.client.calls import Call
+from spinney.client.errors import ServerUnavailable
+from spinney.model.errors import StoreUnavailable, UsageError
+
+T = TypeVar("T")
+
+PATIENCE_S = 60.0
+"""So long a server that has answered before may be away: it is started anew, or its store is."""
+AGAIN_S = 0.5
+_TOKEN_MAX = 10_000
+
+
+@contextmanager
+def open_client(endpoint: Endpoint, *, outage_limit_s: float = PATIENCE_S) -> Iterator["RetryingClient"]:
+    """A client of that server. Raises UsageError."""
+    with RetryingClient(endpoint.url, token=_token(endpoint), outage_limit_s=outage_limit_s) as client:
+        yield client
+
+
+class RetryingClient(Client):
+    """Repeats what may be repeated while a server that has answered before does not; the first question fails at
+    once."""
+
+    def __init__(self, url: str, *, token: str | None, outage_limit_s: float) -> None:
+        super().__init__(url, token=token)
+        self._outage_limit_s = outage_limit_s
+        self._answered = False
+
+    def send(self, call: Call[T]) -> T:
+        give_up: float | None = None
+        while True:
+            try:
+                answer = super().send(call)
+            except StoreUnavailable as away:
+                now = time.monotonic()
+                if not (self._answered and call.repeatable) or now >= (give_up or now + self._outage_limit_s):
+                    raise
+                if give_up is None:
+                    give_up = now + self._outage_limit_s
+                    self._tell(away)
+                time.sleep(AGAIN_S)
+            else:
+                self._answered = True
+                return answer
+
+    def whole(self, pieces: Callable[[int], Iterator[bytes]], start: int) -> Iterator[bytes]:
+        """What comes from there on, to its end: where the server goes away meanwhile, from where it broke off."""
+        while True:
+            before = start
+            try:
+                for piece in pieces(start):
+                    self._answered = True
+                    start += len(piece)
+                    yield piece
+            except ServerUnavailable:
+                if not self._answered or (start == before and not self._outage_limit_s):
+                    raise
+                self.me()  # answers when it is back, or says that it is not
+            else:
+                return
+
+    def _tell(self, away: StoreUnavailable) -> None:
+        if self._outage_limit_s:
+            typer.echo(f"spinney: {display.safe(str(away))}; waiting for it", err=True)
+
+
+def _token(endpoint: Endpoint) -> str | None:
+    """From the file that is named, else the environment. Raises UsageError."""
+    given = os.environ.get(TOKEN_VARIABLE)
+    if endpoint.token_file is None or (given and endpoint.token_file == os.environ.get(FILE_VARIABLE)):
+        return given.strip() or None if given else None
+    file = Path(endpoint.token_file)
+    try:
+        with file.open("rb") as opened:
+            if os.fstat(opened.fileno()).st_mode & (stat.S_IRWXG | stat.S_IRWXO):
+                raise UsageError(
+                    f"others may read the token in {file}; take that from them: chmod 600 {file}"
+                )
+            text = opened.read(_TOKEN_MAX)
+    except OSError as error:
+        raise UsageError(
+            f"cannot read the token in {file}: {error.strerror}; name a file that can be read"
+        ) from error
+    try:
+        found = text.decode("ascii").strip()
+    except UnicodeDecodeError:
+        found = ""
+    if not found or not found.isprintable() or " " in found:
+        raise UsageError(f"there is no token in {file}; put in what 'spinney token make' printed")
+    return found

@@ -1,0 +1,229 @@
+"""The counterpart of ``Queries``: all that commands read."""
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import fields, replace
+from functools import cached_property
+from typing import Any
+
+from spinney.cli.remote.client import RetryingClient
+from spinney.cli.remote.filters import top, which
+from spinney.cli.remote.store_reads import RemoteStore, queue
+from spinney.control.submission_lines import known_type
+from spinney.model.audits import AuditCall, AuditEntry
+from spinney.model.fleet import NodeStatus
+from spinney.model.holds import Hold
+from spinney.model.homes import DirectoryEntry as FileEntry
+from spinney.model.jobs import Attempt, Filter, Job
+from spinney.model.operators import (
+    CapacityInfo,
+    Explanation,
+    FailureGroups,
+    LockInfo,
+    QueueInfo,
+    RetentionRule,
+    Stats,
+)
+from spinney.model.schedules import Schedule, ScheduleRun
+from spinney.model.states import State
+from spinney.model.types import TypeSpec
+from spinney.schemas import JobDetails
+
+PAGE = 1_000
+LOOK_S = 0.5
+_OF_JOB = tuple(field.name for field in fields(Job))
+
+
+class RemoteQueries:
+    """As ``Queries``; secrets are masked by the server."""
+
+    look_s = LOOK_S
+    """Between two looks of a command that waits."""
+
+    def __init__(self, client: RetryingClient) -> None:
+        self._client = client
+        self._allowed: dict[int, Sequence[str]] = {}
+
+    @cached_property
+    def store(self) -> RemoteStore:
+        """What commands read of the store itself."""
+        return RemoteStore(self._client)
+
+    # --- jobs -----------------------------------------------------------------------------
+
+    def job(self, job_id: int) -> Job:
+        return self._plain(self._client.job(job_id))
+
+    def jobs(self, which: Filter, *, after: int = 0, limit: int = 100, newest: bool = False) -> list[Job]:
+        if which.ids is not None:
+            return [self.job(job_id) for job_id in which.ids[:limit]]
+        asked, but = _translated(which)
+        found: list[Job] = []
+        for job in self._pages(asked, after=after, limit=limit, newest=newest):
+            if job.id != but:
+                found.append(self._plain(job))
+            if len(found) == limit:
+                break
+        return found
+
+    def counts(self, which: Filter) -> Mapping[str, int]:
+        asked, but = _translated(which)
+        found = Counter(self._client.count(**asked))
+        if but is not None and which.below is not None and asked.get("root") is not None:
+            # The job at the top itself is counted, too.
+            found.subtract(self._client.count(**{**asked, "roots": True}))
+        return {State(state): n for state, n in found.items() if n > 0}
+
+    def tree(self, job_id: int, *, limit: int = 1000) -> list[Job]:
+        return [self._plain(job) for job in self._client.tree(job_id, limit=min(limit, 10_000)).items]
+
+    def attempts(self, job_id: int) -> list[Attempt]:
+        return list(self._client.attempts(job_id).items)
+
+    def data(self, job_id: int) -> Mapping[str, Any]:
+        return self._client.data(job_id)
+
+    def results(self, job_id: int) -> Mapping[str, Any]:
+        return self._client.results(job_id)
+
+    def allowed(self, job: Job) -> list[str]:
+        if job.id not in self._allowed:
+            self.job(job.id)
+        return list(self._allowed[job.id])
+
+    def explain(self, job_id: int) -> Explanation:
+        return self._client.explain(job_id)
+
+    def job_files(self, job_id: int) -> "RemoteFiles":
+        """Its files, and what it wrote. Raises NoSuchJob."""
+        self._client.job(job_id)
+        return RemoteFiles(self._client, job_id)
+
+    # --- figures --------------------------------------------------------------------------
+
+    def stats(self, window_s: float = 60.0) -> Stats:
+        return self._client.stats(window_s=window_s)
+
+    def failures(self, type_: str | None = None, limit: int = 100) -> FailureGroups:
+        return self._client.failures(type_=type_, limit=limit)
+
+    def fingerprint(self, beginning: str) -> str:
+        return self._client.failure(beginning).failure.fingerprint
+
+    # --- what operators set ---------------------------------------------------------------
+
+    def holds(self) -> Sequence[Hold]:
+        return self._client.holds().items
+
+    def holds_on(self, job_id: int) -> Sequence[Hold]:
+        return self._client.holds_on(job_id).items
+
+    def locks(self, after: str = "", limit: int = 1000) -> Sequence[LockInfo]:
+        return self._client.locks(after=after, limit=limit).items
+
+    def lock(self, name: str) -> Sequence[LockInfo]:
+        return self._client.lock(name).items
+
+    def capacities(self) -> Sequence[CapacityInfo]:
+        return self._client.capacities().items
+
+    def queues(self) -> Sequence[QueueInfo]:
+        return self._client.queues().items
+
+    def queue(self, name: str) -> QueueInfo:
+        return queue(self._client, name)
+
+    def nodes(self) -> Sequence[NodeStatus]:
+        return self._client.nodes().items
+
+    def schedules(self) -> Sequence[Schedule]:
+        return self._client.schedules().items
+
+    def schedule(self, name: str) -> Schedule:
+        return self._client.schedule(name)
+
+    def runs(self, name: str, limit: int = 20) -> Sequence[ScheduleRun]:
+        return self._client.runs(name, limit=limit).items
+
+    def coming(self, name: str, count: int) -> list[int]:
+        return list(self._client.coming(name, count=count))
+
+    def types(self) -> Mapping[str, TypeSpec]:
+        return self.store.types()
+
+    def type(self, name: str) -> TypeSpec:
+        return known_type(self.types(), name)
+
+    def retention(self) -> Sequence[RetentionRule]:
+        return self._client.retention().items
+
+    def names(self, kind: str) -> Collection[str]:
+        return self.store.bulk.names(kind) or ()
+
+    # --- the audit ------------------------------------------------------------------------
+
+    def entries(
+        self,
+        *,
+        after: int = 0,
+        limit: int = 1000,
+        newest: bool = False,
+        verb: str | None = None,
+        by: str | None = None,
+    ) -> Sequence[tuple[AuditEntry, str]]:
+        return self.store.audit.entries(after=after, limit=limit, newest=newest, verb=verb, by=by)
+
+    def calls(
+        self,
+        *,
+        after: int = 0,
+        limit: int = 1000,
+        newest: bool = False,
+        verb: str | None = None,
+        by: str | None = None,
+    ) -> Sequence[AuditCall]:
+        return self.store.audit.calls(after=after, limit=limit, newest=newest, verb=verb, by=by)
+
+    # --- helping --------------------------------------------------------------------------
+
+    def _pages(self, asked: Any, *, after: int, limit: int, newest: bool) -> Iterator[JobDetails]:
+        # One more than is wanted, where the job at the top is among them.
+        size = min(limit + 1, PAGE)
+        yield from self._client.each(self._client.jobs, after=after, limit=size, newest=newest, **asked)
+
+    def _plain(self, job: JobDetails) -> Job:
+        self._allowed[job.id] = job.allowed
+        return Job(**{name: getattr(job, name) for name in _OF_JOB})
+
+
+class RemoteFiles:
+    """As ``spinney.node.job_files``: the files of one job."""
+
+    def __init__(self, client: RetryingClient, job_id: int) -> None:
+        self._client, self._job_id = client, job_id
+
+    def content(self, path: str, *, start: int = 0, must: bool = True) -> Iterator[bytes]:
+        """What a file has from there on. What is not there is refused, whether it must be or not."""
+        return self._client.whole(lambda at: self._client.download(self._job_id, path, start=at), start)
+
+    def output(self, attempt: Attempt, stream: str, *, start: int = 0) -> Iterator[bytes]:
+        """What an attempt wrote."""
+        fence = attempt.fence
+        return self._client.whole(
+            lambda at: self._client.output(self._job_id, fence, stream, start=at), start
+        )
+
+    def everything(self) -> Iterator[tuple[str, FileEntry]]:
+        """All files, by path."""
+        for file in self._client.files(self._job_id).items:
+            yield file.path, FileEntry(name=file.path.rpartition("/")[2], kind=file.kind, size=file.size)
+
+
+def _translated(filter_: Filter) -> tuple[Any, int | None]:
+    """What to ask for, and which job of that is not meant. Below a job that is not at the top itself a server is
+    asked for its direct subjobs alone."""
+    if filter_.below is None:
+        return which(filter_), None
+    job_id, is_top = top(filter_.below)
+    around = replace(filter_, below=None)
+    return which(replace(around, root_id=job_id) if is_top else replace(around, parent_id=job_id)), job_id

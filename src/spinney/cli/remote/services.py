@@ -1,0 +1,312 @@
+"""The counterparts of the services of ``Control`` by which operators set things; see the docstrings there."""
+
+from collections.abc import Callable, Mapping, Sequence
+from itertools import islice
+from typing import Any
+
+from spinney.cli.remote.client import RetryingClient
+from spinney.cli.remote.store_reads import queue
+from spinney.control.retention import OnSweep, RetentionChange
+from spinney.control.webhooks import WebhookWithSecret
+from spinney.model.access import Rights
+from spinney.model.accounts import Link, NewToken, Session, Token, User
+from spinney.model.errors import NoSuch, UsageError
+from spinney.model.fleet import NodeOrders
+from spinney.model.holds import Hold, Scope
+from spinney.model.operators import HoldPreview, QueueChange, QueueInfo
+from spinney.model.schedules import Schedule
+from spinney.model.types import QueueSpec
+from spinney.model.webhooks import EVERY, Delivery, DeliveryOutcome, Webhook
+from spinney.params.hints import did_you_mean
+
+_PAGE = 1_000
+
+
+def _not_through_server(what: str, instead: str) -> UsageError:
+    return UsageError(f"no server {what}; {instead}")
+
+
+class _Service:
+    def __init__(self, client: RetryingClient) -> None:
+        self._client = client
+
+
+class Holds(_Service):
+    def lay(self, scope: Scope, name: str = "", *, reason: str, until_us: int | None = None) -> Hold:
+        return self._client.lay_hold(str(scope), name, reason=reason, until=until_us)
+
+    def lift(self, hold_id: int, *, reason: str | None = None) -> Hold:
+        return self._client.lift_hold(hold_id, reason=reason)
+
+    def would_hold(
+        self, scope: Scope, name: str = "", *, reason: str, until_us: int | None = None
+    ) -> HoldPreview:
+        return self._client.plan_hold(str(scope), name, reason=reason, until=until_us)
+
+    def would_lift(self, hold_ids: Sequence[int]) -> HoldPreview:
+        first, *others = hold_ids
+        return self._client.plan_release(first, together=others)
+
+    def lift_all(self, scope: Scope, name: str = "", *, reason: str | None = None) -> list[Hold]:
+        return [self.lift(hold.id, reason=reason) for hold in self.on(scope, name)]
+
+    def on(self, scope: Scope, name: str = "") -> list[Hold]:
+        for released in (None, True):
+            holds = self._client.holds(released=released).items
+            found = [hold for hold in holds if (hold.scope, hold.name) == (scope, name)]
+            if found:
+                return found
+        what = "everything" if scope is Scope.EVERYTHING else f"{scope} {name!r}"
+        raise NoSuch(f"there is no hold on {what}; 'spinney holds' shows those there are")
+
+    def sweep(self) -> None:
+        """The server does that by itself."""
+
+
+class Locks(_Service):
+    def free(self, name: str, *, reason: str, job_id: int | None = None) -> int:
+        return self._client.free_lock(name, reason=reason, job=job_id).lost
+
+    def set_capacity(self, name: str, capacity: int | None, *, reason: str | None = None) -> int:
+        return self._client.set_capacity(name, capacity, reason=reason).capacity
+
+
+class Queues(_Service):
+    def change(self, name: str, change: QueueChange, *, reason: str | None = None) -> QueueInfo:
+        said: dict[str, Any] = {
+            field: change.set[field] for field in ("limit", "type") if field in change.set
+        }
+        unpin, unbar = list(change.unpin), list(change.unbar)
+        if "pinned" in change.set or "barred" in change.set:  # all away, before those that are named
+            spec = queue(self._client, name).in_force
+            unpin += [node for node in spec.pinned if node not in (*change.pin, *unpin)]
+            unbar += [node for node in spec.barred if node not in (*change.bar, *unbar)]
+        lists = {
+            "declared": change.declared,
+            "pin": change.pin,
+            "bar": change.bar,
+            "unpin": unpin,
+            "unbar": unbar,
+        }
+        said |= {field: list(value) for field, value in lists.items() if value}
+        queue(self._client, name)
+        return self._client.change_queue(name, reason=reason, **said)
+
+    def create(self, spec: QueueSpec, *, reason: str | None = None) -> QueueInfo:
+        return self._client.create_queue(
+            spec.name,
+            limit=spec.limit,
+            order=spec.order,
+            sharing=spec.sharing,
+            type_=spec.type,
+            pinned=spec.pinned,
+            barred=spec.barred,
+            reason=reason,
+        )
+
+    def delete(self, name: str, *, reason: str | None = None) -> None:
+        queue(self._client, name)
+        self._client.delete_queue(name, reason=reason)
+
+    def default_type(self, name: str) -> str:
+        return queue(self._client, name).in_force.default_type()
+
+    def unknown_nodes(self, nodes: tuple[str, ...]) -> list[str]:
+        """None: a server does not list the nodes that have ever joined."""
+        return []
+
+
+class Fleet(_Service):
+    def drain(self, name: str, *, reason: str | None = None) -> NodeOrders:
+        return self._client.drain_node(name, reason=reason)
+
+    def resume(self, name: str, *, reason: str | None = None) -> NodeOrders:
+        return self._client.resume_node(name, reason=reason)
+
+    def set_slots(self, name: str, slots: int | None, *, reason: str | None = None) -> NodeOrders:
+        return self._client.set_slots(name, slots, reason=reason)
+
+
+class Retention(_Service):
+    def keep(
+        self, type_: str, state: str, keep_s: float | None, *, reason: str | None = None
+    ) -> RetentionChange:
+        return self._client.set_retention(type_, state, keep_s, reason=reason)
+
+    def as_declared(self, type_: str, state: str, *, reason: str | None = None) -> bool:
+        return self._client.unset_retention(type_, state, reason=reason).unset
+
+    def sweep(self, remove: Callable[[int], None], *, told: OnSweep | None = None) -> int:
+        raise _not_through_server("removes at once what is over", "a node comes to it within the hour")
+
+
+class Schedules(_Service):
+    def put(self, schedule: Schedule, *, replace: bool = False, internal: bool = False) -> Schedule:
+        require_not_internal(internal)
+        made = self._client.put_schedule(
+            schedule.name,
+            schedule.type,
+            cron=schedule.cron,
+            every_s=schedule.every_s,
+            zone=schedule.zone,
+            params=schedule.params,
+            options=schedule.options,
+            overlap=str(schedule.overlap),
+            catch_up=str(schedule.catch_up),
+            replace=replace,
+        )
+        return self.pause(schedule.name) if schedule.paused else made
+
+    def pause(self, name: str, *, reason: str | None = None) -> Schedule:
+        return self._client.pause_schedule(name, paused=True, reason=reason)
+
+    def resume(self, name: str, *, reason: str | None = None) -> Schedule:
+        return self._client.pause_schedule(name, paused=False, reason=reason)
+
+    def drop(self, name: str, *, reason: str | None = None) -> Schedule | None:
+        found = self._client.schedule(name)
+        self._client.drop_schedule(name, reason=reason)
+        return found
+
+    def run(self, name: str) -> int:
+        return self._client.run_schedule(name).id
+
+
+class Webhooks(_Service):
+    def add(
+        self,
+        name: str,
+        url: str,
+        *,
+        events: Sequence[str] = (EVERY,),
+        type_: str | None = None,
+        collection: str | None = None,
+        queue: str | None = None,
+        roots_only: bool = True,
+        reason: str | None = None,
+    ) -> WebhookWithSecret:
+        return self._client.add_webhook(
+            name,
+            url,
+            events=events,
+            type_=type_,
+            collection=collection,
+            queue=queue,
+            roots_only=roots_only,
+            reason=reason,
+        )
+
+    def all(self) -> list[Webhook]:
+        return list(self._client.webhooks().items)
+
+    def find(self, name: str) -> Webhook:
+        return self._client.webhook(name)
+
+    def change(self, name: str, change: Mapping[str, Any], *, reason: str | None = None) -> Webhook:
+        said: Any = {
+            field: list(value) if isinstance(value, tuple) else value for field, value in change.items()
+        }
+        return self._client.change_webhook(name, reason=reason, **said)
+
+    def rotate(self, name: str, *, reason: str | None = None) -> WebhookWithSecret:
+        return self._client.rotate_webhook(name, reason=reason)
+
+    def pause(self, name: str, *, reason: str | None = None) -> Webhook:
+        return self._client.change_webhook(name, paused=True, reason=reason)
+
+    def resume(self, name: str, *, reason: str | None = None) -> Webhook:
+        return self._client.change_webhook(name, paused=False, reason=reason)
+
+    def remove(self, name: str, *, reason: str | None = None) -> None:
+        if reason is not None:
+            raise _not_through_server("keeps a reason with this", "leave out --reason")
+        self._client.remove_webhook(name)
+
+    def test(self, name: str) -> Delivery:
+        return self._client.test_webhook(name)
+
+    def deliveries(
+        self, name: str, *, limit: int = 100, after: int = 0, outcome: DeliveryOutcome | None = None
+    ) -> Sequence[Delivery]:
+        pages = self._client.each(
+            self._client.deliveries,
+            name,
+            after=after,
+            limit=min(limit, _PAGE),
+            outcome=None if outcome is None else str(outcome),
+        )
+        return list(islice(pages, limit))
+
+    def delivery(self, delivery: str) -> Delivery:
+        return self._client.delivery(delivery)
+
+    def retry(self, delivery: str, *, reason: str | None = None) -> Delivery:
+        return self._client.retry_delivery(delivery, reason=reason)
+
+
+class Accounts(_Service):
+    def users(self) -> Sequence[User]:
+        return self._client.users().items
+
+    def user(self, name: str) -> User:
+        return self._client.user(name)
+
+    def add(self, name: str, rights: Rights, password: str | None, *, reason: str | None = None) -> User:
+        return self._client.add_user(name, rights, password=password, reason=reason)
+
+    def change(self, name: str, rights: Rights, *, reason: str | None = None) -> User:
+        return self._client.change_user(name, rights=rights, reason=reason)
+
+    def disable(self, name: str, *, disabled: bool = True, reason: str | None = None) -> User:
+        return self._client.change_user(name, disabled=disabled, reason=reason)
+
+    def delete(self, name: str, *, reason: str | None = None) -> None:
+        self._client.delete_user(name, reason=reason)
+
+    def set_password(self, name: str, password: str | None, *, reason: str | None = None) -> User:
+        raise _not_through_server(
+            "sets another's password", f"'spinney user link {name}' makes a link with which {name} does"
+        )
+
+    def invite(self, name: str) -> tuple[str, Link]:
+        made = self._client.make_link(name)
+        return made.secret, Link(user=name, ends_us=made.ends_us)
+
+    def sessions(self, name: str) -> Sequence[Session]:
+        return self._client.sessions(name).items
+
+    def tokens(self, owner: str | None = None) -> Sequence[Token]:
+        return self._client.tokens(owner=owner).items
+
+    def make_token(
+        self,
+        name: str,
+        *,
+        owner: str | None,
+        rights: Rights | None = None,
+        expires_us: int | None = None,
+        reason: str | None = None,
+    ) -> NewToken:
+        made = self._client.make_token(name, owner=owner, rights=rights, expires=expires_us, reason=reason)
+        return NewToken(token=made.token, secret=made.secret)
+
+    def find_token(self, name: str, owner: str | None) -> Token:
+        own = {t.name: t for t in self.tokens(owner) if t.revoked_us is None and t.owner == owner}
+        if name not in own:
+            whose = f"{owner} has no" if owner else "there is no"
+            raise NoSuch(
+                f"{whose} token {name!r:.120}{did_you_mean(name, own)}; 'spinney token list' shows those there are"
+            )
+        return own[name]
+
+    def revoke_token(self, token_id: str, *, reason: str | None = None) -> Token:
+        return self._client.revoke_token(token_id, reason=reason)
+
+
+def require_not_internal(internal: bool) -> None:
+    """Raise UsageError for ``--internal``, which a server does for nobody."""
+    if internal:
+        raise UsageError(
+            "--internal works directly on a store only: through a server nobody submits jobs of "
+            "internal types; leave it out"
+        )

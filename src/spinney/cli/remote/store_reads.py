@@ -1,0 +1,253 @@
+"""What commands read of the store itself, where ``Queries`` has no word for it: the same names, asked of a server."""
+
+import re
+import time
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import fields
+from functools import cached_property
+from itertools import islice
+from typing import Any
+
+from spinney.cli.remote.client import RetryingClient
+from spinney.cli.remote.filters import which
+from spinney.model.access import Role
+from spinney.model.audits import AuditCall, AuditEntry
+from spinney.model.capacities import Capacities, CapacityRules
+from spinney.model.errors import AuditBroken, NoSuch, UsageError
+from spinney.model.fleet import NodeStatus
+from spinney.model.holds import Hold, Scope
+from spinney.model.jobs import Filter, Job, NodeInfo
+from spinney.model.operators import QueueInfo
+from spinney.model.states import State
+from spinney.model.types import Isolation, QueueSpec, TypeSpec
+
+PAGE = 1_000
+SWEPT_S = 2.0
+"""A hold covers at once; that jobs stand as held follows, for which a command waits so long."""
+LOOK_S = 0.05
+_FINGERPRINT = re.compile(r"[0-9a-fA-F]{1,16}")
+
+
+def queue(client: RetryingClient, name: str) -> QueueInfo:
+    """Raises UsageError for one that is not there, as every surface but the API's does."""
+    try:
+        return client.queue(name)
+    except NoSuch as error:
+        raise UsageError(str(error)) from None
+
+
+class RemoteStore:
+    """As a store."""
+
+    def __init__(self, client: RetryingClient) -> None:
+        self._client = client
+        self.audit, self.bulk, self.failures = _Audit(client), _Names(client), _Failures()
+        self.holds, self.locks, self.queue_admin = _Holds(client), _Locks(client), _Queues(client)
+
+    @cached_property
+    def _types(self) -> Mapping[str, TypeSpec]:
+        return {spec.name: spec for spec in self._client.types().items}
+
+    def types(self) -> Mapping[str, TypeSpec]:
+        return self._types
+
+    def job(self, job_id: int) -> Job:
+        return self._client.job(job_id)
+
+    def nodes(self) -> Sequence[NodeInfo]:
+        """Nodes and external workers that have not left."""
+        return [*map(_node, self._client.nodes().items), *self._external_workers()]
+
+    def _external_workers(self) -> list[NodeInfo]:
+        lanes = [
+            f"{spec.name}/{stage.name}"
+            for spec in self.types().values()
+            for stage in spec.stages
+            if stage.isolation is Isolation.EXTERNAL
+        ]
+        if not lanes:
+            return []
+        rights = self._client.me().rights
+        if not (rights.everywhere and rights.permits(Role.OPERATOR)):
+            return [
+                _external_worker("others", tuple(lanes))
+            ]  # who they are is not told: nothing is said of any lane
+        return [
+            _external_worker(
+                external_worker.name,
+                tuple(f"{lane['type']}/{lane['stage']}" for lane in external_worker.lanes),
+            )
+            for external_worker in self._client.external_workers().items
+        ]
+
+
+def _node(status: NodeStatus) -> NodeInfo:
+    state = status.state if status.state in ("draining", "left") else "active"
+    return NodeInfo(
+        id=status.id,
+        name=status.node,
+        boot_id="",
+        host=status.host,
+        pid=status.pid,
+        slots=status.slots,
+        state=state,
+        beat=0,
+        started_us=status.started_us,
+        seen_us=status.seen_us,
+        version=status.version,
+        types=status.types,
+        serves=status.serves,
+        leases=status.leases,
+        drained=status.drained_by is not None or status.state == "drained",
+        load=status.load,
+        trouble=status.trouble,
+        lease_s=status.lease_s,
+    )
+
+
+def _external_worker(name: str, lanes: tuple[str, ...]) -> NodeInfo:
+    return NodeInfo(
+        id=0,
+        name=name,
+        boot_id="",
+        host="",
+        pid=0,
+        slots=0,
+        state="active",
+        beat=0,
+        started_us=0,
+        seen_us=0,
+        version="",
+        types=lanes,
+        lease_s=0.0,
+        is_external_worker=True,
+    )
+
+
+class _Names:
+    def __init__(self, client: RetryingClient) -> None:
+        self._client = client
+
+    def names(self, kind: str, *, within: object = None) -> Collection[str] | None:
+        """Those of queues; None: a server does not list them."""
+        return [info.queue for info in self._client.queues().items] if kind == "queue" else None
+
+    def count(self, filter_: Filter, *, most: int) -> int:
+        return min(most, sum(self._client.count(**which(filter_)).values()))
+
+
+class _Failures:
+    def find(self, beginning: str) -> str:
+        """The server finds out which it is. Raises UsageError for what none can be."""
+        if not _FINGERPRINT.fullmatch(beginning):
+            raise UsageError(
+                f"{beginning!r:.80} is no failure's fingerprint; it has up to 16 hexadecimal digits, and 'spinney "
+                f"failures' lists those there are"
+            )
+        return beginning
+
+
+class _Queues:
+    def __init__(self, client: RetryingClient) -> None:
+        self._client = client
+
+    def in_force(self, name: str) -> QueueSpec:
+        return queue(self._client, name).in_force
+
+
+class _Locks:
+    def __init__(self, client: RetryingClient) -> None:
+        self._client = client
+
+    def capacity(self, name: str) -> int:
+        """How much there is of it, whoever takes it."""
+        lines = self._client.lock(name).items if name else ()
+        if lines:
+            return lines[0].capacity
+        found = self._client.capacities().items
+        return Capacities(
+            CapacityRules.of((info.name, info.capacity) for info in found if info.by is not None),
+            CapacityRules.of((info.name, info.declared) for info in found if info.declared is not None),
+        ).in_force(name)
+
+
+class _Holds:
+    def __init__(self, client: RetryingClient) -> None:
+        self._client = client
+
+    def covering(self, job_id: int) -> Sequence[Hold]:
+        return self._client.holds_on(job_id).items
+
+    def sweep(self, *, now_us: int) -> bool:
+        """The server does that by itself."""
+        return False
+
+    def held(self, hold_id: int) -> int:
+        """How many jobs stand held that it covers."""
+        hold = next((each for each in self._client.holds().items if each.id == hold_id), None)
+        if hold is None:
+            return 0
+        if hold.scope is Scope.JOB:
+            return int(self._client.job(int(hold.name)).state is State.HELD)
+        covered = _covered(hold)
+        give_up = time.monotonic() + SWEPT_S
+        while time.monotonic() < give_up and self._count(covered, State.PENDING):
+            time.sleep(LOOK_S)
+        return self._count(covered, State.HELD)
+
+    def _count(self, covered: Mapping[str, str | int], state: State) -> int:
+        return sum(self._client.count(state=[state], **covered).values())  # type: ignore[arg-type]
+
+
+def _covered(hold: Hold) -> Mapping[str, str | int]:
+    if hold.scope is Scope.EVERYTHING:
+        return {}
+    return {"root": int(hold.name)} if hold.scope is Scope.TREE else {str(hold.scope): hold.name}
+
+
+class _Audit:
+    def __init__(self, client: RetryingClient) -> None:
+        self._client = client
+
+    def calls(
+        self,
+        *,
+        after: int = 0,
+        limit: int = 1000,
+        newest: bool = False,
+        verb: str | None = None,
+        by: str | None = None,
+    ) -> Sequence[AuditCall]:
+        return self._some(self._client.audit, after, limit, newest=newest, verb=verb, by=by)
+
+    def entries(
+        self,
+        *,
+        after: int = 0,
+        limit: int = 1000,
+        newest: bool = False,
+        verb: str | None = None,
+        by: str | None = None,
+    ) -> Sequence[tuple[AuditEntry, str]]:
+        found = self._some(self._client.audit_entries, after, limit, newest=newest, verb=verb, by=by)
+        return [
+            (AuditEntry(**{name: getattr(linked, name) for name in _OF_ENTRY}), linked.link)
+            for linked in found
+        ]
+
+    def head(self) -> str:
+        return self._client.audit_head().head
+
+    def verify(self, head: str | None = None) -> int:
+        proof = self._client.verify_audit(head=head)
+        if proof.broken is not None:
+            raise AuditBroken(proof.broken)
+        return proof.proven
+
+    def _some(self, page: Any, after: int, limit: int, **given: Any) -> list[Any]:
+        """So many of them, over as many pages as it takes."""
+        pages = self._client.each(page, after=after, limit=min(limit, PAGE), **given)
+        return list(islice(pages, limit))
+
+
+_OF_ENTRY = tuple(field.name for field in fields(AuditEntry))

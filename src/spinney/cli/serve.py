@@ -1,0 +1,278 @@
+"""``serve`` and ``up``: the API and the pages, alone or with a node beside them."""
+
+import gc
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from ipaddress import ip_address
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from spinney.cli import completion
+from spinney.cli.arguments import SlotsOption, StoreOption
+from spinney.cli.connection import current_folder, open_control, open_local_store, resolve_settings
+from spinney.cli.setup import make_store
+from spinney.config import Settings, table
+from spinney.model.errors import Refused, SpinneyError, UsageError
+
+if TYPE_CHECKING:
+    from fastapi import FastAPI
+
+    from spinney.server.settings import ServerSettings
+
+HostOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="ADDRESS", help="Where to listen; else host of [server], else 127.0.0.1.", show_default=False
+    ),
+]
+PortOption = Annotated[
+    int | None,
+    typer.Option(
+        metavar="PORT",
+        help="0: any that is free; else port of [server], else 8620.",
+        min=0,
+        max=65535,
+        show_default=False,
+    ),
+]
+SocketOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILE",
+        help="The Unix socket, empty for none; else socket of [server], else server.sock in "
+        "the run-time directory.",
+        show_default=False,
+    ),
+]
+SAMPLE = "spinney.apps.sample:app"
+"""What ``up`` runs where no application is named."""
+
+
+def add_to(app: typer.Typer) -> None:
+    app.command()(serve)
+    app.command()(up)
+
+
+def serve(
+    host: HostOption = None, port: PortOption = None, socket: SocketOption = None, store: StoreOption = None
+) -> None:
+    """Serve the API and the pages until SIGTERM."""
+    here = resolve_settings(store)
+    with _listening(here, _settings(host, port, socket), store) as (app, sockets, settings, addresses):
+        _serve(app, sockets, settings, addresses, ())
+
+
+def up(
+    app: Annotated[
+        str | None,
+        typer.Argument(
+            help="The application, as module:attribute; else 'app' of spinney.toml, else one to try.",
+            show_default=False,
+        ),
+    ] = None,
+    slots: SlotsOption = None,
+    name: Annotated[
+        str | None,
+        typer.Option(
+            help="The node's name; else the host's.", show_default=False, autocompletion=completion.nodes
+        ),
+    ] = None,
+    host: HostOption = None,
+    port: PortOption = None,
+    socket: SocketOption = None,
+    store: StoreOption = None,
+) -> None:
+    """Make the store if there is none, and run a node and a server on it until SIGTERM."""
+    here = resolve_settings(store)
+    make_store(store)
+    application = app or here.app
+    if application is None:
+        application = SAMPLE
+        typer.echo(
+            f"no application is named, so the node runs one to try ({SAMPLE}); name yours: "
+            "spinney up module:app"
+        )
+    words = ["node", application, "--store", here.store, "--folders", str(here.folders)]
+    words += ["--name", name] if name else []
+    words += ["--slots", str(slots)] if slots is not None else []
+    with _listening(here, _settings(host, port, socket), store) as (served, sockets, settings, addresses):
+        _serve(served, sockets, settings, addresses, words)
+
+
+def _settings(host: str | None, port: int | None, socket: str | None) -> "ServerSettings":
+    try:
+        from spinney.server.settings import TABLE, read
+    except ImportError as error:  # pragma: no cover - the tests have them
+        raise UsageError(
+            f"a server needs more packages ({error}); install them: pip install spinney[server]"
+        ) from None
+
+    given = {"host": host, "port": port, "socket": socket}
+    said = dict(table(TABLE, current_folder())) | {
+        key: value for key, value in given.items() if value is not None
+    }
+    return read(said, current_folder())
+
+
+Listening = tuple["FastAPI", list[socket.socket], "ServerSettings", list[str]]
+
+
+@contextmanager
+def _listening(here: Settings, settings: "ServerSettings", store: str | None) -> Iterator[Listening]:
+    """The application and what it listens on; told to whoever started it."""
+    gc.disable()  # what is loaded stays as long as the server, and need not be looked through
+    try:
+        from spinney.server.application import Parts, make
+        from spinney.server.http_server import listen_tcp, listen_unix
+        from spinney.server.identity import StoreAuthenticator
+        from spinney.server.store_pool import CACHE_KIB
+        from spinney.stores.sql import open_store
+    finally:
+        gc.freeze()
+        gc.enable()
+
+    with open_local_store(store) as found:
+        found.facts()  # raises here, in one sentence, what every request would meet
+    settings, link = _first_admin(settings, store)
+    sockets, addresses = [], []
+    path = _socket_path(here, settings)
+    try:
+        tcp = listen_tcp(settings.host, settings.port)
+        sockets.append(tcp)
+        base = settings.url or f"http://{_shown(settings.host)}:{tcp.getsockname()[1]}"
+        addresses.append(base)
+        if path is not None:
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            sockets.append(listen_unix(path))
+            addresses.append(str(path))
+        if link is not None:
+            addresses.append(f"make the first admin: {base}/welcome?link={link}")
+        parts = Parts(
+            settings=settings,
+            open_store=lambda: open_store(here.store, cache_kib=CACHE_KIB),
+            folders=here.folders,
+            run_dir=None if here.run_dir is None else str(here.run_dir),
+            identity=StoreAuthenticator,
+        )
+        yield make(parts), sockets, settings, addresses
+    finally:
+        for sock in sockets:
+            sock.close()
+        if path is not None and len(sockets) > 1:
+            with suppress(FileNotFoundError):
+                path.unlink()
+
+
+def _first_admin(settings: "ServerSettings", store: str | None) -> tuple["ServerSettings", str | None]:
+    """While there is no user only this machine may come, and whoever has the link becomes the first.
+
+    A link that has expired is not replaced: logs keep what is printed here, and a service manager starts a server
+    again and again.
+    """
+    with open_control(store) as control:
+        try:
+            link = control.accounts.invite_first()
+        except Refused as error:
+            link = None
+            typer.echo(str(error), err=True)
+        else:
+            if link is None:
+                return settings, None
+    if not _is_loopback(settings.host):
+        typer.echo(
+            f"there is no user yet, so this listens on 127.0.0.1 alone, not on {settings.host}; make the first admin, "
+            f"then start it again",
+            err=True,
+        )
+        settings = settings.model_copy(update={"host": "127.0.0.1"})
+    return settings, link
+
+
+def _serve(
+    app: "FastAPI",
+    sockets: list[socket.socket],
+    settings: "ServerSettings",
+    addresses: list[str],
+    node: Sequence[str],
+) -> None:
+    from spinney.node.run import set_up_log
+    from spinney.server.http_server import serve as serve_until_told
+
+    set_up_log(settings.log_level)
+
+    def told() -> None:
+        for address in addresses:
+            typer.echo(f"spinney serves {address}" if not address.startswith("make") else address)
+        sys.stdout.flush()
+
+    if not node:
+        serve_until_told(app, sockets, settings, told=told)
+        return
+    with _beside(node) as process:
+        serve_until_told(app, sockets, settings, told=told)
+        failed = process.poll()
+    if failed:
+        raise SpinneyError(
+            f"the node has ended with exit code {failed}, and the server with it; see above for why"
+        )
+
+
+@contextmanager
+def _beside(words: Sequence[str]) -> Iterator["subprocess.Popen[bytes]"]:
+    """A node that drains when this ends, and with whose end this ends. While it drains, TERM and INT are handed on to
+    it: it stops at once."""
+    from spinney.node.executors.proctree import die_with_parent
+    from spinney.node.guard import PARENT_GONE
+
+    us = os.getpid()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "spinney", *words],
+        stdin=subprocess.DEVNULL,
+        start_new_session=True,  # Ctrl-C is told to it once, by us
+        # Where this is killed nobody is left to tell it. There is no other thread yet.
+        preexec_fn=lambda: die_with_parent(us, PARENT_GONE),
+    )
+
+    ended = threading.Event()
+
+    def watch() -> None:
+        process.wait()
+        if not ended.is_set():
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    threading.Thread(target=watch, daemon=True).start()
+    try:
+        yield process
+    finally:
+        ended.set()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: process.terminate())
+        process.terminate()
+        process.wait()
+
+
+def _socket_path(here: Settings, settings: "ServerSettings") -> Path | None:
+    if settings.socket is not None:
+        return Path(settings.socket).absolute() if settings.socket else None
+    return None if here.run_dir is None else here.run_dir / "server.sock"
+
+
+def _is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _shown(host: str) -> str:
+    return f"[{host}]" if ":" in host else host

@@ -1,0 +1,73 @@
+"""What the server refused, as the exception that ``spinney.control`` raises for it."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+import orjson
+
+from spinney.model import errors
+from spinney.model.errors import Forbidden, Refused, SpinneyError, StoreUnavailable, UsageError
+
+_TYPE = "urn:spinney:problem:"
+_BY_WORD: Mapping[str, type[SpinneyError]] = MappingProxyType(
+    {
+        "forbidden": Forbidden,
+        "unidentified": Forbidden,
+        "no-such-job": errors.NoSuchJob,
+        "not-found": errors.NoSuch,
+        "stale-fence": errors.StaleFence,
+        "duplicate-key": errors.DuplicateKey,
+        "unlawful-transition": errors.UnlawfulTransition,
+        "refused": Refused,
+        "unknown-type": errors.UnknownType,
+        "bad-parameters": errors.BadParameters,
+        "cycle": errors.Cycle,
+        "usage": UsageError,
+        "invalid": UsageError,
+        "malformed": UsageError,
+        "fate-unknown": errors.CommitUncertain,
+        "store-away": StoreUnavailable,
+        "too-many": Refused,
+    }
+)
+
+
+class ServerUnavailable(StoreUnavailable):
+    """The server does not answer; see that it runs, and that its address is right."""
+
+
+class IncompleteResponse(Refused):
+    """The server broke its answer off, and what has come is not the whole; ask again, or see what its log tells."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "the server broke its answer off, and what has come is not the whole; ask again, or see what its log tells"
+        )
+
+
+class UnexpectedResponse(SpinneyError):
+    """What answered is no server of Spinney, or something stands between; the message tells what it said."""
+
+
+def error_from_response(status: int, content: bytes) -> SpinneyError:
+    """The exception for an answer that is no success."""
+    try:
+        found = orjson.loads(content)
+        word, detail = str(found["type"]).removeprefix(_TYPE), str(found["detail"])
+    except (orjson.JSONDecodeError, KeyError, TypeError):
+        said = content[:200].decode("utf-8", "replace").strip()
+        return UnexpectedResponse(
+            f"the server answered {status} and no problem of Spinney's: {said!r}; check its address"
+        )
+    return _made(_BY_WORD.get(word, SpinneyError), detail, found)
+
+
+def _made(kind: type[SpinneyError], detail: str, found: Any) -> SpinneyError:
+    """Some exceptions make their sentence from parts; this one has its sentence already."""
+    error = kind.__new__(kind)
+    Exception.__init__(error, detail)
+    for name in ("job_id", "key", "fence", "before", "after"):
+        if isinstance(found, dict) and name in found:
+            setattr(error, name, found[name])
+    return error

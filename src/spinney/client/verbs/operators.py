@@ -1,0 +1,237 @@
+"""Queues, nodes, holds, locks, retention, the audit."""
+
+from collections.abc import Sequence
+from typing import TypedDict, Unpack
+
+from spinney.client.calls import Call, get, json_body, path, request, verb
+from spinney.control.retention import RetentionChange
+from spinney.model.audits import AuditCall
+from spinney.model.durations import Duration, optional
+from spinney.model.fleet import NodeOrders, NodeStatus
+from spinney.model.holds import Hold
+from spinney.model.operators import CapacityInfo, HoldPreview, LockInfo, QueueInfo, RetentionRule
+from spinney.schemas import (
+    Capacity,
+    ChainedEntry,
+    ChainHead,
+    ChainVerification,
+    Page,
+    ReleasedLock,
+    UnsetResult,
+)
+
+
+class QueueSettings(TypedDict, total=False):
+    """What is wanted otherwise; what is left out stays as it is."""
+
+    limit: int | str | None
+    """Occupied slots over the whole cluster, or a part as ``"50%"``; None: no limit."""
+    type: str | None
+    """The default job type; None: none."""
+    pin: Sequence[str]
+    unpin: Sequence[str]
+    bar: Sequence[str]
+    unbar: Sequence[str]
+    declared: Sequence[str]
+    """These fields go back to what applications declare."""
+
+
+class OperatorVerbs:
+    """What operators set, and what they did."""
+
+    # --- queues and nodes -------------------------------------------------------------------
+
+    @verb
+    def queues(self: None) -> Call[Page[QueueInfo]]:
+        """Queues, by name: how each is set, what stands in it, who serves it."""
+        return get("/queues", Page[QueueInfo])
+
+    @verb
+    def queue(self: None, name: str) -> Call[QueueInfo]:
+        """How a queue is set."""
+        return get(path("/queues/{}", name), QueueInfo)
+
+    @verb
+    def change_queue(
+        self: None, name: str, *, reason: str | None = None, **settings: Unpack[QueueSettings]
+    ) -> Call[QueueInfo]:
+        """Set a queue otherwise, at once, for all nodes."""
+        return request("PATCH", path("/queues/{}", name), QueueInfo, {**settings, **json_body(reason=reason)})
+
+    @verb
+    def create_queue(
+        self: None,
+        name: str,
+        *,
+        limit: int | str | None = None,
+        order: str = "default",
+        sharing: str | None = None,
+        type_: str | None = None,
+        pinned: Sequence[str] = (),
+        barred: Sequence[str] = (),
+        reason: str | None = None,
+    ) -> Call[QueueInfo]:
+        """Make a queue that no application declares."""
+        body = json_body(
+            name=name,
+            limit=limit,
+            order=order,
+            sharing=sharing,
+            type_=type_,
+            pinned=list(pinned),
+            barred=list(barred),
+            reason=reason,
+        )
+        return request("POST", "/queues", QueueInfo, body)
+
+    @verb
+    def delete_queue(self: None, name: str, *, reason: str | None = None) -> Call[None]:
+        """Take back all that is said of a queue in which nothing is left to do."""
+        return request("DELETE", path("/queues/{}", name), reason=reason)
+
+    @verb
+    def nodes(self: None) -> Call[Page[NodeStatus]]:
+        """Nodes that have not left, and what they do."""
+        return get("/nodes", Page[NodeStatus])
+
+    @verb
+    def drain_node(self: None, name: str, *, reason: str | None = None) -> Call[NodeOrders]:
+        """Let a node take nothing new, until it is resumed."""
+        return request("POST", path("/nodes/{}/drain", name), NodeOrders, json_body(reason=reason))
+
+    @verb
+    def resume_node(self: None, name: str, *, reason: str | None = None) -> Call[NodeOrders]:
+        """Let a drained node go on."""
+        return request("POST", path("/nodes/{}/resume", name), NodeOrders, json_body(reason=reason))
+
+    @verb
+    def set_slots(self: None, name: str, slots: int | None, *, reason: str | None = None) -> Call[NodeOrders]:
+        """Say how many slots a node has; None: as it was started."""
+        return request(
+            "PUT", path("/nodes/{}/slots", name), NodeOrders, {"slots": slots, **json_body(reason=reason)}
+        )
+
+    # --- holds and locks ----------------------------------------------------------------------
+
+    @verb
+    def holds(self: None, *, released: bool | None = None) -> Call[Page[Hold]]:
+        """Holds in force, oldest first; or those ``released`` while what they kept does not all go on yet."""
+        return get("/holds", Page[Hold], released=released)
+
+    @verb
+    def lay_hold(
+        self: None, scope: str, name: str = "", *, reason: str, until: int | None = None
+    ) -> Call[Hold]:
+        """Stop a queue, type, collection, submitter, tree, job, or everything."""
+        return request("POST", "/holds", Hold, json_body(scope=scope, name=name, reason=reason, until=until))
+
+    @verb
+    def plan_hold(
+        self: None, scope: str, name: str = "", *, reason: str, until: int | None = None
+    ) -> Call[HoldPreview]:
+        """How many jobs would stand held by such a hold."""
+        body = json_body(scope=scope, name=name, reason=reason, until=until, dry_run=True)
+        return request("POST", "/holds", HoldPreview, body)
+
+    @verb
+    def plan_release(self: None, hold: int, *, together: Sequence[int] = ()) -> Call[HoldPreview]:
+        """How many jobs would go on if this hold were released, ``together`` with others."""
+        return request(
+            "DELETE", path("/holds/{}", hold), HoldPreview, dry_run=True, together=list(together) or None
+        )
+
+    @verb
+    def lift_hold(self: None, hold: int, *, reason: str | None = None) -> Call[Hold]:
+        """Let what no other hold covers go on."""
+        return request("DELETE", path("/holds/{}", hold), Hold, reason=reason)
+
+    @verb
+    def locks(self: None, *, after: str = "", limit: int = 100) -> Call[Page[LockInfo]]:
+        """A page of locks that are held or waited for, by name."""
+        return get("/locks", Page[LockInfo], after=after, limit=limit)
+
+    @verb
+    def lock(self: None, name: str) -> Call[Page[LockInfo]]:
+        """Who has a lock and how many wait for it."""
+        return get(path("/locks/{}", name), Page[LockInfo])
+
+    @verb
+    def free_lock(self: None, name: str, *, reason: str, job: int | None = None) -> Call[ReleasedLock]:
+        """Take a lock away from who has it, or from this job alone; make sure that the old owner is gone."""
+        return request("DELETE", path("/locks/{}", name), ReleasedLock, reason=reason, job=job)
+
+    @verb
+    def capacities(self: None) -> Call[Page[CapacityInfo]]:
+        """How much there is of locks: what operators set and applications declare."""
+        return get("/capacities", Page[CapacityInfo])
+
+    @verb
+    def set_capacity(
+        self: None, name: str, capacity: int | None, *, reason: str | None = None
+    ) -> Call[Capacity]:
+        """Say how much there is of a lock, or of each of a family (``download:*``); None: take that back."""
+        return request(
+            "PUT", path("/capacities/{}", name), Capacity, {"capacity": capacity, **json_body(reason=reason)}
+        )
+
+    # --- retention ------------------------------------------------------------------------------
+
+    @verb
+    def retention(self: None) -> Call[Page[RetentionRule]]:
+        """How long settled jobs are kept."""
+        return get("/retention", Page[RetentionRule])
+
+    @verb
+    def set_retention(
+        self: None, type_: str, state: str, keep_s: Duration | None, *, reason: str | None = None
+    ) -> Call[RetentionChange]:
+        """Say how long: seconds, a timedelta, or text such as ``"30d"``; None: for ever."""
+        body = {"keep_s": optional(keep_s, "keep_s"), **json_body(reason=reason)}
+        return request("PUT", path("/retention/{}/{}", type_, state), RetentionChange, body)
+
+    @verb
+    def unset_retention(
+        self: None, type_: str, state: str, *, reason: str | None = None
+    ) -> Call[UnsetResult]:
+        """Take back what was set."""
+        return request("DELETE", path("/retention/{}/{}", type_, state), UnsetResult, reason=reason)
+
+    # --- the audit ------------------------------------------------------------------------------
+
+    @verb
+    def audit(
+        self: None,
+        *,
+        verb: str | None = None,
+        by: str | None = None,
+        newest: bool = True,
+        after: int = 0,
+        limit: int = 100,
+    ) -> Call[Page[AuditCall]]:
+        """A page of what was done, a line for each call of a verb."""
+        return get("/audit", Page[AuditCall], verb=verb, by=by, newest=newest, after=after, limit=limit)
+
+    @verb
+    def audit_entries(
+        self: None,
+        *,
+        verb: str | None = None,
+        by: str | None = None,
+        newest: bool = True,
+        after: int = 0,
+        limit: int = 100,
+    ) -> Call[Page[ChainedEntry]]:
+        """The same, a line for each transaction, with the links of the chain."""
+        return get(
+            "/audit/entries", Page[ChainedEntry], verb=verb, by=by, newest=newest, after=after, limit=limit
+        )
+
+    @verb
+    def audit_head(self: None) -> Call[ChainHead]:
+        """To be kept elsewhere: ``verify_audit`` with it proves that nothing before was touched."""
+        return get("/audit/head", ChainHead)
+
+    @verb
+    def verify_audit(self: None, *, head: str | None = None) -> Call[ChainVerification]:
+        """Compute every link anew."""
+        return get("/audit/verify", ChainVerification, head=head)

@@ -1,0 +1,98 @@
+"""Whose print is it? stdout and stderr of a ``--concurrent`` worker, told apart by attempt.
+
+``sys.stdout`` and ``sys.stderr`` are replaced by streams that look whose context they are written
+in: an attempt's text goes to the supervisor as messages, line by line; what is written outside an
+attempt, or past Python (``sys.stdout.buffer``, C code, programs), goes where it always went, which
+is the worker's log.
+"""
+
+import io
+import threading
+from collections.abc import Callable
+from contextvars import ContextVar
+from typing import TextIO
+
+_FLUSH_CHARS = 8192
+
+SendOutput = Callable[[int, str, str], None]
+"""Takes fence, name of the stream, text."""
+
+
+class AttemptOutput:
+    """What one attempt has printed and not yet sent. Its threads may print at once."""
+
+    __slots__ = ("_lock", "_tell", "_unsent", "fence", "has_output")
+
+    def __init__(self, fence: int, tell: SendOutput) -> None:
+        self.fence, self._tell = fence, tell
+        self.has_output = False
+        """It has printed something."""
+        self._unsent: dict[str, str] = {}
+        self._lock = threading.Lock()
+
+    def write(self, stream: str, text: str) -> None:
+        """Take what was printed; complete lines are sent."""
+        with self._lock:
+            self.has_output = True
+            # What has no place in UTF-8 (halves of surrogate pairs) must not stop a message.
+            text = self._unsent.pop(stream, "") + text.encode("utf-8", "replace").decode()
+            end = text.rfind("\n") + 1
+            if len(text) - end > _FLUSH_CHARS:
+                end = len(text)
+            if end:
+                self._tell(self.fence, stream, text[:end])
+            if end < len(text):
+                self._unsent[stream] = text[end:]
+
+    def flush(self) -> None:
+        """Send what is left."""
+        with self._lock:
+            for stream, text in self._unsent.items():
+                self._tell(self.fence, stream, text)
+            self._unsent.clear()
+
+
+current_output: ContextVar[AttemptOutput | None] = ContextVar("current_output", default=None)
+"""The attempt in whose context code runs; threads and tasks that it starts by asyncio have it too."""
+
+
+class RoutedStream(io.TextIOBase):
+    """A text stream that divides; everything but writing is the original's."""
+
+    def __init__(self, name: str, original: TextIO) -> None:
+        self._name, self._original = name, original
+
+    def write(self, text: str, /) -> int:
+        output = current_output.get()
+        if output is None:
+            return self._original.write(text)
+        output.write(self._name, text)
+        return len(text)
+
+    def flush(self) -> None:
+        output = current_output.get()
+        if output is None:
+            self._original.flush()
+        else:
+            output.flush()
+
+    def writable(self) -> bool:
+        return True
+
+    def fileno(self) -> int:
+        return self._original.fileno()
+
+    def isatty(self) -> bool:
+        return False
+
+    @property
+    def encoding(self) -> str:  # type: ignore[override]
+        return self._original.encoding
+
+    @property
+    def errors(self) -> str | None:  # type: ignore[override]
+        return self._original.errors
+
+    @property
+    def buffer(self) -> object:
+        return self._original.buffer

@@ -1,0 +1,100 @@
+"""What keeps a node from its database: told once when it begins, now and then while it lasts, and once when it is over.
+
+Every loop of a node meets the same trouble, and each tries again by itself. So nobody tells of his own tries: the
+threads that own the stores (``store_thread``) note here what each call came to. A node is *degraded* while the last
+call of any of them has failed; it keeps what it has, its children run on, and what they end with is held back.
+"""
+
+import logging
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+from spinney.model.fleet import OVER
+
+log = logging.getLogger(__name__)
+
+AGAIN_S = 10.0
+"""Between two lines while it lasts."""
+QUIET_S = 1.0
+"""So long nothing may fail before it is over: each thread meets a lost connection by itself."""
+REMEMBERED_S = 60.0
+"""So long ``spinney nodes`` shows what is over: while it lasts, a node that is cut off can tell nobody."""
+
+
+class NodeHealth:
+    """Of one node. Everything happens in its event loop, but for ``text``, which any thread may ask."""
+
+    def __init__(
+        self,
+        *,
+        held_back: Callable[[], int] = lambda: 0,
+        monotonic: Callable[[], float] = time.monotonic,
+        wall: Callable[[], float] = time.time,
+    ) -> None:
+        """``held_back``: how many records wait for the database."""
+        self._held_back, self._monotonic, self._wall = held_back, monotonic, wall
+        self._failing: set[str] = set()
+        self._degraded = False
+        self._failed_at = 0.0
+        self._since = self._since_wall = self._say_at = 0.0
+        self._most_held = 0
+        self._past: tuple[str, float] | None = None
+        """What is over, and until when (monotonic) it is remembered."""
+        self._lasting: str | None = None
+
+    def failed(self, who: str, error: Exception) -> None:
+        """A call of this thread has failed because of the database."""
+        now = self._monotonic()
+        held = self._held_back()
+        if not self._degraded:
+            self._degraded = True
+            self._since, self._since_wall, self._most_held = now, self._wall(), held
+            self._say_at = now + AGAIN_S
+            log.error("degraded: %s; what runs goes on, and is recorded when that is mended", error)
+        elif now >= self._say_at:
+            self._say_at = now + AGAIN_S
+            log.error("degraded for %.0f s, %d records held back: %s", now - self._since, held, error)
+        self._failing.add(who)
+        self._failed_at = now
+        self._most_held = max(self._most_held, held)
+        self._why = str(error)
+
+    def worked(self, who: str) -> None:
+        """A call of this thread was answered."""
+        if not self._degraded:
+            return
+        self._failing.discard(who)
+        now = self._monotonic()
+        if self._failing or now - self._failed_at < QUIET_S:
+            return
+        self._degraded = False
+        lasted_s = self._failed_at - self._since
+        log.warning(
+            "no longer degraded, after %.1f s in which up to %d records were held back",
+            lasted_s,
+            self._most_held,
+        )
+        text = f"{OVER} {_clock(self._since_wall)} to {_clock(self._since_wall + lasted_s)} UTC: {self._why}"
+        self._past = (text, now + REMEMBERED_S)
+
+    def lasts(self, what: str | None) -> None:
+        """Something else makes it work worse than it should, for as long as it does; None: nothing."""
+        if what is not None and what != self._lasting:
+            log.error("degraded: %s", what)
+        elif what is None and self._lasting is not None:
+            log.warning("no longer degraded: it is over that %s", self._lasting)
+        self._lasting = what
+
+    def text(self) -> str | None:
+        """For ``spinney nodes``: what is wrong, or was not long ago."""
+        past = self._past
+        if self._lasting is not None:
+            return self._lasting
+        if self._degraded:
+            return f"is cut off since {_clock(self._since_wall)} UTC: {self._why}"
+        return past[0] if past is not None and self._monotonic() < past[1] else None
+
+
+def _clock(wall_s: float) -> str:
+    return datetime.fromtimestamp(wall_s, UTC).strftime("%H:%M:%S")

@@ -1,0 +1,70 @@
+"""One POST of a webhook, and as much of the answer as is kept. Redirects are not followed, and no proxy is asked."""
+
+import contextlib
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from spinney.reports.printable import printable
+
+if TYPE_CHECKING:
+    import httpx
+
+ANSWER_MAX = 500
+"""Characters of an answer that are kept."""
+_READ_MAX_BYTES = 4 * ANSWER_MAX
+
+Transport = Callable[[], "httpx.BaseTransport"]
+"""Makes what carries one request; it may refuse hosts and addresses by raising ValueError."""
+
+
+class Unreachable(Exception):
+    """There was no answer; the message says why."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Response:
+    status: int
+    text: str
+    """The beginning of its body, printable."""
+    retry_after: str = ""
+
+
+def post(
+    url: str, body: bytes, headers: Mapping[str, str], *, timeout_s: float, transport: Transport | None
+) -> Response:
+    """Send it. Raises Unreachable when there was no answer."""
+    # Imported here: a worker loads the application, and must stay light.
+    import httpx
+
+    carrier = httpx.HTTPTransport(trust_env=False) if transport is None else transport()
+    # Encodings are declined, so that what is read is what is shown, and no bomb is unpacked.
+    plain = {"Content-Type": "application/json", "Accept-Encoding": "identity", "User-Agent": "Spinney"}
+    try:
+        with (
+            httpx.Client(
+                transport=carrier, timeout=timeout_s, trust_env=False, follow_redirects=False
+            ) as client,
+            client.stream("POST", url, content=body, headers=plain | dict(headers)) as response,
+        ):
+            said = _beginning(response, time.monotonic() + timeout_s)
+            retry_after = response.headers.get("retry-after", "")[:100]
+            return Response(status=response.status_code, text=said, retry_after=retry_after)
+    except httpx.InvalidURL as error:
+        raise ValueError(f"{error}; mend the URL and submit again") from None
+    except (httpx.HTTPError, httpx.StreamError) as error:
+        raise Unreachable(printable(str(error) or type(error).__name__, ANSWER_MAX)) from None
+
+
+def _beginning(response: "httpx.Response", until: float) -> str:
+    """The status counts even when the body then breaks off, or comes a byte at a time."""
+    import httpx
+
+    found = bytearray()
+    with contextlib.suppress(httpx.HTTPError, httpx.StreamError):
+        for chunk in response.iter_raw():
+            found += chunk
+            if len(found) >= _READ_MAX_BYTES or time.monotonic() > until:
+                break
+    return printable(bytes(found[:_READ_MAX_BYTES]).decode("utf-8", "replace"), ANSWER_MAX)

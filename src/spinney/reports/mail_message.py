@@ -1,0 +1,106 @@
+"""A mail as it travels: pure, and the same bytes for the same message whenever it is made.
+
+Made by ``email.message.EmailMessage``; everything that becomes a header has been checked for line breaks before it
+comes here. Texts travel as quoted-printable and files as base64, so that no line of theirs can pass for a boundary
+of parts, which ``=_`` is part of, and which need not be random therefore.
+"""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from email import policy
+from email.headerregistry import Address
+from email.message import EmailMessage
+from email.parser import HeaderParser
+from email.utils import format_datetime
+
+from spinney.reports.addresses import is_ascii
+
+_POLICY = policy.SMTP.clone(cte_type="7bit")
+_UTF8_POLICY = _POLICY.clone(utf8=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class File:
+    """What is attached."""
+
+    name: str
+    media_type: str
+    content: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mail:
+    """What a mail says, and to whom."""
+
+    sender: Address
+    to: Sequence[Address]
+    cc: Sequence[Address]
+    subject: str
+    text: str
+    html: str | None
+    in_reply_to: str | None
+    auto_submitted: str
+
+    @property
+    def recipients(self) -> tuple[str, ...]:
+        """To whom it goes, each once."""
+        return tuple(dict.fromkeys(a.addr_spec for a in (*self.to, *self.cc)))
+
+    @property
+    def needs_utf8(self) -> bool:
+        """Whether only a server with SMTPUTF8 can take it (RFC 6531)."""
+        return not all(map(is_ascii, (self.sender, *self.to, *self.cc)))
+
+
+def build_message(letter: Mail, files: Sequence[File], *, message_id: str, date: datetime) -> bytes:
+    """The message as bytes, with CRLF at the end of its lines.
+
+    Names of people are left out where they would be read as addresses: Python 3.11 loses the quotes of a name that
+    must be folded, and whoever chose the name ``x, eve@example.org, …`` would have chosen who is addressed.
+    """
+    whole = _made(letter, files, message_id, date)
+    return whole if _is_addressed(whole, letter) else _made(_nameless(letter), files, message_id, date)
+
+
+def _made(letter: Mail, files: Sequence[File], message_id: str, date: datetime) -> bytes:
+    mail = EmailMessage(policy=_UTF8_POLICY if letter.needs_utf8 else _POLICY)
+    mail["From"] = letter.sender
+    mail["To"] = list(letter.to)
+    if letter.cc:
+        mail["Cc"] = list(letter.cc)
+    mail["Subject"] = letter.subject
+    mail["Date"] = format_datetime(date)
+    mail["Message-ID"] = message_id
+    if letter.in_reply_to:
+        mail["In-Reply-To"] = mail["References"] = letter.in_reply_to
+    # RFC 3834: what answers by itself (out of office) leaves such mail alone.
+    mail["Auto-Submitted"] = letter.auto_submitted
+    mail.set_content(letter.text, cte="quoted-printable")
+    if letter.html is not None:
+        mail.add_alternative(letter.html, subtype="html", cte="quoted-printable")
+    for file in files:
+        main, _, sub = file.media_type.partition("/")
+        mail.add_attachment(file.content, maintype=main, subtype=sub, filename=file.name, cte="base64")
+    mark = hashlib.sha256(message_id.encode()).hexdigest()[:24]
+    for number, part in enumerate(p for p in mail.walk() if p.is_multipart()):
+        part.set_boundary(f"=_{mark}_{number}")
+    return mail.as_bytes()
+
+
+def _is_addressed(whole: bytes, letter: Mail) -> bool:
+    """Whether who reads the message finds the addresses that were meant."""
+    head = HeaderParser(policy=policy.default).parsestr(whole.partition(b"\r\n\r\n")[0].decode())
+    meant = {"From": [letter.sender], "To": letter.to, "Cc": letter.cc}
+    return all(
+        [a.addr_spec for h in head.get_all(name, ()) for a in h.addresses] == [a.addr_spec for a in addresses]
+        for name, addresses in meant.items()
+    )
+
+
+def _nameless(letter: Mail) -> Mail:
+    def bare(address: Address) -> Address:
+        return Address(username=address.username, domain=address.domain)
+
+    return replace(letter, sender=bare(letter.sender), to=[*map(bare, letter.to)], cc=[*map(bare, letter.cc)])

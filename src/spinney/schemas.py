@@ -1,0 +1,329 @@
+"""What answers of the API are that are no plain nouns of the model: what a server says and a client reads."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+
+from spinney.control.bulk import StageCount
+from spinney.model.access import Rights
+from spinney.model.accounts import Token
+from spinney.model.audits import AuditEntry
+from spinney.model.jobs import Job
+from spinney.model.operators import Failure, FailureGroups, Verb
+from spinney.model.states import State
+from spinney.model.status_numbers import Status
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page(Generic[T]):
+    """A page of a list; ``each`` of a client goes through all of them."""
+
+    items: Sequence[T]
+    next: int | str | None = None
+    """What ``after`` of the next page has to be; None: this is the last."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobDetails(Job):
+    """A job, with what may be done to it."""
+
+    status: Status
+    """Its state in the numbers of two older systems."""
+    fingerprint: str | None
+    """Of the failure that it stands failed with: ``/failures`` has the group."""
+    allowed: Sequence[str]
+    """The verbs that its state and your rights allow now."""
+    links: Mapping[str, str]
+    """Where more is told of it."""
+
+
+# --- submitting ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreatedJob:
+    """A job that was accepted."""
+
+    id: int
+    held: bool
+    """A hold stopped it at the door; ``/explain`` tells why."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreatedJobs:
+    """Jobs that were accepted."""
+
+    ids: Sequence[int]
+    """In the order of the lines."""
+    held: int
+    """How many of them a hold stopped at the door."""
+
+
+# --- verbs --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerbResult:
+    """What a verb on one job did."""
+
+    touched: Sequence[int]
+    """Jobs that it changed, or whose running attempt it asked to end."""
+    reopened: Sequence[int] = ()
+    """Settled ancestors and jobs that need it, which wait again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BulkPreview:
+    """What it would come to."""
+
+    verb: Verb
+    jobs: int
+    more: bool
+    """There are more than ``jobs``; counting ended there."""
+    stages: Sequence[StageCount]
+    """retry, rerun: what would run again."""
+    sample: Sequence[int]
+    """Some of the jobs."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BulkResult:
+    """What it came to."""
+
+    verb: Verb
+    touched: int
+    reopened: int
+    """Settled ancestors and jobs that need them, which wait again."""
+    skipped: int
+    """Left as they are: they fit no more when it came to them."""
+    refused: Mapping[int, str]
+    """Jobs that it could not be done to, and why; of very many the first."""
+    refused_jobs: int
+    stopped: str | None
+    """Why a canary ended it."""
+
+
+# --- jobs ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchProgress:
+    """A batch, and how far it is."""
+
+    job: JobDetails
+    counts: Mapping[str, int]
+    """How many below it stand in each state."""
+    total: int
+    settled: int
+    progress: float
+    """0 to 1."""
+    age_s: float
+    per_s: float | None
+    """Settled a second, in the mean."""
+    eta_us: int | None
+    """When it will be through at that pace; null: it is, or nobody can tell."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchDetails(BatchProgress):
+    """One batch, with what failed in it."""
+
+    failures: FailureGroups
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobSummary:
+    """A job below a batch, in short."""
+
+    id: int
+    state: State
+    type: str
+    stage: str | None
+    parent_id: int | None
+    cancelling: bool
+    progress: float | None
+    message: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FailureDetails:
+    """One cause."""
+
+    failure: Failure
+    newest: Sequence[JobDetails]
+    """The newest jobs that stand failed with it; ``/jobs?failure=`` has all."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class File:
+    """A file in a job's folder."""
+
+    path: str
+    kind: str
+    """``file``, or ``other`` for a link or a special file, which nobody can read here."""
+    size: int
+    """In bytes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Files:
+    """The files of a job."""
+
+    items: Sequence[File]
+    more: bool
+    """There are more than can be listed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UploadedFile:
+    """A file that was put into a folder."""
+
+    path: str
+    size: int
+
+
+# --- locks, retention ---------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReleasedLock:
+    """A lock that was taken away."""
+
+    lost: int
+    """How many had it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Capacity:
+    """How much there is of a lock."""
+
+    name: str
+    capacity: int
+    """In force now."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnsetResult:
+    """Whether anything was set that could be taken back."""
+
+    unset: bool
+
+
+# --- accounts -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Me:
+    """Who asks."""
+
+    name: str
+    how: str
+    rights: Rights
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreatedToken:
+    """A token, with its secret, which nobody can show again."""
+
+    token: Token
+    secret: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PasswordLink:
+    """A one-time link that sets a user's password."""
+
+    path: str = field(repr=False)
+    secret: str = field(repr=False)
+    ends_us: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EndedSessions:
+    """Sessions that were ended."""
+
+    ended: int
+
+
+# --- the audit ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChainedEntry(AuditEntry):
+    """An entry with its link of the chain."""
+
+    link: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChainHead:
+    """What proves, kept elsewhere, that nothing up to here was touched."""
+
+    head: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChainVerification:
+    """What the chain shows."""
+
+    proven: int
+    """So many entries fit."""
+    broken: str | None
+    """Where it does not, and what that means; null: all of it fits."""
+
+
+# --- external stages ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExternalWorkerDetails:
+    """An external worker that has joined."""
+
+    external_worker: str
+    """By which it is spoken for in all that follows."""
+    name: str
+    owner: str
+    """Who let it join, and alone may speak for it."""
+    slots: int
+    lease_s: float
+    heartbeat_every_s: float
+    """How often it had better say that it lives."""
+    lanes: Sequence[Mapping[str, str]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReturnedJobs:
+    """What an external worker handed back."""
+
+    jobs: Sequence[int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListLength:
+    """How many there are now."""
+
+    length: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpawnedJobs:
+    """The numbers of what was made, in its order."""
+
+    ids: Sequence[int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeptOutput:
+    """How much was kept."""
+
+    kept_bytes: int
+    """Less than was sent: there is more than is kept of one attempt."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LockResult:
+    """Whether a lock was to be had."""
+
+    taken: bool

@@ -1,0 +1,52 @@
+"""Wake-ups through PostgreSQL: NOTIFY on a channel of the schema's own, LISTEN on a connection of its own.
+
+A notification says "look at the store" and who says so, nothing else, and promises nothing: polling alone would
+do. It is sent after the commit, in a transaction of its own: a transaction with a NOTIFY takes a lock of the
+whole cluster while it commits, and the hot one must not wait for others' (``PostgresDatabase.notify``).
+"""
+
+from collections.abc import Sequence
+from hashlib import sha256
+from typing import Any
+
+import psycopg
+from psycopg import sql
+
+from spinney.model.errors import StoreUnusable
+
+_NAME_BYTES = 63
+
+
+def channel(schema: str) -> str:
+    """The channel of a store: several in one database do not wake each other."""
+    name = f"spinney_{schema}"
+    # No schema of a store has a # in its name, so what is shortened meets no other.
+    return name if len(name) <= _NAME_BYTES else f"spinney#{sha256(schema.encode()).hexdigest()[:40]}"
+
+
+class PostgresListener:
+    """Listens to one channel; takes over the connection."""
+
+    def __init__(self, connection: "psycopg.Connection[Any]", schema: str, name: str) -> None:
+        self._connection, self._name = connection, name
+        connection.execute(sql.SQL("listen {}").format(sql.Identifier(channel(schema))))
+
+    def fileno(self) -> int:
+        return self._connection.fileno()
+
+    def poll(self) -> Sequence[str]:
+        # By libpq itself: the driver's own generator waits, and would take a round of the loop each.
+        pgconn, found = self._connection.pgconn, []
+        try:
+            pgconn.consume_input()
+            while (notification := pgconn.notifies()) is not None:
+                found.append(notification.extra.decode(errors="replace"))
+        except psycopg.Error as error:
+            said = " ".join(str(error).split())
+            raise StoreUnusable(
+                f"{self._name} has ended the connection that listens ({said}); polling goes on, and it is made again"
+            ) from error
+        return found
+
+    def close(self) -> None:
+        self._connection.close()

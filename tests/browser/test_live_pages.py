@@ -1,0 +1,191 @@
+"""Pages that move by themselves, and what is done on them."""
+
+import re
+
+from playwright.sync_api import Page, expect
+
+from browser.conftest import NewPage
+from browser.site import Site
+
+
+def test_given_a_job_at_work_when_it_prints_and_ends_then_an_open_page_shows_it(
+    page: Page, site: Site
+) -> None:
+    flag = site.flag("watched")
+    job = site.submit("until", "-p", f"flag={flag}")
+
+    page.goto(f"/jobs/{job}")
+    expect(page.get_by_role("heading", level=1)).to_contain_text("running")
+    expect(page.locator("pre[data-output$=stdout]")).to_contain_text("started")
+    flag.touch()
+
+    expect(page.get_by_role("heading", level=1)).to_contain_text("completed")
+    expect(page.locator("pre[data-output$=stdout]")).to_contain_text("done")
+    expect(page.locator(".stages li")).to_have_class(re.compile("s-ok"))
+
+
+def test_given_a_failed_job_when_its_cause_is_mended_and_it_is_retried_then_it_completes(
+    page: Page, site: Site
+) -> None:
+    flag = site.flag("mended")
+    job = site.ended(site.submit("fragile", "-p", f"flag={flag}"))
+    page.goto(f"/jobs/{job}")
+    expect(page.locator("[role=status].explained")).to_contain_text("the flag is not up")
+
+    flag.touch()
+    page.get_by_text("Retry…").click()
+    page.locator("#retry-reason").fill("the flag is up")
+    page.get_by_role("button", name="Retry", exact=True).click()
+
+    expect(page.locator("#told")).to_contain_text("1 job retried")
+    expect(page.get_by_role("heading", level=1)).to_contain_text("completed")
+    expect(page.locator("#history")).to_contain_text("the flag is up")
+    page.reload()
+    expect(page.locator("#told")).to_be_empty()
+
+
+def test_given_a_hold_without_a_reason_when_sent_then_the_browser_asks_for_it_and_with_one_it_is_laid_and_lifted(
+    page: Page, site: Site
+) -> None:
+    job = site.submit("double", "-p", "n=1", "--at", "2099-01-01T00:00")
+    page.goto(f"/jobs/{job}")
+
+    page.get_by_text("Hold…").click()
+    page.get_by_role("button", name="Hold", exact=True).click()
+    expect(page.locator("#hold-reason")).to_be_focused()
+    page.locator("#hold-reason").fill("the disk is full")
+    page.get_by_role("button", name="Hold", exact=True).click()
+    expect(page.locator(".facts").first).to_contain_text("the disk is full")
+
+    page.get_by_role("button", name="Release").click()
+    expect(page.locator("#told")).to_contain_text("released")
+
+
+def test_given_a_job_at_work_when_cancelled_then_the_page_follows_to_the_end(page: Page, site: Site) -> None:
+    job = site.submit("until", "-p", f"flag={site.flag('never')}")
+    page.goto(f"/jobs/{job}")
+    expect(page.get_by_role("heading", level=1)).to_contain_text("running")
+
+    page.get_by_text("Cancel…").click()
+    page.get_by_role("button", name="Cancel the job").click()
+
+    expect(page.get_by_role("heading", level=1)).to_contain_text("cancelled")
+
+
+def test_given_a_form_unfolded_when_the_page_moves_then_what_was_typed_and_the_focus_stay(
+    page: Page, site: Site
+) -> None:
+    flag = site.flag("typing")
+    job = site.submit("until", "-p", f"flag={flag}")
+    page.goto(f"/jobs/{job}")
+    page.get_by_text("Priority…").click()
+    page.locator("#priority-reason").fill("half a sen")
+
+    page.evaluate("htmx.trigger(document.body, 'spinney:job')")
+    expect(page.locator("#job")).not_to_have_class(re.compile("htmx-request"))
+
+    expect(page.locator("#priority-reason")).to_have_value("half a sen")
+    expect(page.locator("#priority-reason")).to_be_focused()
+    flag.touch()
+    expect(page.get_by_role("heading", level=1)).to_contain_text("completed")
+
+
+def test_given_two_browsers_when_one_acts_then_the_other_sees_it(new_page: NewPage, site: Site) -> None:
+    job = site.submit("double", "-p", "n=1", "--at", "2099-01-01T00:00")
+    mine, other = new_page(), new_page(principal="viewer")
+    mine.goto(f"/jobs/{job}")
+    other.goto(f"/jobs/{job}")
+    expect(other.locator("#live")).to_contain_text("live")
+
+    mine.get_by_text("Cancel…").click()
+    mine.get_by_role("button", name="Cancel the job").click()
+
+    expect(other.get_by_role("heading", level=1)).to_contain_text("cancelled")
+
+
+def test_given_a_list_when_jobs_are_chosen_then_the_verb_is_asked_about_and_done_to_them(
+    page: Page, site: Site
+) -> None:
+    jobs = [
+        site.submit("double", "-p", f"n={n}", "--at", "2099-01-01T00:00", "--collection", "bulk")
+        for n in range(3)
+    ]
+    page.goto("/jobs?collection=bulk")
+    for job in jobs[:2]:
+        page.get_by_label(f"Choose job {job}").check()
+    expect(page.locator("[data-picked]")).to_have_text("With the 2 chosen:")
+
+    page.get_by_role("button", name="Cancel…").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Cancel 2 jobs?")
+    page.get_by_label("Reason").fill("no longer needed")
+    page.get_by_role("button", name="Cancel 2 jobs").click()
+
+    expect(page.locator("#told")).to_contain_text("2 jobs cancelled")
+    page.goto("/jobs?collection=bulk&state=scheduled")
+    expect(page.locator("[data-row]")).to_have_count(1)
+
+
+def test_given_an_open_page_when_the_server_starts_anew_then_it_says_so_and_goes_on(
+    new_page: NewPage, site: Site
+) -> None:
+    page = new_page(loud=True)
+    page.goto("/jobs?collection=anew")
+    expect(page.locator("#live")).to_contain_text("live")
+
+    site.stop()
+    expect(page.locator("#live")).to_contain_text(re.compile("reconnecting|not live"))
+    site.start()
+    expect(page.locator("#live")).to_have_attribute("data-state", "live", timeout=30_000)
+
+    site.submit("double", "-p", "n=1", "--collection", "anew")
+    expect(page.locator("[data-row]")).to_have_count(1)
+
+
+def test_given_keys_when_pressed_then_they_lead_about_and_can_be_turned_off(page: Page, site: Site) -> None:
+    site.ended(site.submit("double", "-p", "n=1"))
+    page.goto("/")
+
+    page.keyboard.press("?")
+    expect(page.get_by_role("dialog", name="Keys")).to_be_visible()
+    page.keyboard.press("Escape")
+    page.keyboard.press("g")
+    page.keyboard.press("j")
+    expect(page).to_have_url(re.compile("/jobs$"))
+    expect(page.locator("#live")).to_be_visible()
+    page.keyboard.press("j")
+    expect(page.locator("[data-row].at")).to_have_count(1)
+    with page.expect_response("**/jobs/now?*"):
+        page.evaluate("htmx.trigger(document.body, 'spinney:jobs')")
+    expect(page.locator("[data-row].at")).to_have_count(1)
+    page.keyboard.press("Enter")
+    expect(page).to_have_url(re.compile(r"/jobs/\d+$"))
+
+    page.keyboard.press("?")
+    page.get_by_label("Use keys on these pages").uncheck()
+    page.keyboard.press("Escape")
+    page.keyboard.press("/")
+    expect(page.get_by_role("searchbox").first).not_to_be_focused()
+
+
+def test_given_the_switch_when_pressed_then_dark_stays_dark(page: Page) -> None:
+    page.goto("/")
+    for _ in range(2):
+        page.get_by_role("button", name=re.compile("System|Light")).click()
+    expect(page.locator("html")).to_have_attribute("data-theme", "dark")
+
+    page.goto("/jobs")
+
+    expect(page.locator("html")).to_have_attribute("data-theme", "dark")
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(13, 18, 15)"
+
+
+def test_given_somebody_whose_session_has_ended_when_the_page_moves_then_he_is_led_to_sign_in(
+    new_page: NewPage, site: Site
+) -> None:
+    page = new_page(loud=True)
+    page.goto("/jobs")
+    page.context.add_cookies([{"name": "principal", "value": "nobody", "url": site.url}])
+
+    site.submit("double", "-p", "n=1")
+
+    expect(page).to_have_url(re.compile(r"/sign-in\?next=%2Fjobs$"))

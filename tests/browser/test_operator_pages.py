@@ -1,0 +1,154 @@
+"""Queues, nodes, holds, locks, users and tokens in a browser: live, on a phone, and for a screen reader."""
+
+import re
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from browser.conftest import NewPage, Sound
+from browser.site import Site
+
+PAGES = (
+    "/queues",
+    "/queues/default",
+    "/nodes",
+    "/holds",
+    "/locks",
+    "/audit",
+    "/users",
+    "/users/grace",
+    "/tokens",
+    "/webhooks/archive",
+    "/api?group=queues",
+)
+
+
+@pytest.fixture(scope="module")
+def furnished(site: Site) -> Site:
+    """With something on every page."""
+    ok = site.shell.ok
+    ok("queue", "closed", "--create")
+    site.submit("double", "-p", "n=1", "--queue", "closed", "--at", "2099-01-01T00:00")
+    ok("hold", "--queue", "closed", "--reason", "until spring")
+    ok("user", "add", "grace", "--role", "operator", "--collection", "maps", "--no-password")
+    ok("token", "make", "nightly", "--user", "grace")
+    ok("webhook", "add", "archive", "http://127.0.0.1:9/hook")
+    ok("lock", "download:*", "--capacity", "4")
+    return site
+
+
+def test_given_any_of_these_pages_when_axe_looks_then_it_finds_nothing_and_a_phone_has_room(
+    sound: Sound, furnished: Site
+) -> None:
+    sound(PAGES)
+
+
+def test_given_a_phone_when_a_form_unfolds_then_it_can_be_reached(new_page: NewPage, furnished: Site) -> None:
+    page = new_page(small=True)
+    page.goto("/holds")
+    page.get_by_text("Release…").first.click()
+    expect(page.get_by_role("button", name="Release it")).to_be_in_viewport()
+
+
+def test_given_two_browsers_when_one_lays_a_hold_and_releases_it_then_the_other_sees_both(
+    new_page: NewPage, furnished: Site
+) -> None:
+    mine, other = new_page(), new_page(principal="viewer")
+    mine.goto("/holds")
+    other.goto("/holds")
+    expect(other.locator("#live")).to_contain_text("live")
+    row = other.locator("[data-row]").filter(has_text="the disk is full")
+
+    mine.get_by_label("On", exact=True).select_option("submitter")
+    mine.get_by_label("Name, or number of the job").fill("linus")
+    mine.get_by_label("Reason (required)").fill("the disk is full")
+    mine.get_by_role("button", name="Place the hold").click()
+    expect(mine.locator("#told")).to_contain_text("submitter linus")
+    expect(row).to_contain_text("linus")
+    expect(other.get_by_text("Release…")).to_have_count(0)
+
+    mine.locator("[data-row]").filter(has_text="the disk is full").get_by_text("Release…").click()
+    mine.get_by_role("button", name="Release it").click()
+    expect(mine.locator("#told")).to_contain_text("released")
+    expect(row).to_have_count(0)
+
+
+def test_given_a_queue_when_its_limit_is_changed_then_the_page_and_another_s_list_show_it(
+    new_page: NewPage, furnished: Site
+) -> None:
+    page, other = new_page(), new_page(principal="viewer")
+    other.goto("/queues")
+    expect(other.locator("#live")).to_contain_text("live")
+    page.goto("/queues/default")
+
+    page.locator("#ask-limit summary").click()
+    page.get_by_label("Limit", exact=True).fill("7")
+    page.locator("#limit-reason").fill("a slow disk")
+    page.get_by_role("button", name="Set it").click()
+
+    expect(page.locator("#told")).to_contain_text("the limit 7")
+    expect(other.locator("#queue-default")).to_contain_text("of 7")
+
+
+def test_given_a_node_when_it_is_drained_and_resumed_then_the_page_follows(
+    page: Page, furnished: Site
+) -> None:
+    page.goto("/nodes")
+
+    page.get_by_text("Drain…").click()
+    page.get_by_label("Reason").first.fill("a new disk")
+    page.get_by_role("button", name="Drain oak").click()
+    expect(page.locator("[data-row]")).to_contain_text("drained")
+    expect(page.locator("[data-row]")).to_contain_text("a new disk")
+
+    page.get_by_text("Resume…").click()
+    page.get_by_role("button", name="Resume oak").click()
+    expect(page.locator("[data-row]")).to_contain_text("active")
+
+
+def test_given_an_admin_when_he_makes_a_user_and_a_token_then_each_secret_is_shown_on_one_page(
+    page: Page, furnished: Site
+) -> None:
+    page.goto("/users")
+    page.get_by_label("Name (required)").fill("linus")
+    page.get_by_label("Role").select_option("submitter")
+    page.get_by_role("button", name="Make the user").click()
+    expect(page.locator("#secret")).to_have_text(re.compile(r"/welcome\?link=[\w-]{43}$"))
+    page.get_by_role("link", name="To linus").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("linus")
+
+    page.goto("/tokens")
+    page.get_by_label("Name (required)").fill("robot")
+    page.get_by_label("Acts as").select_option("linus")
+    page.get_by_label("Expires").fill("90d")
+    page.get_by_role("button", name="Make the token").click()
+    expect(page.locator("#secret")).to_have_text(re.compile(r"^spn_[0-9a-f]{16}_[\w-]{43}$"))
+    page.get_by_role("link", name="To the tokens").click()
+    expect(page.locator("[data-row]").filter(has_text="robot")).to_contain_text("good, expires in")
+
+
+def test_given_no_scripts_when_a_hold_is_laid_then_it_is(new_page: NewPage, furnished: Site) -> None:
+    page = new_page(scripts=False)
+    page.goto("/holds?scope=queue&name=closed#lay")
+
+    expect(page.get_by_label("Name, or number of the job")).to_have_value("closed")
+    page.get_by_label("Reason (required)").fill("without scripts")
+    page.get_by_role("button", name="Place the hold").click()
+
+    expect(page.locator("#told")).to_contain_text("queue closed")
+    expect(page.locator("#holds")).to_contain_text("without scripts")
+
+
+@pytest.mark.parametrize(
+    ("who", "path"), [("viewer", "/users"), ("operator", "/tokens"), ("submitter", "/webhooks")]
+)
+def test_given_who_may_not_when_he_goes_there_then_a_page_says_why(
+    new_page: NewPage, furnished: Site, who: str, path: str
+) -> None:
+    page = new_page(principal=who, loud=True)
+
+    answer = page.goto(path)
+
+    assert answer is not None
+    assert answer.status == 403
+    expect(page.get_by_role("main")).to_contain_text("that takes an")

@@ -1,0 +1,91 @@
+"""The twins have what commands use of control, under the same names and with the same parameters."""
+
+import inspect
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from spinney import cli
+from spinney.cli.remote import services
+from spinney.cli.remote.bulk import RemoteBulk
+from spinney.cli.remote.control import RemoteControl
+from spinney.cli.remote.queries import RemoteQueries
+from spinney.control import Control
+from spinney.control.accounts import Accounts
+from spinney.control.bulk import Bulk
+from spinney.control.fleet import Fleet
+from spinney.control.holds import Holds
+from spinney.control.locks import Locks
+from spinney.control.queries import Queries
+from spinney.control.queues import Queues
+from spinney.control.retention import Retention
+from spinney.control.schedules import Schedules
+from spinney.control.webhooks import Webhooks
+
+PAIRS = (
+    (Accounts, services.Accounts),
+    (Bulk, RemoteBulk),
+    (Fleet, services.Fleet),
+    (Holds, services.Holds),
+    (Locks, services.Locks),
+    (Queries, RemoteQueries),
+    (Queues, services.Queues),
+    (Retention, services.Retention),
+    (Schedules, services.Schedules),
+    (Webhooks, services.Webhooks),
+    (Control, RemoteControl),
+)
+LESS = {"submit": {"keys", "once", "under"}, "submit_lines": {"once"}, "sweep": {"rest", "monotonic"}}
+"""Parameters that no command uses."""
+OWN = {"job_files", "clock"}
+"""What only the twin has, or has as a field."""
+LOCAL_COMMANDS = ("doctor", "rehome", "serve", "setup", "store_copy")
+"""Commands that are refused through a server."""
+
+
+@pytest.mark.parametrize(("real", "remote"), PAIRS)
+def test_a_twin_is_called_as_the_real_one_is(real: type, remote: type) -> None:
+    for name, method in _methods(remote):
+        if name not in OWN:
+            given = inspect.signature(method).parameters
+            wanted = inspect.signature(getattr(real, name)).parameters
+            kept = [p for p in wanted.values() if p.name not in LESS.get(name, ())]
+            assert [_form(p) for p in given.values()] == [_form(p) for p in kept], f"{remote.__name__}.{name}"
+
+
+def test_a_twin_has_all_that_commands_use() -> None:
+    counterparts = {
+        "queries": RemoteQueries,
+        "accounts": services.Accounts,
+        "bulk": RemoteBulk,
+        "fleet": services.Fleet,
+        "holds": services.Holds,
+        "locks": services.Locks,
+        "queues": services.Queues,
+        "retention": services.Retention,
+        "webhooks": services.Webhooks,
+        "schedules": services.Schedules,
+    }
+    used = set()
+    for file in Path(inspect.getfile(cli)).parent.glob("*.py"):
+        if file.stem not in LOCAL_COMMANDS:
+            text = file.read_text()
+            used |= set(re.findall(r"\bcontrol\.([a-z]+)\.([a-z_]+)\(", text))
+            used |= {("queries", name) for name in re.findall(r"\bqueries\.([a-z_]+)\(", text)}
+    assert len(used) > 40
+    missing = {
+        (part, name) for part, name in used if part != "store" and not hasattr(counterparts[part], name)
+    }
+    assert not missing
+
+
+def _methods(remote: type) -> Iterator[tuple[str, Callable[..., object]]]:
+    for name, member in inspect.getmembers(remote, inspect.isfunction):
+        if not name.startswith("_"):
+            yield name, member
+
+
+def _form(parameter: inspect.Parameter) -> tuple[str, object, bool]:
+    return parameter.name, parameter.kind, parameter.default is inspect.Parameter.empty

@@ -1,0 +1,247 @@
+"""``spinney doctor``: reads unless told to repair; says what is wrong, in words; exit codes for scripts."""
+
+import json
+import sqlite3
+import time
+from contextlib import closing
+from pathlib import Path
+from unittest import mock
+
+import pytest
+
+from contract.everything import filled
+from spinney.model.jobs import NodeInfo
+from spinney.node import folders
+from spinney.stores.sql import open_store
+
+from .shell import Shell
+
+
+def damage(shell: Shell, *statements: str) -> None:
+    with closing(sqlite3.connect(shell.folder / "spinney.db", isolation_level=None)) as database:
+        for statement in statements:
+            assert database.execute(statement).rowcount
+
+
+def lost(shell: Shell, n: int = 1) -> None:
+    """Jobs that stand nowhere."""
+    for i in range(n):
+        shell.ok("submit", "double", "-p", f"n={i}")
+    damage(shell, "delete from ready")
+
+
+def listed(shell: Shell, code: int, *words: str) -> list[dict[str, object]]:
+    done = shell.call("doctor", "--json", *words)
+    assert done.returncode == code, done.stderr
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def test_a_healthy_store_says_so_and_ends_with_0(shell: Shell) -> None:
+    assert shell.ok("doctor") == "healthy: nothing is wrong\n"
+    assert listed(shell, 0) == []
+    shell.ok("submit", "double", "-p", "n=1")
+    assert shell.ok("doctor", "--deep") == "healthy: nothing is wrong\n"
+
+
+def test_a_store_with_something_of_everything_has_only_silent_nodes(bare: Shell) -> None:
+    filled(f"sqlite:///{bare.folder}/spinney.db")
+    bare.ok("init")
+
+    assert {v["rule"] for v in listed(bare, 1)} == {"node-silent"}
+
+
+def test_violations_are_told_by_rule_with_what_a_repair_would_do(shell: Shell) -> None:
+    lost(shell, 25)
+    (shell.folder / "spinney.db.run").chmod(0o755)
+
+    done = shell.call("doctor")
+
+    assert done.returncode == 1
+    told = done.stdout.splitlines()
+    assert told[0] == "file-open-to-others:"
+    assert told[1].startswith("  others than its owner have rights on ")
+    assert told[2] == "    --repair takes the rights away"
+    assert told[3:6] == [
+        "pending-nowhere:",
+        "  job 1 is pending, but stands nowhere in ready, so that nobody can claim it",
+        "    --repair places it afresh",
+    ]
+    assert told[-2:] == ["  … and 5 more of these", "26 violations found; 26 can be repaired (--repair)"]
+    assert shell.call("doctor").stdout == done.stdout, "nothing was changed"
+
+
+def test_json_is_one_object_a_line(shell: Shell) -> None:
+    lost(shell)
+
+    assert listed(shell, 1) == [
+        {
+            "rule": "pending-nowhere",
+            "subject": "job 1",
+            "sentence": "job 1 is pending, but stands nowhere in ready, so that nobody can claim it",
+            "repair": "places it afresh",
+            "facts": {"id": 1},
+        }
+    ]
+
+
+def test_a_repair_is_asked_for_done_and_audited(shell: Shell) -> None:
+    lost(shell, 2)
+    orphan = folders.make(shell.folder / "spinney.folders", 77)
+
+    refusal = shell.refused(2, "doctor", "--repair")
+    assert "Repair 3 violations? There is nobody to ask here: add --yes to say so" in refusal
+    assert shell.call("doctor").returncode == 1
+
+    said = shell.ok("doctor", "--repair", "--yes", "--by", "ann")
+
+    assert said.splitlines() == [
+        "repaired job 1: pending-nowhere",
+        "repaired job 2: pending-nowhere",
+        "repaired folder 00/00/00/000000000077: folder-orphan",
+        "healthy: nothing is wrong",
+    ]
+    assert not orphan.exists()
+    assert shell.ok("doctor") == "healthy: nothing is wrong\n"
+    with closing(open_store(f"sqlite:///{shell.folder}/spinney.db")) as store:
+        entries = [entry for entry, _ in store.audit.entries()]
+    assert [(e.by, e.verb) for e in entries] == [("ann", "repair")] * 3
+    assert len({e.call for e in entries}) == 1
+
+
+@pytest.mark.parametrize(("answer", "code"), [(True, 0), (False, 1)])
+def test_at_a_terminal_it_asks(shell: Shell, answer: bool, code: int) -> None:
+    lost(shell)
+
+    with (
+        mock.patch("sys.stdin.isatty", return_value=True, create=True),
+        mock.patch("typer.confirm", return_value=answer) as confirm,
+    ):
+        done = shell.call("doctor", "--repair")
+
+    assert done.returncode == code
+    assert confirm.call_args.args == ("Repair 1 violation?",)
+    assert shell.call("doctor").returncode == code
+
+
+def test_what_cannot_be_repaired_is_told_again_and_ends_with_1(shell: Shell) -> None:
+    lost(shell)
+    damage(shell, "update jobs set key = 'k'", "insert into keys values (0, 'k', 99, 1)")
+
+    done = shell.call("doctor", "--repair", "--yes")
+
+    assert done.returncode == 1
+    told = done.stdout.splitlines()
+    assert told[0] == "repaired job 1: pending-nowhere"
+    assert told[1].startswith("cannot repair job 1: key-not-taken: the key 'k' of job 1 is taken by job 99")
+    assert told[2] == "key-not-taken:"
+    treated = listed(shell, 1, "--repair", "--yes")
+    assert [t.get("repaired") for t in treated] == [False, None]
+    assert "is taken by job 99" in str(treated[0]["error"])
+
+
+def test_what_keeps_every_rule_from_looking_is_said_once(shell: Shell) -> None:
+    file = shell.folder / "spinney.db"
+    whole = file.read_bytes()
+    file.write_bytes(whole[:8192] + b"damaged!" * ((len(whole) - 8192) // 8))
+
+    done = shell.call("doctor")
+
+    assert done.returncode == 1
+    assert done.stdout.count("is no database or is damaged; restore it from a backup") == 1, done.stdout
+
+
+def test_nothing_to_repair_is_not_asked_about(shell: Shell) -> None:
+    assert shell.ok("doctor", "--repair") == "healthy: nothing is wrong\n"
+    _join(shell, "oak")
+    assert shell.call("doctor", "--repair").returncode == 1, "a silent node is a person's to judge"
+
+
+def test_only_some_rules(shell: Shell) -> None:
+    lost(shell)
+    (shell.folder / "spinney.db.run").chmod(0o755)
+
+    assert [v["rule"] for v in listed(shell, 1, "--only", "pending-nowhere")] == ["pending-nowhere"]
+    assert listed(shell, 0, "--only", "overdue", "--only", "folder-orphan") == []
+    shell.ok("doctor", "--only", "pending-nowhere", "--repair", "--yes")
+    assert [v["rule"] for v in listed(shell, 1)] == ["file-open-to-others"]
+    assert "no rule 'overdu' (did you mean 'overdue'?)" in shell.refused(2, "doctor", "--only", "overdu")
+
+
+def test_the_rules_are_listed(shell: Shell) -> None:
+    rules = listed(shell, 0, "--rules")
+
+    assert {
+        "rule": "pending-nowhere",
+        "about": "A pending job stands in ready, or is leased.",
+        "repairs": True,
+        "deep": False,
+    } in rules
+    assert {r["rule"] for r in rules} >= {"folder-orphan", "stuck-for-needs", "node-silent"}
+    assert "A job's folder has its job." in shell.ok("doctor", "--rules")
+
+
+def test_a_folder_root_of_another_store_is_told(shell: Shell) -> None:
+    (shell.folder / "spinney.folders" / folders.TOKEN).write_text("another\n")
+
+    (found,) = listed(shell, 1)
+
+    assert (found["rule"], found["repair"]) == ("folder-root", None)
+
+
+# --- dead nodes -------------------------------------------------------------------------------
+
+
+def _join(shell: Shell, name: str, ago_s: float = 120, host: str = "elsewhere") -> None:
+    seen_us = time.time_ns() // 1000 - round(ago_s * 1e6)
+    with closing(open_store(f"sqlite:///{shell.folder}/spinney.db")) as store:
+        store.join(
+            NodeInfo(
+                id=0,
+                name=name,
+                boot_id="b",
+                host=host,
+                pid=1,
+                slots=1,
+                state="active",
+                beat=0,
+                started_us=seen_us,
+                seen_us=seen_us,
+                version="0",
+                types=(),
+                lease_s=15.0,
+            ),
+            now_us=seen_us,
+        )
+
+
+def test_a_node_is_declared_dead_only_with_a_word_of_consent(shell: Shell) -> None:
+    _join(shell, "oak")
+    assert "spinney doctor --repair --dead oak" in shell.call("doctor").stdout
+
+    assert "--dead goes with --repair" in shell.refused(2, "doctor", "--dead", "oak")
+    assert "nobody to ask here: add --yes" in shell.refused(2, "doctor", "--repair", "--dead", "oak")
+    assert "did you mean 'oak'" in shell.refused(1, "doctor", "--repair", "--dead", "oakk", "--yes")
+
+    said = shell.ok("doctor", "--repair", "--dead", "oak", "--yes")
+
+    assert said == "node oak is marked as dead; 0 jobs taken back\nhealthy: nothing is wrong\n"
+
+
+def test_a_node_that_beats_is_not_declared_dead(shell: Shell) -> None:
+    _join(shell, "oak", ago_s=5)
+
+    refusal = shell.refused(1, "doctor", "--repair", "--dead", "oak", "--yes")
+
+    assert "so it is not dead; stop it there" in refusal
+
+
+def test_while_a_node_works_the_store_is_healthy(working: Shell) -> None:
+    jobs = [working.ok("submit", "double", "-p", f"n={n}").strip() for n in range(5)]
+    assert working.ok("doctor") == "healthy: nothing is wrong\n"
+    for job in jobs:
+        working.ok("wait", job)
+    assert working.ok("doctor") == "healthy: nothing is wrong\n"
+
+
+def test_without_a_store_it_says_how_to_make_one(bare: Shell, tmp_path: Path) -> None:
+    assert "spinney init" in bare.refused(1, "doctor")

@@ -1,0 +1,266 @@
+"""What stands in a store, seen without a node."""
+
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+
+import pytest
+
+from spinney.cli import display
+from spinney.node.folders import path
+
+from .shell import Shell, furnish
+from .terminal import Terminal
+
+
+def test_init_tells_the_facts_and_may_be_repeated(bare: Shell) -> None:
+    told = bare.ok("init")
+    again = json.loads(bare.ok("init", "--json"))
+
+    assert "SQLite" in told
+    assert again["version"] in told
+    assert again["folders"] == str(bare.folder / "spinney.folders")
+    assert (bare.folder / "spinney.db").stat().st_mode & 0o777 == 0o600
+
+
+def test_the_store_comes_from_option_environment_or_file(bare: Shell) -> None:
+    bare.ok("init", "--store", "sqlite:///a.db")
+    (bare.folder / "spinney.toml").write_text('[spinney]\nstore = "sqlite:///missing.db"\n')
+
+    bare.ok("list", "--store", "sqlite:///a.db")
+    bare.ok("list", SPINNEY_STORE="sqlite:///a.db")
+    assert "missing.db" in bare.refused(1, "list")
+
+
+def test_parameters_come_as_words_and_as_json(shell: Shell) -> None:
+    (shell.folder / "params.json").write_text('{"n": 1, "name": "from the file"}')
+
+    shell.ok("submit", "double", "--json", "params.json", "-p", "n=7")
+    shell.ok("submit", "double", "-p", "n=8", "-p", "name=5")
+    done = shell.run("submit", "double", "--json", "-", stdin='{"n": 9}')
+
+    assert done.stdout == "3\n"
+    params = [json.loads(shell.ok("show", n, "--json"))["job"]["params"] for n in ("1", "2", "3")]
+    assert params == [{"n": 7, "name": "from the file"}, {"n": 8, "name": "5"}, {"n": 9}]
+
+
+def test_a_file_of_jobs_is_submitted_as_one(shell: Shell) -> None:
+    jobs = ({"type": "double", "params": {"n": 1}}, {"type": "tell", "params": {"text": "x"}})
+    lines = "".join(json.dumps(job) + "\n" for job in jobs)
+
+    done = shell.run("submit", "--jobs", "-", stdin=lines)
+
+    assert done.stdout == "1\n2\n"
+    assert [j["type"] for j in shell.listed("list")] == ["tell", "double"]
+
+
+def test_options_are_kept(shell: Shell) -> None:
+    shell.ok("submit", "double", "-p", "n=1")
+    shell.ok(
+        "submit",
+        "double",
+        "-p",
+        "n=2",
+        "--queue",
+        "slow",
+        "--priority",
+        "3",
+        "--collection",
+        "c",
+        "--submitter",
+        "me",
+        "--share",
+        "s",
+        "--key",
+        "k",
+        "--needs",
+        "1",
+    )
+    shell.ok("submit", "double", "-p", "n=3", "--at", "2999-01-01T00:00")
+
+    job = json.loads(shell.ok("show", "2", "--json"))["job"]
+    wanted = {"queue": "slow", "priority": 3, "collection": "c", "submitter": "me", "share": "s", "key": "k"}
+    assert {k: job[k] for k in wanted} == wanted
+    assert (job["state"], job["waits_for"]) == ("waiting", "needs")
+    assert "waiting (needs)" in shell.ok("show", "2")
+    assert json.loads(shell.ok("show", "3", "--json"))["job"]["state"] == "scheduled"
+
+
+def test_a_job_that_no_node_can_run_says_so(shell: Shell) -> None:
+    shell.ok("submit", "double", "-p", "n=1")
+
+    told = "no node is running; start one with 'spinney node'"
+    assert told in shell.ok("show", "1")
+    assert told in shell.ok("list")
+    assert json.loads(shell.ok("show", "1", "--json"))["note"] == told
+
+
+def test_lists_are_filtered_and_counted(shell: Shell) -> None:
+    for n in range(3):
+        shell.ok("submit", "double", "-p", f"n={n}", "--collection", f"c{n % 2}")
+    shell.ok("submit", "tell", "-p", "text=x", "--at", "2999-01-01")
+
+    def numbers(*words: str) -> list[int]:
+        return [j["id"] for j in shell.listed("list", *words)]
+
+    assert numbers() == [4, 3, 2, 1]
+    assert numbers("--oldest", "--limit", "2") == [1, 2]
+    assert numbers("--oldest", "--after", "2") == [3, 4]
+    assert numbers("--type", "tell") == [4]
+    assert numbers("--state", "pending", "--collection", "c0") == [3, 1]
+    assert json.loads(shell.ok("list", "--count", "--json", "--type", "double"))["pending"] == 3
+    assert "scheduled" in shell.ok("list")
+
+
+def test_what_users_wrote_cannot_move_the_cursor(shell: Shell) -> None:
+    shell.ok("submit", "double", "-p", "n=1")
+    shell.ok("cancel", "1", "--reason", "red \x1b[31m and\nnew line")
+
+    shown = shell.ok("list") + shell.ok("show", "1")
+
+    assert "\x1b" not in shown
+    assert "\\x1b[31m and\\nnew line" in shown
+
+
+HOSTILE = "\x1b]0;owned\x07\x1b[2J\x9b31m\u202e\r"
+
+
+def test_nothing_that_users_wrote_reaches_a_terminal_unescaped(shell: Shell) -> None:
+    """Whatever else a command prints: of its own it prints no control character but the line feed."""
+    shell.ok("submit", "tell", "-p", f"text={HOSTILE}")
+    shell.ok("submit", "double", "-p", "n=1", "-p", f"name={HOSTILE}")
+    shell.ok("cancel", "1", "--reason", HOSTILE)
+    shell.refused(2, "hold", "2", "--reason", HOSTILE)
+    folder = path(shell.folder / "spinney.folders", 1)
+    folder.mkdir(parents=True)
+    (folder / f"{HOSTILE}.txt").write_text("")
+
+    for words in (
+        ["list"],
+        ["show", "1"],
+        ["show", "2"],
+        ["tree", "1"],
+        ["explain", "1", "2"],
+        ["holds"],
+        ["audit", "list"],
+        ["files", "1"],
+        ["retry", "1", "--dry-run"],
+        ["queue", "default"],
+        ["queues"],
+        ["failures"],
+        ["stats"],
+        ["list", "--message", HOSTILE],
+        ["submit", "tell", "-p", f"{HOSTILE}=1"],
+        ["submit", HOSTILE],
+        ["show", HOSTILE],
+        [HOSTILE],
+        ["list", HOSTILE],
+        ["list", f"--{HOSTILE}"],
+        ["files", "1", HOSTILE],
+        ["wait", "1"],
+        ["logs", "1"],
+    ):
+        done = shell.call(*words)
+        printed = (done.stdout + done.stderr).replace("\n", "")
+        assert printed.isprintable(), (words, printed)
+
+
+def test_a_file_is_shown_without_its_escapes_on_a_terminal_alone(shell: Shell) -> None:
+    shell.ok("submit", "double", "-p", "n=1")
+    folder = path(shell.folder / "spinney.folders", 1)
+    folder.mkdir(parents=True)
+    (folder / "a.txt").write_bytes(b"\x1b]0;owned\x07text\n")
+
+    with Terminal(shell.folder, ["-m", "spinney", "files", "1", "a.txt"]) as terminal:
+        assert terminal.end() == 0
+        assert terminal.raw == b"\\x1b]0;owned\\x07text\r\n"
+    assert shell.ok("files", "1", "a.txt") == "\x1b]0;owned\x07text\n"
+
+
+def test_cancel_says_what_it_did(shell: Shell) -> None:
+    shell.ok("submit", "double", "-p", "n=1")
+
+    assert "job 1 is cancelled" in shell.ok("cancel", "1", "--by", "ann")
+    shown = shell.ok("show", "1")
+    assert "cancelled" in shown
+    assert "retry, rerun, delete" in shown
+
+
+def test_deleting_leaves_a_tombstone(shell: Shell) -> None:
+    shell.ok("submit", "double", "-p", "n=1")
+    shell.ok("cancel", "1")
+
+    shell.ok("delete", "1")
+
+    assert json.loads(shell.ok("show", "1", "--json"))["job"]["state"] == "deleted"
+
+
+@pytest.fixture(scope="module")
+def long_list(tmp_path_factory: pytest.TempPathFactory) -> Shell:
+    """3,000 jobs: more than a pipe holds, and its reader reads at once."""
+    shell = furnish(tmp_path_factory.mktemp("long"))
+    lines = "".join(f'{{"n": {n}}}\n' for n in range(3000))
+    assert shell.submit_lines(lines, "double").stdout.endswith("\n3000\n")
+    return shell
+
+
+@pytest.mark.parametrize("how", [["list", "--json"], ["list"], ["tree", "1", "--json"]], ids=" ".join)
+def test_a_reader_that_leaves_early_is_no_error(long_list: Shell, how: list[str]) -> None:
+    shell = long_list
+    spinney = subprocess.Popen(
+        [sys.executable, "-m", "spinney", *how, "--limit", "3000"],
+        cwd=shell.folder,
+        env=shell.environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert spinney.stdout is not None
+    assert spinney.stderr is not None
+
+    spinney.stdout.readline()
+    spinney.stdout.close()
+
+    assert spinney.stderr.read() == b""
+    assert spinney.wait(20) == 0, "the command did what it was asked; that the rest was not read is no error"
+
+
+def test_ctrl_c_ends_a_wait_quietly(shell: Shell, until_true: Callable[[Callable[[], object]], None]) -> None:
+    shell.ok("submit", "double", "-p", "n=1")
+    waiting = shell.start("wait", "1")
+    assert waiting.stdout is not None
+    assert "1 pending" in waiting.stdout.readline()
+
+    waiting.send_signal(signal.SIGINT)
+
+    _, err = waiting.communicate(timeout=20)
+    assert (waiting.returncode, err) == (130, "")
+
+
+def test_help_names_every_command(bare: Shell) -> None:
+    told = bare.ok("--help")
+
+    for command in (
+        "init",
+        "node",
+        "submit",
+        "list",
+        "show",
+        "tree",
+        "wait",
+        "logs",
+        "retry",
+        "rerun",
+        "release",
+        "cancel",
+        "delete",
+    ):
+        assert f"  {command} " in told
+    assert bare.ok("--version").startswith("spinney ")
+
+
+def test_a_time_that_no_calendar_shows_is_shown_as_it_is_stored() -> None:
+    assert display.format_time(None) == ""
+    assert display.format_time(1_900_000_000_000_000).startswith("2030-03-1")
+    assert display.format_time(2**63 - 1) == f"{2**63 - 1} µs from 1970"

@@ -1,0 +1,159 @@
+"""``spinney nodes``, ``drain``, ``resume`` and ``slots``."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from spinney.cli.connection import now_us, open_local_store
+from spinney.model.fleet import Load
+from spinney.model.jobs import ClaimRequest, LaneRequest, NodeInfo, SlotRequest
+from spinney.model.queue_selection import QueueSelection
+
+from .shell import Shell
+
+INFO = NodeInfo(
+    id=0,
+    name="elm",
+    boot_id="",
+    host="forest",
+    pid=1,
+    slots=4,
+    state="active",
+    beat=0,
+    started_us=1,
+    seen_us=1,
+    version="1.2",
+    types=("double", "b", "c", "d", "e"),
+    serves=QueueSelection(ignored=("slow",)),
+)
+
+
+@pytest.fixture
+def staffed(shell: Shell) -> Shell:
+    """Node elm beats, leads and runs one job; node oak drains."""
+    with open_local_store(f"sqlite:///{shell.folder}/spinney.db") as store:
+        elm = store.join(INFO, now_us=now_us())
+        oak = store.join(replace(INFO, name="oak", serves=QueueSelection(), types=()), now_us=now_us())
+        store.update_node(oak, state="draining", now_us=now_us())
+        load = Load(one_minute=0.5, cpus=2, memory_bytes=2**31, memory_free_bytes=2**30)
+        # An hour ahead, so that it is not silent however slow the test is.
+        store.beat(elm, load=load, trouble="the database answers slowly", now_us=now_us() + 3_600_000_000)
+        store.beat(oak, now_us=now_us() + 3_600_000_000)
+        store.elect_leader(elm, now_us=now_us())
+        shell.ok("submit", "double", "-p", "n=1")
+        (stage,) = store.types()["double"].stages
+        lanes = {("double", stage.name): LaneRequest()}
+        want = ClaimRequest(node_id=elm, slots=[SlotRequest(0, 1, 1e5, True)], lanes=lanes)
+        assert len(store.flush_and_claim([], want, now_us=now_us()).leases) == 1
+    return shell
+
+
+def test_nodes_are_listed_with_what_they_do(staffed: Shell) -> None:
+    heading, elm, oak = staffed.ok("nodes").splitlines()
+
+    assert heading.split() == ["NODE", "HOST", "STATE", "SLOTS", "LOAD", "VERSION", "TYPES", "QUEUES"]
+    for told in (
+        "forest",
+        "degraded",
+        "1/4",
+        "0.50 of 2, 1.0 GiB free",
+        "1.2",
+        "double, b, c, d and 1 more",
+        "all but slow",
+        "leader; the database answers slowly",
+    ):
+        assert told in elm
+    assert oak.split()[:4] == ["oak", "forest", "draining", "0/4"]
+
+
+def test_a_silent_node_is_listed_with_its_lease(shell: Shell) -> None:
+    with open_local_store(f"sqlite:///{shell.folder}/spinney.db") as store:
+        store.join(replace(INFO, lease_s=600.0), now_us=now_us() - 120_000_000)
+
+    (elm,) = shell.ok("nodes").splitlines()[1:]
+
+    assert "silent since" in elm
+    assert "(lease 600 s)" in elm
+
+
+def test_programs_get_a_line_for_each(staffed: Shell) -> None:
+    elm, _ = staffed.listed("nodes")
+
+    assert {k: elm[k] for k in ("node", "state", "used", "slots", "is_leader", "drained_by")} == {
+        "node": "elm",
+        "state": "degraded",
+        "used": 1,
+        "slots": 4,
+        "is_leader": True,
+        "drained_by": None,
+    }
+    assert elm["load"]["cpus"] == 2
+    assert elm["serves"]["ignored"] == ["slow"]
+
+
+def test_where_no_node_is_that_is_told(shell: Shell) -> None:
+    assert "start one with 'spinney node'" in shell.ok("nodes")
+    assert shell.ok("nodes", "--json") == ""
+
+
+def test_a_node_is_drained_and_resumed(staffed: Shell) -> None:
+    said = staffed.ok("drain", "elm", "--reason", "new disk", "--by", "ann")
+    assert said == (
+        "node elm takes nothing new; 1 of its slots is still at work; 'spinney resume elm' lets it go on\n"
+    )
+    drained = staffed.ok("nodes").splitlines()[1]
+    assert " drained " in drained
+    assert "drained by ann: new disk" in drained
+
+    assert staffed.ok("resume", "elm", "--by", "bob") == "node elm goes on\n"
+    assert "drained" not in staffed.ok("nodes").splitlines()[1]
+    assert [(e["by"], e["verb"], e["reason"]) for e in staffed.listed("audit")] == [
+        ("ann", "drain", "new disk"),
+        ("bob", "resume", None),
+    ]
+
+
+def test_lists_say_so_when_what_could_run_a_job_is_drained(staffed: Shell) -> None:
+    staffed.ok("drain", "elm")
+    staffed.ok("submit", "double", "-p", "n=2")
+
+    assert "node elm is drained; 'spinney resume elm' lets it go on" in staffed.ok("list")
+    assert "node elm, which knows job type 'double', is drained by" in staffed.ok("explain", "2")
+    assert "drained" in staffed.ok("stats")
+
+
+def test_slots_are_set_and_as_started_again(staffed: Shell) -> None:
+    assert staffed.ok("slots", "elm", "9") == "node elm has 9 slots\n"
+    assert "1/9" in staffed.ok("nodes")
+    assert "started with 4 slots" in staffed.ok("nodes")
+    assert staffed.ok("slots", "elm", "default") == "node elm has the slots that it was started with\n"
+    (elm,) = json.loads(f"[{staffed.ok('slots', 'elm', '2', '--json')}]")
+    assert (elm["slots"], elm["slots_started"]) == (2, 4)
+
+
+def test_a_node_that_left_keeps_its_orders(staffed: Shell) -> None:
+    with open_local_store(f"sqlite:///{staffed.folder}/spinney.db") as store:
+        oak = next(n for n in store.nodes() if n.name == "oak")
+        store.update_node(oak.id, state="left", now_us=now_us())
+
+    assert "is not there; when it comes it takes nothing before 'spinney resume oak'" in staffed.ok(
+        "drain", "oak"
+    )
+    assert "when it comes it takes work" in staffed.ok("resume", "oak")
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (["drain", "elmm"], 1, "did you mean 'elm'"),
+        (["resume", "elm"], 1, "node elm is not drained"),
+        (["slots", "elm", "0"], 2, "spinney drain elm"),
+        (["slots", "elm", "many"], 2, "is no number of slots"),
+        (["drain", "../etc"], 2, "cannot name a node"),
+        (["drain", "elm", "--reason", "a\nb"], 2, "cannot be a reason"),
+    ],
+)
+def test_what_is_refused_changes_nothing(staffed: Shell, words: list[str], code: int, said: str) -> None:
+    assert said in staffed.refused(code, *words)
+    assert staffed.listed("audit") == []

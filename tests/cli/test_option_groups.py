@@ -1,0 +1,68 @@
+"""Options declared once, in several commands."""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from spinney.cli.option_groups import with_option_groups
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shared:
+    name: Annotated[str | None, typer.Option("--name", "--called", help="Who.")] = None
+    loud: Annotated[bool, typer.Option("--loud")] = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Other(Shared):
+    """One option more, one under another name, one taken out."""
+
+    name: Annotated[str | None, typer.Option("--title")] = None
+    loud: None = None  # type: ignore[assignment]
+    times: Annotated[int, typer.Option("--times")] = 1
+
+
+def call(*words: str) -> str:
+    app = typer.Typer()
+
+    @app.command()
+    @with_option_groups
+    def greet(whom: Annotated[str, typer.Argument()], *, shared: Shared) -> None:
+        """Say hello."""
+        typer.echo(f"{whom} {shared}")
+
+    @app.command()
+    @with_option_groups
+    def part(*, other: Other, loud: Annotated[str, typer.Option("--loud")] = "no") -> None:
+        typer.echo(f"{other.name} {other.times} {other.loud} {loud}")
+
+    done = CliRunner().invoke(app, list(words))
+    return done.output.strip()
+
+
+def test_a_command_gets_the_options_of_a_group_as_one_value() -> None:
+    assert call("greet", "you", "--called", "ann", "--loud") == "you Shared(name='ann', loud=True)"
+    assert call("greet", "you") == "you Shared(name=None, loud=False)"
+
+
+def test_a_group_may_be_changed_for_one_command() -> None:
+    assert call("part", "--title", "dr", "--times", "3", "--loud", "very") == "dr 3 None very"
+    assert "No such option" in call("part", "--name", "x")
+
+
+def test_help_names_them_with_the_others() -> None:
+    told = call("greet", "--help")
+
+    assert "Say hello." in told
+    assert "--name" in told
+    assert "--called" in told
+
+
+def test_an_option_that_two_groups_have_is_a_mistake_of_the_program() -> None:
+    with pytest.raises(TypeError, match="more than one option 'loud'"):
+
+        @with_option_groups
+        def twice(*, shared: Shared, loud: bool = False) -> None: ...

@@ -1,0 +1,182 @@
+"""``serve`` and ``up``, as a newcomer meets them: real processes, real sockets."""
+
+import re
+import signal
+import stat
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+import pytest
+
+from spinney.model.accounts import digest
+from spinney.model.operators import Actor
+from spinney.stores.sql import open_store
+
+from .shell import Shell
+
+
+class Running:
+    """A server, and what it said when it began."""
+
+    def __init__(self, process: "subprocess.Popen[str]") -> None:
+        self.process = process
+        self.told: list[str] = []
+        assert process.stdout is not None
+        while not (self.told and self.told[-1].startswith(("make the first admin", "ready"))):
+            line = process.stdout.readline()
+            assert line, (self.told, process.communicate()[1])
+            self.told.append(line.strip())
+
+    @property
+    def url(self) -> str:
+        return next(t for t in self.told if "http://" in t).split()[2]
+
+    @property
+    def socket(self) -> Path:
+        return Path(next(t for t in self.told if t.endswith(".sock")).split(maxsplit=2)[2])
+
+    @property
+    def link(self) -> str:
+        return self.told[-1].split()[-1]
+
+
+@contextmanager
+def running(shell: Shell, *words: str) -> Iterator[Running]:
+    process = shell.start(*words)
+    try:
+        yield Running(process)
+    finally:
+        if process.poll() is None:
+            process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=60)
+
+
+def remaining(process: "subprocess.Popen[str]") -> tuple[str, str]:
+    """The rest of both outputs of a process that ends. (``communicate`` would lose what ``readline`` has buffered.)"""
+    assert process.stdout is not None
+    assert process.stderr is not None
+    rest = process.stdout.read(), process.stderr.read()
+    process.communicate(timeout=60)
+    return rest
+
+
+def over(socket: Path) -> httpx.Client:
+    return httpx.Client(
+        transport=httpx.HTTPTransport(uds=str(socket)), base_url="http://localhost", timeout=30
+    )
+
+
+def test_given_nothing_when_up_then_a_job_runs_and_a_link_makes_the_first_admin(
+    bare: Shell, until_true: Callable[[Callable[[], object]], None]
+) -> None:
+    with running(bare, "up", "--port", "0") as server:
+        assert stat.S_IMODE(server.socket.stat().st_mode) == 0o700 & ~0o077
+        with over(server.socket) as client:
+            assert client.get("/api/v1/me").json()["rights"]["role"] == "admin"
+            until_true(lambda: "greet" in [t["name"] for t in client.get("/api/v1/types").json()["items"]])
+            made = client.post("/api/v1/jobs", json={"type": "greet", "params": {"name": "Ada"}})
+            assert made.status_code == 201, made.text
+            job = made.json()["id"]
+            until_true(lambda: client.get(f"/api/v1/jobs/{job}").json()["state"] == "completed")
+        assert re.fullmatch(r"http://127\.0\.0\.1:\d+/welcome\?link=[\w-]{30,}", server.link)
+        answer = httpx.get(f"{server.url}/", headers={"Accept": "text/html"}, follow_redirects=False)
+        assert (answer.status_code, answer.headers["location"].split("?")[0]) == (303, "/sign-in")
+    assert server.process.returncode == 0
+    assert not server.socket.exists()
+
+
+def test_given_a_job_that_runs_when_up_gets_two_terms_then_the_node_stops_at_once(
+    shell: Shell, until_true: Callable[[Callable[[], object]], None]
+) -> None:
+    with running(shell, "up", "jobs:app", "--name", "n1", "--port", "0", "--socket", "") as server:
+        job = shell.ok("submit", "until", "-p", f"flag={shell.folder / 'never'}").strip()
+        until_true(lambda: [row["state"] for row in shell.listed("list")] == ["running"])
+        server.process.terminate()
+        until_true(lambda: [node["state"] for node in shell.listed("nodes")] == ["draining"])
+        server.process.terminate()
+        server.process.wait(30)  # --drain is 60 s
+    assert [(row["id"], row["state"]) for row in shell.listed("list")] == [(int(job), "pending")]
+
+
+def test_given_an_expired_link_and_a_node_that_cannot_run_when_up_then_no_link_is_printed_and_the_server_ends(
+    shell: Shell,
+) -> None:
+    hour_us = 3_600_000_000
+    store = open_store(f"sqlite:///{shell.folder / 'spinney.db'}")
+    store.sign_in.invite(
+        None,
+        digest("x"),
+        Actor(by="x", call="c"),
+        lasts_us=hour_us,
+        now_us=time.time_ns() // 1000 - 2 * hour_us,
+    )
+    store.close()
+
+    process = shell.start("up", "no_such_module:app", "--port", "0", "--socket", "")
+
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert "the node has ended" in err
+    assert "Traceback" not in err
+    assert "/welcome" not in out + err
+    assert "spinney user add NAME --role admin" in err
+
+
+def test_given_no_user_only_this_machine_is_heard_and_after_a_kill_one_with_a_user_takes_over_without_a_link(
+    shell: Shell,
+) -> None:
+    # given: no user, so that only this machine is heard
+    process = shell.start("serve", "--host", "0.0.0.0", "--port", "0")
+    first = Running(process)
+    assert first.url.startswith("http://127.0.0.1:")
+    assert "/welcome?link=" in first.link
+
+    # when, then: another at the same port is refused in a sentence
+    sentence = shell.refused(1, "serve", "--port", first.url.rpartition(":")[2], "--socket", "")
+    assert "choose another with --port" in sentence.splitlines()[-1]
+
+    # given: it is killed, and there is a user
+    process.kill()
+    process.communicate(timeout=30)
+    assert first.socket.exists()
+    shell.ok("user", "add", "ada", "--role", "admin", "--no-password")
+
+    # when
+    process = shell.start("serve", "--port", "0")
+    try:
+        assert process.stdout is not None
+        told = [process.stdout.readline() for _ in range(2)]
+        assert told[0].startswith("spinney serves http://127.0.0.1:")
+        assert told[1].strip().endswith(str(first.socket))
+        with over(first.socket) as client:
+            assert client.get("/health").status_code == 200
+    finally:
+        process.send_signal(signal.SIGTERM)
+        out, _ = remaining(process)
+
+    # then
+    assert "first admin" not in "".join(told) + out
+    assert process.returncode == 0
+
+
+@pytest.mark.parametrize("words", [("--host", "256.1.1.1"), ("--socket", "/proc/nowhere/x.sock")])
+def test_what_cannot_be_listened_on_is_refused_in_a_sentence(shell: Shell, words: tuple[str, ...]) -> None:
+    shell.ok(
+        "user", "add", "ada", "--role", "admin", "--no-password"
+    )  # else only loopback would be listened on
+    done = shell.call("serve", "--port", "0", *words)
+    assert done.returncode in (1, 2)
+    assert done.stderr.count("\n") == 1, done.stderr
+
+
+def test_a_wrong_setting_is_refused_by_its_key(shell: Shell) -> None:
+    (shell.folder / "spinney.toml").write_text("[server]\nprot = 80\n")
+    assert "prot" in shell.refused(2, "serve")
+
+
+def test_no_store_is_told_before_anything_listens(bare: Shell) -> None:
+    assert "spinney init" in bare.refused(1, "serve", "--port", "0")

@@ -1,0 +1,92 @@
+"""What people see while they wait."""
+
+import io
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+from rich.live import Live
+
+from spinney.cli import wait
+from spinney.cli.connection import open_local_store
+from spinney.model.states import State
+
+from .shell import Shell
+
+
+def test_a_summary_counts_what_has_ended_and_what_is_open() -> None:
+    counts = {"completed": 61, "failed": 1, "running": 2, "pending": 1141, "deleted": 5, "held": 0}
+
+    assert wait.summary(counts) == "62 of 1,205 settled: 61 completed, 1 failed; 2 running, 1,141 pending"
+    assert wait.summary({"pending": 1}) == "0 of 1 settled; 1 pending"
+
+
+def test_the_live_picture_has_a_bar_the_counts_and_what_runs(shell: Shell) -> None:
+    shell.ok("submit", "double", "-p", "n=1")
+    with open_local_store(f"sqlite:///{shell.folder}/spinney.db") as store:
+        job = replace(store.job(1), state=State.RUNNING, progress=0.5, progress_message="half\x1b[2J")
+    out = io.StringIO()
+    console = Console(file=out, force_terminal=True, width=100, legacy_windows=False)
+
+    with Live(console=console, auto_refresh=False, transient=False) as live:
+        wait._Live(live).update({"running": 1, "completed": 3}, [job], [], last=False)
+        live.refresh()
+
+    lines = [line for line in out.getvalue().splitlines() if line.strip()]
+    assert any(line.rstrip().endswith("3 of 4 settled: 3 completed; 1 running") for line in lines)
+    assert "1 double double 50% half\\x1b[2J" in out.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("hold", "said"),
+    [
+        (False, "1 double pending: no node is running"),
+        (True, "1 double held: hold 1 on job 1 by ann: not yet"),
+    ],
+)
+def test_what_does_not_go_on_by_itself_is_told_to_who_waits(shell: Shell, hold: bool, said: str) -> None:
+    shell.ok("submit", "double", "-p", "n=1")
+    if hold:
+        shell.ok("hold", "1", "--reason", "not yet", "--by", "ann")
+
+    waits = shell.start("wait", "1")
+    try:
+        assert waits.stdout is not None
+        told = [waits.stdout.readline(), waits.stdout.readline()]
+    finally:
+        waits.kill()
+        waits.communicate()
+
+    assert told[0].startswith("0 of 1 settled; 1 ")
+    assert told[1].strip().startswith(said), told
+
+
+def test_nothing_is_waited_for_twice(shell: Shell, tmp_path: Path) -> None:
+    lines = "".join(f'{{"n": {n}}}\n' for n in range(wait.COUNTED_TREES + 1))
+    shell.submit_lines(lines, "double")
+    shell.ok("cancel", "1", "2")
+    with open_local_store(f"sqlite:///{shell.folder}/spinney.db") as store:
+        line = wait._Line(store, range(1, wait.COUNTED_TREES + 2))
+
+        assert not line.look()
+        assert line.counts() == {"cancelled": 2, "open": wait.COUNTED_TREES - 1}
+        assert not line.look()
+        assert line.counts() == {"cancelled": 2, "open": wait.COUNTED_TREES - 1}
+
+
+def test_what_was_waited_for_is_told_as_json_and_the_waiting_on_stderr(shell: Shell) -> None:
+    shell.submit_lines("".join(f'{{"n": {n}}}\n' for n in range(30)), "double")
+    shell.ok("cancel", *map(str, range(1, 31)))
+
+    few = shell.call("wait", "2", "1", "--json")
+    many = shell.call("wait", *map(str, range(1, 31)), "--json")
+
+    assert (few.returncode, many.returncode) == (1, 1)
+    assert [(job["id"], job["state"]) for job in map(json.loads, few.stdout.splitlines())] == [
+        (1, "cancelled"),
+        (2, "cancelled"),
+    ]
+    assert [json.loads(line)["id"] for line in many.stdout.splitlines()] == [*range(1, 31)]
+    assert "2 of 2 settled" in few.stderr

@@ -1,0 +1,1547 @@
+"""The doctor: for every rule a store that is damaged so, told exactly, mended, healthy, and at work again.
+
+Damage is done behind the store's back, by SQLite itself, as bugs and hands in the file would do it.
+"""
+
+import dataclasses
+import os
+import shutil
+import sqlite3
+import stat
+import tracemalloc
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from long_tests import LONG, long_alone
+from spinney.model.access import ALL_RIGHTS, Rights, Role
+from spinney.model.errors import DuplicateKey, Refused
+from spinney.model.holds import Scope
+from spinney.model.jobs import Submission
+from spinney.model.operators import Actor, Violation
+from spinney.model.outcomes import Outcome
+from spinney.model.schedules import Schedule
+from spinney.model.states import State
+from spinney.model.webhooks import Webhook
+from spinney.stores.contract import Store
+from spinney.stores.sql import holds as hold_store
+from spinney.stores.sql import open_store
+from spinney.stores.sql.doctor import integrity
+from spinney.stores.sql.doctor import rule as rules
+from spinney.stores.sql.session import Session
+from spinney.stores.sql.sqlite import SqliteDatabase
+
+from .conftest import sqlite_alone
+from .everything import fill
+from .words import Clock, Node, Site, kind
+
+ANN = Actor(by="ann", call="c-1")
+NOBODY = 999_999
+MANY = 100_000 if LONG else 30_000
+"""Jobs that do not fit into memory as objects, or pages."""
+
+
+class Patient(Site):
+    """A site whose database can be damaged, and whose nodes beat whenever the doctor looks."""
+
+    def damage(self, sql: str, *args: Any) -> None:
+        with self.store.database.write() as tx:  # type: ignore[attr-defined]
+            tx.run(sql, args)
+            changed = tx.changed()
+        assert changed, f"this did no damage: {sql}"
+
+    def unguard_audit(self) -> None:
+        with self.store.database.write() as tx:  # type: ignore[attr-defined]
+            if isinstance(self.store.database, SqliteDatabase):  # type: ignore[attr-defined]
+                tx.run("drop trigger audit_stays")
+            else:
+                tx.run("alter table audit disable trigger all")
+
+    def forget(self) -> None:
+        """What was damaged behind its back must be read anew."""
+        self.damage("update counters set value = value + 1 where name = 'registry'")
+
+    @property
+    def path(self) -> Path:
+        path: Path = self.store.database.path  # type: ignore[attr-defined]
+        return path
+
+    def beat(self) -> None:
+        for node in self.store.nodes():
+            self.store.beat(node.id, now_us=self.now)
+
+    def examine(self, *only: str, deep: bool = False) -> list[Violation]:
+        self.beat()
+        return list(self.store.doctor.examine(only or None, deep=deep, now_us=self.now))
+
+    def repair(self, violation: Violation) -> bool:
+        return self.store.doctor.repair(violation, ANN, now_us=self.now)
+
+
+@pytest.fixture
+def patient(site: Site) -> Patient:
+    return Patient(site.store, site.clock)
+
+
+Finish = Callable[[], None]
+
+
+@dataclass(frozen=True)
+class Case:
+    """A damage, and what must be so when it was mended."""
+
+    subject: str
+    finish: Finish = lambda: None
+
+
+CASES: dict[str, Callable[[Patient], Case]] = {}
+
+
+def case(name: str) -> Callable[[Callable[[Patient], Case]], None]:
+    def enter(damage: Callable[[Patient], Case]) -> None:
+        CASES[name] = damage
+
+    return enter
+
+
+def completes(patient: Patient, *jobs: int) -> Finish:
+    def finish() -> None:
+        patient.sweep()
+        patient.drain()
+        assert patient.states(jobs) == [State.COMPLETED] * len(jobs)
+
+    return finish
+
+
+# --- a job's own row --------------------------------------------------------------------------
+
+
+@case("stage-missing")
+def _(patient: Patient) -> Case:
+    job = patient.submit_one("three")
+    patient.damage("update jobs set stage = null where id = ?", job)
+    return Case(f"job {job}", completes(patient, job))
+
+
+@case("stage-missing, and all stages have passed")
+def _(patient: Patient) -> Case:
+    job = patient.submit_one()
+    patient.record(patient.run(job), Outcome.HOLD)
+    patient.damage("update attempts set outcome = 'ok' where job_id = ?", job)
+    patient.damage("update jobs set stage = null where id = ?", job)
+    return Case(f"job {job}", completes(patient, job))
+
+
+@case("stage-vanished")
+def _(patient: Patient) -> Case:
+    patient.knows(kind("t", "first", "second"))
+    job = patient.submit_one("t")
+    patient.knows(kind("t", "second"))
+
+    def finish() -> None:
+        assert patient.state(job) is State.HELD
+        patient.knows(kind("t", "first", "second"))
+        patient.release(job)
+        completes(patient, job)()
+
+    return Case(f"job {job}", finish)
+
+
+@case("settled-without-time")
+def _(patient: Patient) -> Case:
+    job = patient.submit_one()
+    patient.drain()
+    settled_us = patient.job(job).settled_us
+    patient.damage("update jobs set settled_us = null where id = ?", job)
+
+    def finish() -> None:
+        assert patient.job(job).settled_us == settled_us
+
+    return Case(f"job {job}", finish)
+
+
+@case("final-attempt-of-open-job")
+def _(patient: Patient) -> Case:
+    job, other = patient.submit_one("three"), patient.submit_one(priority=99)
+    patient.pass_(patient.run(job))
+    fence = patient.run(job).fence
+    patient.damage(
+        "update jobs set final_fence = ?, final_attempt = 1, final_began_us = 1, final_ended_us = 2 where id = ?",
+        fence - 1,
+        job,
+    )
+    # Its history has that attempt already, so the row is simply wrong.
+    patient.damage("delete from attempts where job_id = ?", job)
+    patient.damage("update jobs set node_id = 1 where id = ?", job)
+
+    def finish() -> None:
+        assert [a.outcome for a in patient.store.attempts(job)] == ["ok", None]
+        completes(patient, other)()
+
+    return Case(f"job {job}", finish)
+
+
+# --- ready ------------------------------------------------------------------------------------
+
+READY = "insert into ready (lane, priority, share, position, job_id) select 1, 50, share, lineage, ? from jobs limit 1"
+
+
+@case("ready-without-job")
+def _(patient: Patient) -> Case:
+    job = patient.submit_one()
+    patient.damage(
+        "insert into ready (lane, priority, share, position, job_id) values (1, 50, 7, 'x', ?)", NOBODY
+    )
+    return Case(f"job {NOBODY}", completes(patient, job))
+
+
+@case("ready-but-not-pending")
+def _(patient: Patient) -> Case:
+    job = patient.submit_one()
+    patient.fail(patient.run(job))
+    patient.damage(READY, job)
+
+    def finish() -> None:
+        assert patient.claim() == []
+        patient.retry(job)
+        completes(patient, job)()
+
+    return Case(f"job {job}", finish)
+
+
+@case("ready-but-hidden")
+def _(patient: Patient) -> Case:
+    lease = patient.run(patient.submit_one("parent"))
+    born = patient.spawn(lease, n=2)
+    lane = patient.submit_one()
+    patient.damage(
+        "insert into ready select (select lane from ready), 50, share, lineage, id from jobs where id = ?",
+        born[0],
+    )
+
+    def finish() -> None:
+        patient.pass_(lease)
+        completes(patient, lease.job_id, *born, lane)()
+
+    return Case(f"job {born[0]}", finish)
+
+
+@case("ready-and-leased")
+def _(patient: Patient) -> Case:
+    job = patient.submit_one()
+    patient.damage("create table kept as select * from ready")
+    lease = patient.run(job)
+    patient.damage("insert into ready select * from kept")
+    patient.damage("drop table kept")
+
+    def finish() -> None:
+        assert patient.claim() == []
+        patient.pass_(lease)
+        assert patient.state(job) is State.COMPLETED
+
+    return Case(f"job {job}", finish)
+
+
+@case("ready-elsewhere")
+def _(patient: Patient) -> Case:
+    job = patient.submit_one()
+    patient.damage("update ready set priority = 10")
+    return Case(f"job {job}", completes(patient, job))
+
+
+@case("ready-elsewhere, and where it should be, too")
+def _(patient: Patient) -> Case:
+    job = patient.submit_one()
+    patient.damage("insert into ready select lane, 10, share, position, job_id from ready")
+    return Case(f"job {job}", completes(patient, job))
+
+
+@case("ready-under-hold")
+def _(patient: Patient) -> Case:
+    job = patient.submit_one()
+    patient.damage("create table kept as select * from ready")
+    hold = patient.store.holds.lay(Scope.TYPE, "one", "disk full", ANN, now_us=patient.now)
+    while patient.store.holds.sweep(now_us=patient.now):
+        pass
+    assert patient.state(job) is State.HELD
+    patient.damage("update jobs set state = 'pending' where id = ?", job)
+    patient.damage("delete from inactive_jobs where job_id = ?", job)
+    patient.damage("insert into ready select * from kept")
+    patient.damage("drop table kept")
+
+    def finish() -> None:
+        assert patient.state(job) is State.HELD
+        patient.store.holds.lift(hold.id, ANN, now_us=patient.now)
+        while patient.store.holds.sweep(now_us=patient.now):
+            pass
+        completes(patient, job)()
+
+    return Case(f"job {job}", finish)
+
+
+@case("ready-below-watermark")
+def _(patient: Patient) -> Case:
+    first, _ = patient.submit(n=2)
+    patient.damage(
+        "insert into low_watermarks (lane, priority, share, position) select lane, priority, share, position "
+        "from ready order by position desc limit 1"
+    )
+    patient.damage("update counters set value = value + 1 where name = 'watermarks'")
+    return Case(f"job {first}", completes(patient, first))
+
+
+@case("pending-nowhere")
+def _(patient: Patient) -> Case:
+    job = patient.submit_one()
+    patient.damage("delete from ready")
+    return Case(f"job {job}", completes(patient, job))
+
+
+# --- leases -----------------------------------------------------------------------------------
+
+LEASE = (
+    "insert into leases (job_id, fence, node_id, slot, lane, share, attempt, plain, claimed_us) "
+    "values (?, 1, ?, 60, 1, 0, 1, 1, 1)"
+)
+
+
+@case("lease-without-job")
+def _(patient: Patient) -> Case:
+    job = patient.submit_one()
+    patient.pass_(patient.run(job))
+    patient.damage(LEASE, NOBODY, patient.here.id)
+
+    def finish() -> None:
+        assert sum(node.leases for node in patient.store.nodes()) == 0
+
+    return Case(f"job {NOBODY}", finish)
+
+
+@case("lease-of-another-state")
+def _(patient: Patient) -> Case:
+    job = patient.submit_one()
+    patient.fail(patient.run(job))
+    patient.damage(LEASE, job, patient.here.id)
+
+    def finish() -> None:
+        patient.retry(job)
+        completes(patient, job)()
+
+    return Case(f"job {job}", finish)
+
+
+@case("lease-of-another-lane")
+def _(patient: Patient) -> Case:
+    job = patient.submit_one()
+    lease = patient.run(job)
+    patient.damage("update leases set lane = 77")
+
+    def finish() -> None:
+        assert patient.pass_(lease).refused
+        completes(patient, job)()
+
+    return Case(f"job {job}", finish)
+
+
+@case("lease-of-another-parent")
+def _(patient: Patient) -> Case:
+    parent, born = patient.family(n=2)
+    lease = patient.run(born[0])
+    patient.damage("update leases set parent_id = null")
+
+    def finish() -> None:
+        patient.pass_(lease)
+        completes(patient, parent, *born)()
+
+    return Case(f"job {born[0]}", finish)
+
+
+@case("lease-of-left-node")
+def _(patient: Patient) -> Case:
+    elm = patient.node("elm")
+    job = patient.submit_one()
+    lease = patient.run(job, elm)
+    patient.damage("update nodes set state = 'left', seen_us = 1 where id = ?", elm.id)
+
+    def finish() -> None:
+        assert patient.pass_(lease).refused
+        assert [a.outcome for a in patient.store.attempts(job)] == ["lost"]
+        completes(patient, job)()
+
+    return Case(f"job {job}", finish)
+
+
+# --- parked -----------------------------------------------------------------------------------
+
+
+@case("inactive-without-job")
+def _(patient: Patient) -> Case:
+    patient.damage("insert into inactive_jobs (job_id, state, since_us) values (?, 'failed', 1)", NOBODY)
+
+    def finish() -> None:
+        assert patient.count() == {}
+
+    return Case(f"job {NOBODY}", finish)
+
+
+@case("inactive-but-not-aside")
+def _(patient: Patient) -> Case:
+    job = patient.submit_one()
+    patient.damage("insert into inactive_jobs (job_id, state, since_us) values (?, 'held', 1)", job)
+    return Case(f"job {job}", completes(patient, job))
+
+
+@case("inactive-otherwise")
+def _(patient: Patient) -> Case:
+    need = patient.submit_one()
+    job = patient.submit_one(needs=(need,))
+    patient.damage("update inactive_jobs set state = 'failed' where job_id = ?", job)
+    return Case(f"job {job}", completes(patient, need, job))
+
+
+@case("inactive-otherwise, and it has settled")
+def _(patient: Patient) -> Case:
+    job = patient.submit_one()
+    patient.fail(patient.run(job))
+    patient.damage("update inactive_jobs set state = 'held' where job_id = ?", job)
+
+    def finish() -> None:
+        assert patient.ids(states=(State.FAILED,)) == [job]
+        patient.retry(job)
+        completes(patient, job)()
+
+    return Case(f"job {job}", finish)
+
+
+@case("not-inactive")
+def _(patient: Patient) -> Case:
+    job = patient.submit_one(at_us=patient.now + 10**9)
+    patient.damage("delete from inactive_jobs")
+
+    def finish() -> None:
+        assert patient.state(job) is State.SCHEDULED
+        patient.clock.forward(1_000)
+        completes(patient, job)()
+
+    return Case(f"job {job}", finish)
+
+
+@case("not-inactive, and held")
+def _(patient: Patient) -> Case:
+    job = patient.submit_one()
+    patient.record(patient.run(job), Outcome.HOLD)
+    patient.damage("delete from inactive_jobs")
+
+    def finish() -> None:
+        assert patient.state(job) is State.HELD, "somebody wanted it so"
+        patient.release(job)
+        completes(patient, job)()
+
+    return Case(f"job {job}", finish)
+
+
+# --- trees ------------------------------------------------------------------------------------
+
+
+@case("child-without-parent")
+def _(patient: Patient) -> Case:
+    parent, (child, *_) = patient.family(n=1)
+    for table in ("inactive_jobs", "attempts", "children_left"):
+        column = "parent_id" if table == "children_left" else "job_id"
+        patient.damage(f"delete from {table} where {column} = ?", parent)
+    patient.damage("delete from jobs where id = ?", parent)
+
+    def finish() -> None:
+        assert patient.job(child).parent_id is None
+        completes(patient, child)()
+
+    return Case(f"job {child}", finish)
+
+
+@case("lineage-wrong")
+def _(patient: Patient) -> Case:
+    parent, born = patient.family(n=2)
+    patient.pass_(patient.run(born[0]))
+    patient.damage("update jobs set lineage = 'x', root_id = ? where id = ?", NOBODY, born[0])
+
+    def finish() -> None:
+        assert [job.id for job in patient.store.tree(parent)] == [parent, *born]
+        completes(patient, parent, *born)()
+
+    return Case(f"job {born[0]}", finish)
+
+
+@case("open-child-not-listed")
+def _(patient: Patient) -> Case:
+    parent, born = patient.family(n=2)
+    patient.damage("delete from children_left where child_id = ?", born[1])
+    return Case(f"job {born[1]}", completes(patient, parent, *born))
+
+
+@case("bad-child-not-listed")
+def _(patient: Patient) -> Case:
+    parent, born = patient.family("batch", n=2)
+    patient.fail(patient.run(born[0]))
+    patient.damage("delete from children_left where child_id = ?", born[0])
+
+    def finish() -> None:
+        patient.drain()
+        assert patient.states([parent, *born]) == [State.FAILED, State.FAILED, State.COMPLETED]
+
+    return Case(f"job {born[0]}", finish)
+
+
+@case("child-listed-wrongly")
+def _(patient: Patient) -> Case:
+    parent, born = patient.family(n=2)
+    patient.pass_(patient.run(born[0]))
+    patient.damage("insert into children_left (parent_id, bad, child_id) values (?, 0, ?)", parent, born[0])
+    return Case(f"job {parent}", completes(patient, parent, *born))
+
+
+@case("child-listed-wrongly, and it is not its child")
+def _(patient: Patient) -> Case:
+    parent, born = patient.family(n=1)
+    patient.pass_(patient.run(born[0]), patient.run(patient.submit_one(priority=1)))
+    other = patient.family(n=1)[1][0]
+    parent = patient.job(other).parent_id or 0
+    patient.damage("insert into children_left (parent_id, bad, child_id) values (?, 1, ?)", parent, born[0])
+    return Case(f"job {parent}", completes(patient, parent, other))
+
+
+# --- waiting ----------------------------------------------------------------------------------
+
+
+def settle_behind_its_back(patient: Patient, job: int) -> None:
+    patient.damage(
+        "update jobs set state = 'completed', stage = null, settled_us = ? where id = ?", patient.now, job
+    )
+    patient.damage("delete from ready where job_id = ?", job)
+
+
+@case("waits-for-nothing")
+def _(patient: Patient) -> Case:
+    need = patient.submit_one()
+    job = patient.submit_one(needs=(need,))
+    patient.damage("update inactive_jobs set waits_for = 'godot'")
+    return Case(f"job {job}", completes(patient, need, job))
+
+
+@case("stuck-for-children")
+def _(patient: Patient) -> Case:
+    parent, (child, *_) = patient.family(n=1)
+    settle_behind_its_back(patient, child)
+    patient.damage("delete from children_left")
+    return Case(f"job {parent}", completes(patient, parent))
+
+
+@case("stuck-for-needs")
+def _(patient: Patient) -> Case:
+    need = patient.submit_one()
+    job = patient.submit_one(needs=(need,))
+    settle_behind_its_back(patient, need)
+    return Case(f"job {job}", completes(patient, job))
+
+
+@case("stuck-for-needs, and it is gone")
+def _(patient: Patient) -> Case:
+    need = patient.submit_one()
+    job = patient.submit_one(needs=(need,))
+    patient.damage("delete from jobs where id = ?", need)
+    patient.damage("delete from ready where job_id = ?", need)
+
+    def finish() -> None:
+        assert patient.state(job) is State.FAILED, "a need that was never completed cannot be taken for met"
+
+    return Case(f"job {job}", finish)
+
+
+@case("stuck-for-lock")
+def _(patient: Patient) -> Case:
+    owner = patient.submit_one("locked", {"serno": "1"})
+    lease = patient.run(owner)
+    job = patient.submit_one("locked", {"serno": "1"})
+    assert patient.claim() == []
+    patient.damage("delete from locks")
+    patient.clock.forward(120)
+
+    def finish() -> None:
+        patient.pass_(lease)
+        completes(patient, owner, job)()
+
+    return Case(f"job {job}", finish)
+
+
+SERIAL = kind("line", "expand", serial=True, children="settled")
+
+
+@case("stuck-in-line")
+def _(patient: Patient) -> Case:
+    patient.knows(SERIAL)
+    root, born = patient.family("line", n=3)
+    settle_behind_its_back(patient, born[0])
+    patient.damage("delete from children_left where child_id = ?", born[0])
+    patient.damage("delete from serial_order where job_id = ?", born[0])
+    return Case(f"job {born[1]}", completes(patient, root, *born[1:]))
+
+
+@case("stuck-in-line, and it is not in line")
+def _(patient: Patient) -> Case:
+    patient.knows(SERIAL)
+    root, born = patient.family("line", n=3)
+    patient.damage("delete from serial_order where job_id = ?", born[2])
+    return Case(f"job {born[2]}", completes(patient, root, *born))
+
+
+@case("line-entry-stale")
+def _(patient: Patient) -> Case:
+    patient.knows(SERIAL)
+    root, born = patient.family("line", n=3)
+    patient.damage("create table kept as select * from serial_order where job_id = ?", born[0])
+    patient.pass_(patient.run(born[0]))
+    patient.damage("insert into serial_order select * from kept")
+    patient.damage("drop table kept")
+
+    def finish() -> None:
+        assert [job for job, _ in patient.drain()] == born[1:]
+        completes(patient, root, *born)()
+
+    return Case(f"job {born[0]}", finish)
+
+
+@case("scheduled-without-time")
+def _(patient: Patient) -> Case:
+    job = patient.submit_one("tenacious")
+    patient.record(patient.run(job), Outcome.ERROR)
+    patient.damage("update inactive_jobs set wake_us = null")
+    return Case(f"job {job}", completes(patient, job))
+
+
+@case("overdue")
+def _(patient: Patient) -> Case:
+    job = patient.submit_one(at_us=patient.now + 1)
+    patient.clock.forward(120)
+    return Case(f"job {job}", completes(patient, job))
+
+
+@case("held-without-hold")
+def _(patient: Patient) -> Case:
+    job = patient.submit_one()
+    patient.store.holds.lay(Scope.QUEUE, "default", "disk full", ANN, now_us=patient.now)
+    while patient.store.holds.sweep(now_us=patient.now):
+        pass
+    patient.damage("delete from holds")
+    patient.forget()
+    return Case(f"job {job}", completes(patient, job))
+
+
+@case("lock-of-nobody")
+def _(patient: Patient) -> Case:
+    job, done = patient.submit_one("locked", {"serno": "1"}), patient.submit_one(priority=1)
+    patient.pass_(patient.run(done))
+    patient.damage(
+        "insert into locks (name, job_id, fence, since_us) values ('receiver:1', ?, null, 1)", done
+    )
+    assert patient.claim() == []
+    return Case("lock receiver:1", completes(patient, job))
+
+
+@case("lock-of-nobody, and the attempt has ended")
+def _(patient: Patient) -> Case:
+    job, other = (
+        patient.submit_one("locked", {"serno": "1"}),
+        patient.submit_one(priority=1, at_us=patient.now + 10**9),
+    )
+    patient.damage("insert into locks (name, job_id, fence, since_us) values ('receiver:1', ?, 5, 1)", other)
+    assert patient.claim() == []
+    return Case("lock receiver:1", completes(patient, job))
+
+
+# --- leftovers --------------------------------------------------------------------------------
+
+
+@case("attempts-of-no-job")
+def _(patient: Patient) -> Case:
+    job = patient.submit_one()
+    patient.fail(patient.run(job))
+    patient.damage(
+        "insert into attempts select ?, fence, stage, attempt, outcome, node_id, started_us, ended_us, "
+        "code, message, error, result, superseded from attempts",
+        NOBODY,
+    )
+    return Case(f"job {NOBODY}")
+
+
+@case("data-of-no-job")
+def _(patient: Patient) -> Case:
+    patient.damage("insert into data values (?, 'a', '1'), (?, 'b', '1')", NOBODY, NOBODY)
+    return Case(f"job {NOBODY}")
+
+
+@case("needs-of-no-job")
+def _(patient: Patient) -> Case:
+    need = patient.submit_one()
+    patient.damage("insert into needs values (?, ?)", NOBODY, need)
+    return Case(f"job {NOBODY}", completes(patient, need))
+
+
+@case("progress-of-no-job")
+def _(patient: Patient) -> Case:
+    patient.damage("insert into progress values (?, 0.5, 'half')", NOBODY)
+    return Case(f"job {NOBODY}")
+
+
+@case("met-needs-of-no-job")
+def _(patient: Patient) -> Case:
+    patient.damage("insert into met_needs values (?, 1)", NOBODY)
+    return Case(f"job {NOBODY}")
+
+
+@case("key-of-settled-job")
+def _(patient: Patient) -> Case:
+    job = patient.submit_one(keys=("k",))
+    patient.drain()
+    patient.damage("insert into keys values (0, 'k', ?, 0)", job)
+
+    def finish() -> None:
+        completes(patient, patient.submit_one(keys=("k",)))()
+
+    return Case(f"job {job}", finish)
+
+
+@case("key-of-no-job")
+def _(patient: Patient) -> Case:
+    patient.damage("insert into keys values (0, 'k', ?, 0)", NOBODY)
+
+    def finish() -> None:
+        completes(patient, patient.submit_one(keys=("k",)))()
+
+    return Case(f"job {NOBODY}", finish)
+
+
+@case("key-not-taken")
+def _(patient: Patient) -> Case:
+    job = patient.submit_one(keys=("k",))
+    patient.damage("delete from keys")
+
+    def finish() -> None:
+        with pytest.raises(DuplicateKey):
+            patient.submit_one(keys=("k",))
+        completes(patient, job)()
+
+    return Case(f"job {job}", finish)
+
+
+@case("call-abandoned")
+def _(patient: Patient) -> Case:
+    jobs = patient.submit(n=5_000)
+    patient.damage("delete from ready")
+    patient.damage("insert into staging values (?, ?, ?, 0, null, null, 1)", jobs[0], jobs[-1], jobs[0])
+
+    def finish() -> None:
+        assert patient.count() == {}
+
+    return Case(f"jobs {jobs[0]} to {jobs[-1]}", finish)
+
+
+@case("call-abandoned, and it was accepted")
+def _(patient: Patient) -> Case:
+    jobs = patient.submit(n=5_000)
+    patient.damage("delete from ready")
+    patient.damage("insert into staging values (?, ?, ?, 1, null, null, 1)", jobs[0], jobs[-1], jobs[0])
+
+    def finish() -> None:
+        assert patient.count() == {"pending": 5_000}
+        assert len(patient.claim(slots=64)) == 64
+
+    return Case(f"jobs {jobs[0]} to {jobs[-1]}", finish)
+
+
+@case("call-abandoned, and its attempt has ended")
+def _(patient: Patient) -> Case:
+    return _of_an_ended_attempt(patient, patient.spawn)
+
+
+@case("call-abandoned, and the attempt that submitted it has ended")
+def _(patient: Patient) -> Case:
+    return _of_an_ended_attempt(patient, patient.submit_from)
+
+
+def _of_an_ended_attempt(patient: Patient, bear: Callable[..., list[int]]) -> Case:
+    lease = patient.run(patient.submit_one("parent"))
+    born = bear(lease, n=2)
+    patient.damage("create table kept as select * from staging")
+    patient.fail(lease)
+    patient.damage("delete from staging")
+    patient.damage("insert into staging select * from kept")
+    patient.damage("drop table kept")
+
+    def finish() -> None:
+        assert patient.children(lease.job_id) == []
+        assert patient.count() == {"failed": 1}
+
+    return Case(f"jobs {born[0]} to {born[1]}", finish)
+
+
+WISH = "insert into cancel_requests (job_id, lineage, tree, \"by\", at_us) values (?, ?, ?, 'ann', 1)"
+
+
+@case("cancel-request-of-no-job")
+def _(patient: Patient) -> Case:
+    patient.damage(WISH, NOBODY, f"{NOBODY:012d}", 1)
+
+    def finish() -> None:
+        completes(patient, patient.submit_one())()
+
+    return Case(f"job {NOBODY}", finish)
+
+
+@case("cancel-request-of-settled-job")
+def _(patient: Patient) -> Case:
+    parent, born = patient.family("batch", n=1)
+    patient.drain(failing=born)
+    patient.damage(WISH, parent, f"{parent:012d}", 1)
+    patient.clock.forward(120)
+
+    def finish() -> None:
+        patient.retry(parent)
+        completes(patient, parent, *born)()
+
+    return Case(f"job {parent}", finish)
+
+
+@case("folder-of-living-job-to-go")
+def _(patient: Patient) -> Case:
+    job = patient.submit_one()
+    patient.damage("insert into deleted_folders (job_id, at_us) values (?, 1)", job)
+
+    def finish() -> None:
+        assert list(patient.store.deleted_folders(10)) == []
+        completes(patient, job)()
+
+    return Case(f"job {job}", finish)
+
+
+@case("removal-of-no-tree")
+def _(patient: Patient) -> Case:
+    patient.damage("insert into removals values (?, '', 1)", NOBODY)
+    return Case(f"job {NOBODY}")
+
+
+@case("hold-on-no-job")
+def _(patient: Patient) -> Case:
+    job = patient.submit_one()
+    hold = patient.store.holds.lay(Scope.JOB, str(job), "look", ANN, now_us=patient.now)
+    patient.damage("update holds set name = ?", str(NOBODY))
+    patient.damage("delete from inactive_jobs")
+    patient.damage("update jobs set state = 'completed', stage = null, settled_us = 1")
+    patient.forget()
+
+    def finish() -> None:
+        assert patient.store.holds.all() == []
+
+    return Case(f"hold {hold.id}", finish)
+
+
+# --- clockwork --------------------------------------------------------------------------------
+
+
+@case("counter-behind")
+def _(patient: Patient) -> Case:
+    jobs = patient.submit(n=3)
+    patient.damage("update counters set value = 1 where name = 'job'")
+
+    def finish() -> None:
+        completes(patient, patient.submit_one(), *jobs)()
+
+    return Case("counter job", finish)
+
+
+@case("counter-behind, and it is missing")
+def _(patient: Patient) -> Case:
+    leases = [patient.run(job) for job in patient.submit(n=2)]
+    patient.damage("delete from counters where name = 'fence'")
+
+    def finish() -> None:
+        patient.pass_(*leases)
+        completes(patient, patient.submit_one())()
+        assert patient.store.attempts(3)[-1].fence == leases[-1].fence + 1
+
+    return Case("counter fence", finish)
+
+
+@case("leader-silent")
+def _(patient: Patient) -> Case:
+    elm, oak = patient.node("elm"), patient.node("oak")
+    patient.store.elect_leader(elm.id, now_us=patient.now)
+    patient.clock.forward(61)
+    patient.damage("delete from nodes where id = ?", elm.id)
+    patient._nodes.pop(elm.id)
+
+    def finish() -> None:
+        assert patient.store.elect_leader(oak.id, now_us=patient.now).leader == oak.id
+
+    return Case("maintenance", finish)
+
+
+@case("fence-ahead-in-jobs")
+def _(patient: Patient) -> Case:
+    jobs = patient.submit(n=3)
+    patient.drain()
+    patient.damage("update counters set value = 1 where name = 'fence'")
+    return Case("counter fence", lambda: completes(patient, patient.submit_one(), *jobs)())
+
+
+@case("fence-ahead-in-attempts")
+def _(patient: Patient) -> Case:
+    jobs = patient.submit(n=3)
+    patient.drain(failing=jobs)
+    patient.damage("update counters set value = 1 where name = 'fence'")
+    return Case("counter fence", lambda: completes(patient, patient.submit_one())())
+
+
+@case("schedule-ahead")
+def _(patient: Patient) -> Case:
+    """A clock that ran a year ahead for a moment, as one that is set by hand does."""
+    patient.store.schedules.put(
+        Schedule(name="hourly", type="one", every_s=3600, overlap="allow"),
+        ANN,
+        now_us=patient.now,  # type: ignore[arg-type]
+    )
+    while patient.store.schedules.tick(now_us=patient.now + 366 * 86_400 * 10**6):
+        pass
+    patient.drain()
+
+    def finish() -> None:
+        for _ in range(2):
+            patient.clock.forward(3600)
+            while patient.store.schedules.tick(now_us=patient.now):
+                pass
+        made = [run.job_id for run in patient.store.schedules.runs("hourly") if run.outcome == "submitted"]
+        assert len(made) == 2, (
+            "the one of next year, and the second of these hours: the first is told as missed"
+        )
+        patient.drain()
+
+    return Case("schedule hourly", finish)
+
+
+# --- what was cut off -------------------------------------------------------------------------
+
+
+@case("sweep-unfinished, released")
+def _(patient: Patient) -> Case:
+    """More jobs than one step looks at, of which another hold still covers the first."""
+    stays = patient.submit_one(collection="d")
+    jobs = patient.submit(n=2 * hold_store.STEP + 2, collection="c")
+    holds = patient.store.holds
+    hold = holds.lay(Scope.COLLECTION, "c", "disk swap", ANN, now_us=patient.now)
+    holds.lay(Scope.COLLECTION, "d", "disk swap", ANN, now_us=patient.now)
+    while holds.sweep(now_us=patient.now):
+        pass
+    holds.lift(hold.id, ANN, now_us=patient.now)
+    patient.clock.forward(2)
+
+    def finish() -> None:
+        assert patient.count() == {"pending": len(jobs), "held": 1}
+        assert patient.state(stays) is State.HELD
+
+    return Case("holds", finish)
+
+
+@case("sweep-unfinished, laid")
+def _(patient: Patient) -> Case:
+    job = patient.submit_one()
+    hold = patient.store.holds.lay(Scope.QUEUE, "default", "disk swap", ANN, now_us=patient.now)
+    patient.clock.forward(2)
+
+    def finish() -> None:
+        assert patient.state(job) is State.HELD
+        patient.store.holds.lift(hold.id, ANN, now_us=patient.now)
+        while patient.store.holds.sweep(now_us=patient.now):
+            pass
+        completes(patient, job)()
+
+    return Case("holds", finish)
+
+
+# --- the file ---------------------------------------------------------------------------------
+
+
+@case("file-open-to-others")
+def _(patient: Patient) -> Case:
+    patient.submit_one()  # the files beside it are there already, with rights of their own
+    patient.path.chmod(0o644)
+
+    def finish() -> None:
+        assert stat.S_IMODE(patient.path.stat().st_mode) == 0o600
+
+    return Case(f"file {patient.path}", finish)
+
+
+# --- what nobody can repair -------------------------------------------------------------------
+
+TOLD: dict[str, Callable[[Patient], str]] = {}
+"""Damages for which a person has to do something; each returns the subject."""
+
+
+def told(name: str) -> Callable[[Callable[[Patient], str]], None]:
+    def enter(damage: Callable[[Patient], str]) -> None:
+        TOLD[name] = damage
+
+    return enter
+
+
+@told("state-unknown")
+def _(patient: Patient) -> str:
+    job = patient.submit_one()
+    patient.drain()
+    patient.damage("update jobs set state = 'lost'")
+    return f"job {job}"
+
+
+@told("type-unknown")
+def _(patient: Patient) -> str:
+    job = patient.submit_one()
+    patient.damage("delete from types where name = 'one'")
+    patient.forget()
+    return f"job {job}"
+
+
+@told("schedule-overdue")
+def _(patient: Patient) -> str:
+    patient.store.schedules.put(Schedule(name="hourly", type="one", every_s=60), ANN, now_us=patient.now)
+    patient.clock.forward(1_200)
+    return "schedule hourly"
+
+
+@told("schedule-unreadable")
+def _(patient: Patient) -> str:
+    patient.store.schedules.put(Schedule(name="hourly", type="one", every_s=60), ANN, now_us=patient.now)
+    patient.damage("update schedules set spec = replace(spec, 'skip', 'a policy of a newer version')")
+    return "schedule hourly"
+
+
+@told("schedule-gap")
+def _(patient: Patient) -> str:
+    patient.store.schedules.put(
+        Schedule(name="hourly", type="one", every_s=60, overlap="allow"),
+        ANN,
+        now_us=patient.now,  # type: ignore[arg-type]
+    )
+    for _ in range(5):
+        patient.clock.forward(60)
+        while patient.store.schedules.tick(now_us=patient.now):
+            pass
+    patient.damage(
+        "delete from schedule_runs where nominal_us = "
+        "(select nominal_us from schedule_runs order by nominal_us limit 1 offset 2)"
+    )
+    return "schedule hourly"
+
+
+@told("schedule-run-without-job")
+def _(patient: Patient) -> str:
+    patient.store.schedules.put(Schedule(name="hourly", type="one", every_s=60), ANN, now_us=patient.now)
+    patient.clock.forward(60)
+    patient.store.schedules.tick(now_us=patient.now)
+    for table, column in (("jobs", "id"), ("data", "job_id"), ("ready", "job_id")):
+        patient.damage(f"delete from {table} where {column} = 1")
+    return "schedule hourly"
+
+
+@told("cancel-unfinished")
+def _(patient: Patient) -> str:
+    """As a command leaves it that was killed after the first of its steps."""
+    parent, _ = patient.family(n=3)
+    patient.damage(
+        'insert into cancel_requests (job_id, lineage, tree, "by", reason, at_us) select id, '
+        "lineage, 1, 'ann', null, ? "
+        "from jobs where id = ?",
+        patient.now,
+        parent,
+    )
+    patient.clock.forward(61)
+    return f"job {parent}"
+
+
+def _somebody_who_goes(patient: Patient) -> Actor:
+    patient.store.accounts.add("root", ALL_RIGHTS, None, ANN, now_us=patient.now)
+    patient.store.accounts.add("ben", Rights(role=Role.OPERATOR), None, ANN, now_us=patient.now)
+    return Actor(by="ben", call="c", account="ben")
+
+
+@told("webhook-without-rights")
+def _(patient: Patient) -> str:
+    ben = _somebody_who_goes(patient)
+    patient.store.webhooks.add(
+        Webhook(name="w", url="https://example.org/"), "secret", ben, now_us=patient.now
+    )
+    assert patient.examine() == []
+    patient.store.accounts.delete("ben", ANN, now_us=patient.now)
+    return "webhook w"
+
+
+@told("schedule-without-rights")
+def _(patient: Patient) -> str:
+    schedule = Schedule(name="hourly", type="one", every_s=60)
+    patient.store.schedules.put(schedule, _somebody_who_goes(patient), now_us=patient.now)
+    assert patient.examine() == []
+    patient.store.accounts.disable("ben", ANN, disabled=True, now_us=patient.now)
+    return "schedule hourly"
+
+
+@told("audit-broken")
+def _(patient: Patient) -> str:
+    job = patient.submit_one()
+    patient.cancel(job)
+    patient.unguard_audit()
+    patient.damage("update audit set \"by\" = 'ben'")
+    return "audit"
+
+
+# --- the tests --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", sorted(CASES))
+def test_a_damage_is_told_exactly_mended_and_the_work_goes_on(patient: Patient, name: str) -> None:
+    if name.startswith("file-") and not isinstance(patient.store.database, SqliteDatabase):  # type: ignore[attr-defined]
+        pytest.skip("this store is no file")
+    done = CASES[name](patient)
+    rule = name.partition(",")[0]
+
+    found = patient.examine()
+
+    assert {(v.rule, v.subject) for v in found} == {(rule, done.subject)}, found
+    assert found[0].sentence
+    assert found[0].repair
+    assert patient.examine() == found, "looking changes nothing"
+    before = len(patient.store.audit.entries())
+    assert patient.repair(found[0]) is True
+    assert patient.examine() == []
+    entries = [entry for entry, _ in patient.store.audit.entries(after=before)]
+    assert {(e.by, e.verb, e.call) for e in entries if e.verb == "repair"} == {("ann", "repair", "c-1")}
+    assert orjson.loads(entries[0].what) == {"rule": rule, "subject": done.subject, "did": found[0].repair}
+    assert patient.repair(found[0]) is False, "it looks again before it changes anything"
+    done.finish()
+    patient.sweep()
+    assert patient.examine() == []
+
+
+@pytest.mark.parametrize("name", sorted(TOLD))
+def test_what_cannot_be_repaired_safely_is_told_with_what_a_person_should_do(
+    patient: Patient, name: str
+) -> None:
+    subject = TOLD[name](patient)
+
+    found = patient.examine()
+
+    assert {(v.rule, v.subject, v.repair) for v in found} == {(name, subject, None)}, found
+    assert patient.repair(found[0]) is False
+    assert patient.examine() == found
+
+
+BELOW = {
+    "node-silent",
+    "database-damaged",
+    "index-damaged",
+    "wal-long",
+    "transaction-open",
+    "disk-full",
+    "file-of-somebody-else",
+    "declaration-unreadable",
+    "json-unreadable",
+}
+"""Those with a test of their own; the last two in test_unreadable."""
+
+
+def test_every_rule_is_tested(store: Store) -> None:
+    checks = store.doctor.checks()
+
+    assert {check.rule for check in checks} == {name.partition(",")[0] for name in CASES} | set(TOLD) | BELOW
+    assert {check.rule for check in checks if check.repairs} == {name.partition(",")[0] for name in CASES}
+    assert len({check.about for check in checks}) == len(checks)
+    assert [check.rule for check in checks if check.deep] == ["index-damaged"]
+
+
+def test_a_store_with_something_of_everything_is_healthy(store: Store, clock: Clock) -> None:
+    patient = Patient(store, clock)
+    fill(patient)
+
+    assert patient.examine(deep=True) == []
+
+    patient.sweep()
+    assert patient.examine() == []
+    patient.drain()
+    assert patient.examine() == []
+
+
+@sqlite_alone
+def test_it_looks_by_the_rules_that_were_asked_for_alone(patient: Patient) -> None:
+    patient.submit_one()
+    patient.damage("delete from ready")
+    patient.path.chmod(0o644)
+
+    assert [v.rule for v in patient.examine("pending-nowhere")] == ["pending-nowhere"]
+    assert patient.examine("overdue") == []
+
+
+def test_a_violation_that_has_come_right_by_itself_is_left_alone(patient: Patient) -> None:
+    patient.submit_one(at_us=patient.now + 1)
+    patient.clock.forward(120)
+    (found,) = patient.examine()
+    patient.sweep()
+
+    assert patient.repair(found) is False
+    assert patient.store.audit.entries() == []
+
+
+def test_what_another_has_taken_meanwhile_is_told(patient: Patient) -> None:
+    job = patient.submit_one(keys=("k",))
+    patient.damage("delete from keys")
+    (found,) = patient.examine()
+    other = patient.submit_one(keys=("k",))
+
+    with pytest.raises(Refused, match=f"key 'k' of job {job} is taken by job {other} meanwhile"):
+        patient.repair(found)
+
+
+def test_a_tree_whose_top_is_gone_becomes_one_of_its_own(patient: Patient) -> None:
+    """Given a tree of which the top was lost, with a branch that waits and a leaf that runs."""
+    root, (branch, *_) = patient.family(child="parent", n=1)
+    lease = patient.run(branch)
+    leaves = patient.spawn(lease, n=2)
+    patient.pass_(lease)
+    running = patient.run(leaves[0])
+    for table, column in (
+        ("inactive_jobs", "job_id"),
+        ("attempts", "job_id"),
+        ("children_left", "parent_id"),
+        ("jobs", "id"),
+    ):
+        patient.damage(f"delete from {table} where {column} = ?", root)
+
+    heal(patient)
+
+    assert [job.id for job in patient.store.tree(branch)] == [branch, *leaves]
+    assert {patient.job(leaf).root_id for leaf in leaves} == {branch}
+    patient.pass_(running)
+    completes(patient, branch, *leaves)()
+
+
+def test_a_pending_child_with_a_wrong_lineage_is_put_in_its_place(patient: Patient) -> None:
+    parent, born = patient.family(n=2)
+    patient.damage("update jobs set lineage = 'x' where id = ?", born[0])
+
+    heal(patient)
+
+    completes(patient, parent, *born)()
+
+
+def heal(patient: Patient) -> None:
+    for _ in range(10):
+        found = patient.examine()
+        if not found:
+            return
+        for violation in found:
+            patient.repair(violation)
+    raise AssertionError(found)
+
+
+@sqlite_alone  # the other refuses values that are no numbers
+@pytest.mark.parametrize(
+    ("rule", "sql"),
+    [
+        ("counter-behind", "update counters set value = 'many' where name = 'job'"),
+        ("attempts-of-no-job", "update attempts set job_id = x'ff'"),
+    ],
+)
+def test_a_value_that_no_rule_expects_keeps_the_others_neither_from_looking_nor_from_mending(
+    patient: Patient, rule: str, sql: str
+) -> None:
+    patient.fail(patient.run(patient.submit_one()))
+    job = patient.submit_one()
+    patient.damage("delete from ready")
+    patient.damage(sql)
+
+    found = {v.rule: v for v in patient.examine()}
+
+    assert "pending-nowhere" in found
+    if found[rule].repair is None:
+        assert "could not look to its end: somebody wrote into the database" in found[rule].sentence
+    else:
+        with pytest.raises(Refused, match="could not be repaired: somebody wrote into the database"):
+            patient.repair(found[rule])
+    assert patient.repair(found["pending-nowhere"])
+    assert patient.state(job) is State.PENDING
+
+
+# --- nodes ------------------------------------------------------------------------------------
+
+
+def silent(patient: Patient) -> tuple[Node, int]:
+    elm = patient.node("elm")
+    job = patient.submit_one()
+    patient.run(job, elm)
+    patient.clock.forward(61)
+    return elm, job
+
+
+def test_a_node_that_does_not_beat_is_told_and_nothing_is_done_without_proof(patient: Patient) -> None:
+    _, job = silent(patient)
+
+    (found,) = patient.store.doctor.examine(now_us=patient.now)
+
+    assert (found.rule, found.subject, found.repair) == ("node-silent", "node elm", None)
+    assert "not beaten for 61 seconds" in found.sentence
+    assert "has 1 leases" in found.sentence
+    assert "spinney doctor --repair --dead elm" in found.sentence
+    assert patient.repair(found) is False
+    assert patient.state(job) is State.RUNNING
+
+
+def test_a_node_is_told_to_be_silent_when_its_own_lease_is_over(patient: Patient) -> None:
+    # Given a keeper with a long lease that beats no more, beside a node with a short one
+    elm = patient.node("elm", lease_s=600.0)
+    patient.store.elect_leader(elm.id, now_us=patient.now)
+    patient.clock.forward(61)
+    oak = patient.node("oak", lease_s=15.0)
+
+    def subjects() -> list[str]:
+        patient.store.beat(oak.id, now_us=patient.now)
+        return [v.subject for v in patient.store.doctor.examine(now_us=patient.now)]
+
+    # When it has been silent for almost as long as its lease, and longer
+    patient.clock.forward(560)
+    within = subjects()
+    patient.clock.forward(100)
+    # Then nothing is said before that lease is over
+    assert within == []
+    assert subjects() == ["node elm", "maintenance"]
+
+
+def test_a_keeper_that_does_not_beat_is_told_once_others_should_have_noticed(patient: Patient) -> None:
+    elm = patient.node("elm")
+    patient.store.elect_leader(elm.id, now_us=patient.now)
+    patient.clock.forward(61)
+    oak = patient.node("oak")
+
+    def unkept() -> list[str]:
+        patient.store.beat(oak.id, now_us=patient.now)
+        return [v.sentence for v in patient.store.doctor.examine({"leader-silent"}, now_us=patient.now)]
+
+    assert unkept() == [], "oak has only just joined"
+    patient.clock.forward(61)
+    (said,) = unkept()
+    assert "node elm, which leads, does not beat, and none of the 1 others has taken over" in said
+    patient.store.elect_leader(oak.id, dead=elm.id, now_us=patient.now)
+    assert unkept() == []
+
+
+def test_a_node_that_somebody_declares_dead_is_recovered(patient: Patient) -> None:
+    elm, job = silent(patient)
+
+    (dead,) = patient.store.doctor.declare_dead("elm", ANN, now_us=patient.now)
+    assert dead.id == elm.id
+    assert patient.store.recover(dead.id, None, now_us=patient.now) == [job]
+
+    assert list(patient.store.doctor.examine(now_us=patient.now)) == []
+    assert patient.store.beat(elm.id, now_us=patient.now) is False
+    (entry, _), *_ = patient.store.audit.entries()
+    assert (entry.by, entry.verb, entry.count) == ("ann", "declare dead", 1)
+    completes(patient, job)()
+
+
+def test_a_node_that_beats_cannot_be_declared_dead(patient: Patient) -> None:
+    silent(patient)
+    patient.beat()
+
+    with pytest.raises(Refused, match="has beaten 0 seconds ago, so it is not dead"):
+        patient.store.doctor.declare_dead("elm", ANN, now_us=patient.now)
+    with pytest.raises(Refused, match=r"no node 'elmm' is there.*\(did you mean 'elm'\?\)"):
+        patient.store.doctor.declare_dead("elmm", ANN, now_us=patient.now)
+    assert patient.store.audit.entries() == []
+
+
+def test_a_recovery_that_is_under_way_is_no_violation(patient: Patient) -> None:
+    elm = patient.node("elm")
+    patient.run(patient.submit_one(), elm)
+    patient.store.update_node(elm.id, state="left", now_us=patient.now)
+
+    assert patient.examine() == []
+
+
+# --- the file ---------------------------------------------------------------------------------
+
+
+def overwrite_page_of(patient: Patient, table: str) -> None:
+    """Write nonsense over the root page of a table."""
+    patient.store.close()
+    with closing(sqlite3.connect(patient.path, isolation_level=None)) as database:
+        database.execute("pragma wal_checkpoint(truncate)")
+        (page,) = database.execute("select rootpage from sqlite_master where name = ?", (table,)).fetchone()
+        (size,) = database.execute("pragma page_size").fetchone()
+    with patient.path.open("r+b") as file:
+        file.seek((page - 1) * size)
+        file.write(b"\xab" * size)
+
+
+@sqlite_alone
+def test_a_damaged_page_is_told_and_the_other_rules_still_look(patient: Patient) -> None:
+    job = patient.submit_one()
+    patient.damage("delete from ready")
+    overwrite_page_of(patient, "progress")
+
+    found = patient.examine()
+
+    by_rule = {v.rule: v for v in found}
+    assert {"database-damaged", "progress-of-no-job", "pending-nowhere"} == set(by_rule)
+    assert by_rule["database-damaged"].subject == "table progress"
+    assert "restore it from a backup" in by_rule["database-damaged"].sentence
+    assert "could not look to its end" in by_rule["progress-of-no-job"].sentence
+    assert by_rule["pending-nowhere"].subject == f"job {job}"
+    assert [v.repair for v in found if v.rule != "pending-nowhere"] == [None, None]
+
+
+@sqlite_alone
+def test_an_index_that_does_not_fit_its_table_is_told_when_asked_deep(patient: Patient) -> None:
+    patient.store.close()
+    with closing(sqlite3.connect(patient.path, isolation_level=None)) as database:
+        database.execute("pragma writable_schema = on")
+        entry = database.execute(
+            "select * from sqlite_master where name = 'inactive_jobs_by_state'"
+        ).fetchone()
+        database.execute("delete from sqlite_master where name = 'inactive_jobs_by_state'")
+    patient.damage("insert into inactive_jobs (job_id, state, since_us) values (1, 'failed', 1)")
+    with closing(sqlite3.connect(patient.path, isolation_level=None)) as database:
+        database.execute("pragma writable_schema = on")
+        database.execute("insert into sqlite_master values (?, ?, ?, ?, ?)", entry)
+
+    assert "index-damaged" not in {v.rule for v in patient.examine()}
+    (found,) = patient.examine("index-damaged")
+
+    assert (found.subject, found.repair) == ("table inactive_jobs", None)
+    assert "missing from index inactive_jobs_by_state" in found.sentence
+
+
+@sqlite_alone
+def test_a_long_write_ahead_log_says_that_somebody_reads(
+    patient: Patient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(integrity, "WAL_MOST_BYTES", 10)
+    patient.submit_one()
+
+    (found,) = patient.examine()
+
+    assert (found.rule, found.repair) == ("wal-long", None)
+    assert f"lsof {patient.path}" in found.sentence
+
+
+@sqlite_alone
+def test_a_full_disk_is_told(patient: Patient, monkeypatch: pytest.MonkeyPatch) -> None:
+    usage = shutil.disk_usage(patient.path.parent)._replace(free=7 * 2**20)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage)
+
+    (found,) = patient.examine()
+
+    assert (found.rule, found.repair) == ("disk-full", None)
+    assert "7 MiB left" in found.sentence
+
+
+def test_a_database_behind_a_link_is_judged_by_its_own_rights(tmp_path: Path, clock: Clock) -> None:
+    """A link's own rights always say 0777, and cannot be changed."""
+    (tmp_path / "big disk").mkdir()
+    (tmp_path / "x.db").symlink_to(tmp_path / "big disk" / "real.db")
+    store = open_store(f"sqlite:///{tmp_path}/x.db")
+    store.create()
+    patient = Patient(store, clock)
+    try:
+        assert patient.examine() == []
+        (tmp_path / "big disk" / "real.db").chmod(0o644)
+
+        (found,) = patient.examine()
+
+        assert (found.rule, found.subject) == ("file-open-to-others", f"file {tmp_path}/big disk/real.db")
+        heal(patient)
+        assert stat.S_IMODE((tmp_path / "big disk" / "real.db").stat().st_mode) == 0o600
+    finally:
+        store.close()
+
+
+@sqlite_alone
+def test_what_comes_and_goes_beside_the_database_is_no_error_when_it_has_gone(patient: Patient) -> None:
+    log = patient.path.with_name(patient.path.name + "-wal")
+    patient.submit_one()
+    log.chmod(0o644)
+    (found,) = patient.examine()
+    facts = {**found.facts, "path": f"{log}.gone"}
+
+    assert patient.repair(dataclasses.replace(found, facts=facts)) is False
+
+
+@sqlite_alone
+def test_files_of_somebody_else_are_told(patient: Patient, monkeypatch: pytest.MonkeyPatch) -> None:
+    patient.submit_one()
+    monkeypatch.setattr(os, "geteuid", lambda: patient.path.stat().st_uid + 1)
+
+    found = patient.examine()
+
+    assert {v.rule for v in found} == {"file-of-somebody-else"}
+    assert f"file {patient.path}" in {v.subject for v in found}
+
+
+# --- large stores -----------------------------------------------------------------------------
+
+
+@long_alone
+def test_many_jobs_are_examined_in_bounded_memory_and_short_snapshots(
+    patient: Patient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lease = patient.run(patient.submit_one("batch"))
+    texts = ("{}",) * (MANY // 2)
+    patient.store.spawn(lease.job_id, lease.fence, [Submission(type="one", params=texts)], now_us=patient.now)
+    patient.pass_(lease)
+    patient.sweep()
+    patient.store.submit([Submission(type="one", params=texts)], now_us=patient.now)
+    patient.damage("update jobs set lineage = 'x' where id = ?", MANY - 5)
+    snapshots: list[int] = []
+
+    @contextmanager
+    def look(session: Session) -> Iterator[Any]:
+        with original(session) as tx:
+            statistics = Counting(tx)
+            yield statistics
+        snapshots.append(statistics.most)
+
+    original = Session.look
+    monkeypatch.setattr(Session, "look", look)
+    tracemalloc.start()
+    found = {(v.rule, v.subject) for v in patient.examine()}
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+
+    assert found == {("lineage-wrong", f"job {MANY - 5}"), ("ready-elsewhere", f"job {MANY - 5}")}
+    assert max(snapshots) <= rules.PAGE, "no statement gave more than a page"
+    assert len(snapshots) > 20 * MANY / rules.PAGE
+    assert peak < 50 * 2**20
+
+
+class Counting:
+    """A transaction that remembers how many rows its statements gave at most."""
+
+    def __init__(self, tx: Any) -> None:
+        self._tx = tx
+        self.most = 0
+
+    def all(self, sql: str, args: Sequence[Any] = ()) -> list[Any]:
+        found: list[Any] = self._tx.all(sql, args)
+        self.most = max(self.most, len(found))
+        return found
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._tx, name)

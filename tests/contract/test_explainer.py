@@ -1,0 +1,662 @@
+"""Why a job is not running: one sentence for every cause, in agreement with what a claim does."""
+
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from spinney.model.errors import NoSuchJob
+from spinney.model.holds import Scope
+from spinney.model.jobs import ClaimRequest, Lease, SlotRequest
+from spinney.model.operators import Actor, Explanation, QueueChange
+from spinney.model.outcomes import Outcome
+from spinney.model.queue_selection import QueueSelection
+from spinney.model.states import SETTLED, State
+from spinney.model.types import Backoff, QueueSpec
+
+from .conftest import PLACES
+from .words import USUAL, Clock, Site, kind, locked, stage
+
+TYPES = tuple(spec.name for spec in USUAL)
+ANN = Actor(by="ann", call="c", reason="because")
+
+
+def explain(site: Site, job_id: int) -> Explanation:
+    return site.store.explainer.explain(job_id, now_us=site.now)
+
+
+def test_a_job_that_nobody_knows_is_refused(site: Site) -> None:
+    with pytest.raises(NoSuchJob):
+        explain(site, 7)
+
+
+def test_no_node(site: Site) -> None:
+    found = explain(site, site.submit_one())
+
+    assert (found.cause, found.command) == ("no node", "spinney node")
+
+
+def test_no_node_that_knows_the_type(site: Site) -> None:
+    site.node("a", types=("another",))
+
+    found = explain(site, site.submit_one())
+
+    assert found.cause == "unknown type"
+    assert "no running node (a) knows job type 'one'" in found.sentence
+
+
+def test_the_only_node_that_knows_the_type_drains(site: Site) -> None:
+    node = site.node("a", types=TYPES)
+    site.store.update_node(node.id, state="draining", now_us=site.now)
+
+    found = explain(site, site.submit_one())
+
+    assert found.cause == "draining"
+    assert "node a" in found.sentence
+
+
+def test_the_only_node_that_knows_the_type_is_drained(site: Site) -> None:
+    site.node("elm", types=TYPES)
+    site.node("oak", types=("another",))
+    site.store.fleet.drain("elm", ANN, now_us=site.now)
+    job = site.submit_one()
+
+    found = explain(site, job)
+
+    assert (found.cause, found.command, found.facts["nodes"]) == ("drained", "spinney resume elm", ["elm"])
+    assert found.sentence == "node elm, which knows job type 'one', is drained by ann (because)"
+    site.store.fleet.resume("elm", ANN, now_us=site.now)
+    assert explain(site, job).cause == "next"
+
+
+def test_all_nodes_that_know_the_type_are_drained(site: Site) -> None:
+    for name in ("elm", "oak"):
+        site.node(name, types=TYPES)
+        site.store.fleet.drain(name, ANN, now_us=site.now)
+
+    found = explain(site, site.submit_one())
+
+    assert (found.cause, found.facts["nodes"]) == ("drained", ["elm", "oak"])
+    assert "all nodes that know job type 'one' are drained: elm, oak; elm by ann (because)" in found.sentence
+
+
+def test_a_drained_node_beside_one_that_was_killed(site: Site) -> None:
+    site.node("oak", types=TYPES)
+    site.clock.forward(150)
+    site.node("elm", types=TYPES)
+    site.store.fleet.drain("elm", ANN, now_us=site.now)
+
+    found = explain(site, site.submit_one())
+
+    assert (found.cause, found.facts["nodes"]) == ("silent", ["oak"])
+
+
+def test_slots_of_a_node_that_was_killed_are_not_free(site: Site) -> None:
+    site.node("oak", slots=9, types=TYPES)
+    site.clock.forward(150)
+    elm = site.node("elm", slots=1, types=TYPES)
+    site.submit_one()
+    site.claim(elm)
+
+    assert explain(site, site.submit_one()).cause == "slots"
+
+
+def test_slots_that_an_operator_took_away_are_not_free(site: Site) -> None:
+    elm = site.node("elm", slots=4, types=TYPES)
+    site.submit(n=2)
+    site.claim(elm, slots=2)
+    site.store.fleet.set_slots("elm", 2, ANN, now_us=site.now)
+
+    found = explain(site, site.submit_one())
+
+    assert found.cause == "slots"
+    assert "all 2 slots" in found.sentence
+
+
+def test_what_a_dead_node_had_is_being_taken_back(site: Site) -> None:
+    elm = site.node("elm", types=TYPES)
+    job = site.submit_one()
+    site.claim(elm)
+    site.store.update_node(elm.id, state="left", now_us=site.now)
+
+    found = explain(site, job)
+
+    assert found.cause == "recovering"
+    assert "node elm, which had it, is gone" in found.sentence
+
+
+def test_nothing_keeps_it(site: Site) -> None:
+    site.node("a", types=TYPES)
+
+    found = explain(site, site.submit_one())
+
+    assert (found.cause, found.start_us) == ("next", site.now)
+
+
+def test_all_slots_taken_and_how_many_stand_before(site: Site) -> None:
+    node = site.node("a", slots=1, types=TYPES)
+    site.submit(n=3)
+    site.claim(node)
+    last = site.submit_one(priority=60)
+
+    found = explain(site, last)
+
+    assert found.cause == "slots"
+    assert "all 1 slots" in found.sentence
+    assert found.facts["before"] == 2
+    assert found.command == f"spinney priority {last} --to 0"
+
+
+def test_more_urgent_jobs_for_the_free_slots(site: Site) -> None:
+    site.node("a", slots=2, types=TYPES)
+    site.submit(n=5, priority=1)
+
+    found = explain(site, site.submit_one(priority=9))
+
+    assert found.cause == "priority"
+    assert "5 jobs come before it for 2 free slots" in found.sentence
+
+
+def test_its_own_hold(site: Site) -> None:
+    job = site.submit_one()
+    site.record(site.claim_one(), Outcome.HOLD, message="look at the paper")
+
+    found = explain(site, job)
+
+    assert (found.cause, found.command) == ("own hold", f"spinney release {job}")
+    assert "look at the paper" in found.sentence
+
+
+@pytest.mark.parametrize("swept", [False, True])
+def test_a_hold_with_its_reason_and_whose(site: Site, swept: bool) -> None:
+    site.node("a", types=TYPES)
+    job = site.submit_one()
+    hold = site.store.holds.lay(
+        Scope.TYPE, "one", "disk swap", ANN, until_us=site.now + 60_000_000, now_us=site.now
+    )
+    while swept and site.store.holds.sweep(now_us=site.now):
+        pass
+
+    found = explain(site, job)
+
+    assert found.cause == "hold"
+    assert found.sentence == f"hold {hold.id} on type one by ann: disk swap"
+    assert found.start_us == site.now + 60_000_000
+    assert found.command == f"spinney release --hold {hold.id}"
+
+
+def test_a_queue_at_its_limit_and_by_whom(site: Site) -> None:
+    site.knows(queues=[QueueSpec(name="q", limit=2)])
+    site.node("a", types=TYPES)
+    site.submit(n=2, queue="q")
+    site.claim(slots=2)
+
+    found = explain(site, site.submit_one(queue="q"))
+
+    assert found.cause == "queue limit"
+    assert found.sentence == "queue 'q' is at its limit of 2 slots, used by 2 of type 'one'"
+
+
+def test_a_queue_that_is_shut(site: Site) -> None:
+    site.knows(queues=[QueueSpec(name="q", limit=0)])
+    site.node("a", types=TYPES)
+
+    assert "is shut" in explain(site, site.submit_one(queue="q")).sentence
+
+
+def test_a_share_over_its_quota(site: Site) -> None:
+    site.knows(queues=[QueueSpec(name="q", sharing="quota")])
+    node = site.node("a", slots=4, types=TYPES)
+    first, *_ = site.submit(n=8, queue="q", share="ann")
+    taken = site.claim(node)
+
+    found = explain(site, first + 7)
+
+    assert len(taken) == 3
+    assert found.cause == "share"
+    assert "holds 3 of the 3 slots" in found.sentence
+
+
+def test_a_lock_and_its_owner(site: Site) -> None:
+    site.node("a", types=TYPES)
+    owner = site.submit_one("locked", {"serno": "A"})
+    site.claim(slots=1)
+    other = site.submit_one("locked", {"serno": "A"})
+
+    before = explain(site, other)
+    site.claim(slots=1)
+    after = explain(site, other)
+
+    for found in (before, after):
+        assert (found.cause, found.facts["owner"]) == ("lock", owner)
+        assert found.sentence == f"job {owner} has the lock 'receiver:A'"
+        assert found.command == "spinney unlock receiver:A"
+
+
+def test_a_job_that_it_needs(site: Site) -> None:
+    need = site.submit_one()
+
+    found = explain(site, site.submit_one(needs=(need,)))
+
+    assert (found.cause, found.command) == ("needs", f"spinney explain {need}")
+    assert f"job {need} (pending)" in found.sentence
+
+
+def test_subjobs_that_are_open(site: Site) -> None:
+    parent = site.submit_one("parent")
+    lease = site.claim_one()
+    children = site.spawn(lease, n=3)
+    site.pass_(lease)
+
+    found = explain(site, parent)
+
+    assert (found.cause, found.facts["children"]) == ("children", 3)
+    assert found.command == f"spinney explain {children[0]}"
+
+
+def test_an_earlier_job_of_its_serial_tree(site: Site) -> None:
+    site.knows(kind("line", "expand", "merge", serial=True))
+    site.submit_one("line")
+    lease = site.claim_one()
+    first, second = site.spawn(lease, n=2)
+    site.pass_(lease)
+
+    found = explain(site, second)
+
+    assert (found.cause, found.facts["before"]) == ("serial", first)
+
+
+def test_a_time_still_to_come(site: Site) -> None:
+    at_us = site.now + 5_000_000
+
+    found = explain(site, site.submit_one(at_us=at_us))
+
+    assert (found.cause, found.start_us) == ("scheduled", at_us)
+
+
+def test_the_pause_before_the_next_attempt(site: Site) -> None:
+    job = site.submit_one("tenacious")
+    site.record(site.claim_one(), Outcome.ERROR, message="no route")
+
+    found = explain(site, job)
+
+    assert found.cause == "retry"
+    assert found.sentence == "attempt 1 of stage 'work' failed and it waits before the next: no route"
+    assert found.start_us is not None
+
+
+def test_put_off_by_its_own_stage(site: Site) -> None:
+    job = site.submit_one()
+    site.record(site.claim_one(), Outcome.DEFER, message="tape away", delay_s=30.0)
+
+    found = explain(site, job)
+
+    assert (found.cause, found.start_us) == ("scheduled", site.now + 30_000_000)
+    assert "tape away" in found.sentence
+
+
+def test_a_lane_that_sleeps_and_one_that_probes(site: Site) -> None:
+    site.node("a", types=TYPES)
+    *_, last = site.submit(n=4)
+    site.record(site.claim(slots=1)[0], Outcome.DEFER, lane=True, delay_s=30.0)
+
+    asleep = explain(site, last)
+    site.clock.forward(31)
+    (probe,) = site.claim()
+    probing = explain(site, last)
+
+    assert (asleep.cause, asleep.start_us) == ("lane asleep", site.now - 1_000_000)
+    assert (probing.cause, dict(probing.facts)) == ("lane asleep", {"probe": probe.job_id})
+
+
+def test_running_claimed_cancelling_and_settled(site: Site) -> None:
+    job = site.submit_one()
+    lease = site.claim_one()
+    running = explain(site, job)
+    site.cancel(job)
+    cancelling = explain(site, job)
+    site.record(lease, Outcome.ERROR)
+    settled = explain(site, job)
+
+    assert [f.cause for f in (running, cancelling, settled)] == ["running", "cancelling", "settled"]
+    assert settled.command == f"spinney retry {job}"
+
+
+def test_behind_another_in_a_workers_list(site: Site) -> None:
+    node = site.node("a", slots=1, types=TYPES)
+    _, second = site.submit(n=2)
+    site.claim(node, jobs=2, run_us=1.0)
+
+    found = explain(site, second)
+
+    assert found.cause == "claimed"
+    assert "behind 1 job that it runs first" in found.sentence
+
+
+def test_behind_others_of_other_types(site: Site) -> None:
+    node = site.node("a", slots=2, types=TYPES)
+    for n, of in enumerate(("one", "tenacious", "parent")):
+        site.submit(of, n=4, queue=f"queue{n}")
+    given: dict[int, list[Lease]] = {}
+    for lease in site.claim(node, jobs=6, run_us=1.0):
+        given.setdefault(lease.slot, []).append(lease)
+
+    before = {
+        slot: [explain(site, one.job_id).facts.get("before", 0) for one in mine]
+        for slot, mine in given.items()
+    }
+
+    assert before == {0: [0, 1, 2, 3, 4, 5], 1: [0, 1, 2, 3, 4, 5]}
+
+
+def test_the_only_node_that_knows_the_type_was_killed(site: Site) -> None:
+    dead = site.node("a", types=TYPES)
+    site.clock.forward(150)
+    job = site.submit_one()
+
+    found = explain(site, job)
+
+    assert (found.cause, found.command, found.start_us) == ("silent", "spinney node", None)
+    assert "node a, which knows job type 'one', has given no sign of life for 150 seconds" in found.sentence
+    site.store.beat(dead.id, now_us=site.now)
+    assert explain(site, job).cause == "next"
+
+
+def test_the_node_that_has_it_was_killed(site: Site) -> None:
+    node = site.node("a", types=TYPES)
+    job = site.submit_one()
+    site.claim(node)
+    site.clock.forward(7_200)
+
+    found = explain(site, job)
+
+    assert (found.cause, found.command) == ("silent", "spinney node")
+    assert "node a has it in slot 0, but has given no sign of life for 2 hours" in found.sentence
+    site.store.beat(node.id, now_us=site.now)
+    assert explain(site, job).cause == "running"
+
+
+def test_one_of_two_nodes_was_killed(site: Site) -> None:
+    site.node("a", types=TYPES)
+    site.clock.forward(150)
+    site.node("b", types=TYPES)
+
+    assert explain(site, site.submit_one()).cause == "next"
+
+
+@pytest.mark.parametrize(("lifetime_s", "starts_s"), [(None, None), (60, 60), (3, 5)])
+def test_what_waits_for_its_time_is_not_promised_a_start_under_a_hold(
+    site: Site, lifetime_s: int | None, starts_s: int | None
+) -> None:
+    begun = site.now
+    job = site.submit_one(at_us=begun + 5_000_000)
+    until_us = None if lifetime_s is None else begun + lifetime_s * 1_000_000
+    hold = site.store.holds.lay(Scope.TYPE, "one", "disk swap", ANN, until_us=until_us, now_us=begun)
+
+    found = explain(site, job)
+
+    assert found.cause == "scheduled"
+    assert found.start_us == (None if starts_s is None else begun + starts_s * 1_000_000)
+    assert (f"; hold {hold.id} on type one by ann: disk swap will keep it then" in found.sentence) == (
+        starts_s != 5
+    )
+
+
+def test_a_retry_under_a_hold_is_promised_no_start(site: Site) -> None:
+    job = site.submit_one("tenacious")
+    site.record(site.claim_one(), Outcome.ERROR, message="no route")
+    site.store.holds.lay(Scope.TREE, str(job), "why", ANN, now_us=site.now)
+
+    found = explain(site, job)
+
+    assert (found.cause, found.start_us, found.command) == ("retry", None, "spinney release --hold 1")
+
+
+def test_put_off_by_its_stage_after_an_attempt_that_failed(site: Site) -> None:
+    job = site.submit_one("tenacious")
+    site.record(site.claim_one(), Outcome.ERROR, message="no route")
+    site.later(5)
+    site.record(site.claim_one(), Outcome.DEFER, message="tape away", delay_s=30.0)
+
+    found = explain(site, job)
+
+    assert (found.cause, found.sentence) == ("scheduled", "its stage 'work' put it off: tape away")
+
+
+@pytest.mark.parametrize("swept", [False, True])
+def test_a_hold_whose_time_is_over_and_that_nobody_has_ended(site: Site, swept: bool) -> None:
+    site.node("a", types=TYPES)
+    job = site.submit_one()
+    site.store.holds.lay(Scope.TYPE, "one", "why", ANN, until_us=site.now + 10_000_000, now_us=site.now)
+    while swept and site.store.holds.sweep(now_us=site.now):
+        pass
+    site.clock.forward(11)
+
+    found = explain(site, job)
+
+    assert (found.cause, found.start_us, found.command) == ("released", None, "spinney release --hold 1")
+    assert "has come to its end" in found.sentence
+
+
+def test_a_lock_with_a_blank_is_quoted_in_the_command(site: Site) -> None:
+    site.node("a", types=TYPES)
+    site.submit_one("locked", {"serno": "A b"})
+    site.claim(slots=1)
+
+    found = explain(site, site.submit_one("locked", {"serno": "A b"}))
+
+    assert found.command == "spinney unlock 'receiver:A b'"
+
+
+def test_one_that_failed_because_of_its_need_names_what_opens_it(site: Site) -> None:
+    need = site.submit_one()
+    job = site.submit_one(needs=(need,))
+    last = site.submit_one(needs=(job,))
+    site.fail(site.claim_one())
+
+    found = explain(site, job)
+
+    assert found.command == f"spinney retry {need}"
+    assert explain(site, last).command == f"spinney explain {job}"
+    site.retry(need)
+    assert site.states([job, last]) == [State.WAITING, State.WAITING]
+
+
+def test_one_whose_need_is_deleted_is_opened_by_nothing(site: Site) -> None:
+    need = site.submit_one()
+    job = site.submit_one(needs=(need,))
+    site.cancel(need)
+    site.delete(need)
+
+    assert explain(site, job).command is None
+
+
+def test_the_most_urgent_cannot_be_made_more_urgent(site: Site) -> None:
+    node = site.node("a", slots=1, types=TYPES)
+    site.submit(n=2, priority=0)
+    site.claim(node)
+
+    found = explain(site, site.submit_one(priority=0))
+
+    assert (found.cause, found.command) == ("slots", None)
+
+
+# --- agreement with the claim -----------------------------------------------------------------
+
+NEVER = frozenset(
+    {
+        "hold",
+        "own hold",
+        "queue limit",
+        "share",
+        "lock",
+        "needs",
+        "children",
+        "scheduled",
+        "retry",
+        "lane asleep",
+        "unknown type",
+        "no node",
+        "draining",
+        "slots",
+        "priority",
+        "serial",
+        "claimed",
+        "running",
+        "settled",
+        "cancelling",
+        "accepted",
+        "released",
+        "drained",
+        "pinned",
+        "barred",
+        "not served",
+    }
+)
+
+ACT = st.sampled_from(
+    [
+        "submit",
+        "urgent",
+        "limited",
+        "quota",
+        "locked",
+        "needs",
+        "later",
+        "tenacious",
+        "claim",
+        "pass",
+        "fail",
+        "hold",
+        "sweep",
+        "lift",
+        "forward",
+        "lane",
+        "pin",
+        "bar",
+        "open",
+        "drain",
+        "resume",
+        "slots",
+    ]
+)
+
+
+@pytest.mark.timeout(600)
+# A failure is shown as it was found, at once.
+@settings(
+    suppress_health_check=[HealthCheck.too_slow],
+    deadline=None,
+    max_examples=40,
+    phases=[Phase.explicit, Phase.generate],
+)
+@given(acts=st.lists(ACT, min_size=1, max_size=25), choose=st.randoms(use_true_random=False))
+def test_what_is_next_is_claimed_and_what_waits_is_not(opener: str, acts: list[str], choose: Any) -> None:
+    with PLACES[opener](usual=True) as another:
+        store = another()
+        _compare(Site(store, Clock()), acts, choose)
+
+
+def _compare(site: Site, acts: list[str], choose: Any) -> None:
+    types = (*TYPES, "patient")
+    site.knows(
+        kind("patient", stage("work", max_attempts=9, backoff=Backoff(base_s=9, jitter=0.0))),
+        kind("twice", stage("work", locks=locked("receiver:{serno}"))),
+        queues=[
+            QueueSpec(name="q", limit=1),
+            QueueSpec(name="s", sharing="quota"),
+            QueueSpec(name="default"),
+        ],
+    )
+    first = QueueSelection(ignored=choose.choice([(), (), ("q",)]))
+    slots = choose.choice([1, 2])
+    both = [site.node("a", slots=3, types=types, serves=first), site.node("b", slots=slots, types=types)]
+    jobs: list[int] = []
+    held: list[Lease] = []
+    for act in acts:
+        _do(act, site, both, jobs, held, choose)
+
+    node = choose.choice(both)
+    told = {job: explain(site, job) for job in jobs}
+    lanes = {key: want for key, want in site.lanes().items() if key[0] in types}
+    free = [SlotRequest(slot, 1, 1e5, True) for slot in node.free()]
+    claimed = {
+        lease.job_id
+        for lease in site.flush_and_claim([], ClaimRequest(node_id=node.id, slots=free, lanes=lanes)).leases
+    }
+
+    for job, found in told.items():
+        assert found.sentence
+        if found.cause == "next":
+            assert job in claimed or node.name not in found.facts["nodes"], found
+        elif found.cause in NEVER:
+            assert job not in claimed, found
+        else:
+            assert found.cause == "turn", found
+
+
+def _do(act: str, site: Site, both: list[Any], jobs: list[int], held: list[Lease], choose: Any) -> None:
+    store, now = site.store, site.now
+    node, queue = choose.choice(both), choose.choice(["q", "s", "default"])
+    match act:
+        case "submit":
+            jobs += site.submit(n=choose.randint(1, 3), priority=choose.choice([None, 3, 70]))
+        case "urgent":
+            jobs.append(site.submit_one(priority=0))
+        case "limited":
+            jobs += site.submit(n=2, queue="q")
+        case "quota":
+            jobs += site.submit(n=2, queue="s", share=choose.choice(["ann", "bob"]))
+        case "locked":
+            jobs.append(site.submit_one(choose.choice(["locked", "twice"]), {"serno": choose.choice("AB")}))
+        case "needs" if jobs:
+            jobs.append(site.submit_one(needs=(choose.choice(jobs),)))
+        case "later":
+            jobs.append(site.submit_one(at_us=now + 7_000_000))
+        case "tenacious":
+            jobs.append(site.submit_one("patient"))
+        case "claim":
+            held += site.claim(node, slots=1)
+        case "pass" if held:
+            site.pass_(held.pop(choose.randrange(len(held))))
+        case "fail" if held:
+            site.record(held.pop(choose.randrange(len(held))), Outcome.ERROR)
+        case "lane" if held:
+            site.record(held.pop(choose.randrange(len(held))), Outcome.DEFER, lane=True, delay_s=20.0)
+        case "hold":
+            open_ = [job for job in jobs if site.store.job(job).state not in SETTLED]
+            scope, name = choose.choice(
+                [
+                    (Scope.QUEUE, "q"),
+                    (Scope.TYPE, "one"),
+                    (Scope.EVERYTHING, ""),
+                    *((Scope.JOB, str(j)) for j in open_),
+                ]
+            )
+            store.holds.lay(scope, name, "why", ANN, now_us=now)
+        case "sweep":
+            while store.holds.sweep(now_us=now):
+                pass
+        case "lift":
+            for hold in store.holds.all()[:2]:
+                store.holds.lift(hold.id, ANN, now_us=now)
+        case "pin":
+            pinned = choose.choice([node.name, node.name, "c"])
+            store.queue_admin.change(queue, QueueChange(pin=(pinned,)), ANN, now_us=now)
+        case "bar":
+            store.queue_admin.change(queue, QueueChange(bar=(node.name,)), ANN, now_us=now)
+        case "open":
+            store.queue_admin.change(queue, QueueChange(set={"pinned": (), "barred": ()}), ANN, now_us=now)
+        case "drain":
+            store.fleet.drain(node.name, ANN, now_us=now)
+        case "resume" if store.fleet.orders(node.name).drained:
+            store.fleet.resume(node.name, ANN, now_us=now)
+        case "slots":
+            # No more than it has here: a real node would make the others, and offer them.
+            store.fleet.set_slots(node.name, choose.choice([1, min(2, node.slots), None]), ANN, now_us=now)
+        case "forward":
+            site.clock.forward(8)
+            for each in both:
+                store.beat(each.id, now_us=site.now)
+            store.sweep(now_us=site.now)

@@ -1,0 +1,172 @@
+"""Housekeeping: may be called by anybody at any time, twice, or never for a while."""
+
+from collections.abc import Callable
+
+import pytest
+
+from long_tests import LONG
+from spinney.model.errors import Refused
+from spinney.model.outcomes import Outcome
+from spinney.model.states import State
+from spinney.stores.contract import Store
+
+from .words import Clock, Site, kind
+
+MANY = 1_200 if LONG else 850
+"""More than two transactions hold."""
+
+
+def test_jobs_that_are_due_become_claimable_and_are_counted(site: Site) -> None:
+    due = site.submit(n=3, at_us=site.now + 10_000_000)
+    later = site.submit_one(at_us=site.now + 20_000_000)
+    site.clock.forward(10)
+
+    swept = site.store.sweep(now_us=site.now)
+
+    assert (swept.due, swept.wake_us) == (3, site.now + 10_000_000)
+    assert site.states([*due, later]) == [State.PENDING] * 3 + [State.SCHEDULED]
+
+
+def test_with_nothing_to_do_nothing_is_done(site: Site) -> None:
+    job = site.submit_one()
+
+    swept = site.store.sweep(now_us=site.now)
+
+    assert (swept.due, swept.more, swept.wake_us) == (0, False, None)
+    assert site.state(job) is State.PENDING
+
+
+def test_a_step_is_bounded_and_says_when_there_is_more(site: Site) -> None:
+    site.submit(n=25, at_us=site.now + 1)
+    site.clock.forward(1)
+
+    steps = []
+    for _ in range(30):
+        swept = site.store.sweep(now_us=site.now, limit=10)
+        steps.append(swept.due)
+        if not swept.more:
+            break
+
+    assert sum(steps) == 25
+    assert max(steps) <= 10
+    assert site.count() == {"pending": 25}
+
+
+def test_two_processes_may_sweep_at_once(site: Site, clock: Clock, open_another: Callable[[], Store]) -> None:
+    site.submit(n=5, at_us=site.now + 1)
+    site.clock.forward(1)
+    other = Site(open_another(), clock)
+
+    due = site.store.sweep(now_us=site.now).due + other.store.sweep(now_us=site.now).due
+
+    assert due == 5
+    assert site.count() == {"pending": 5}
+
+
+def test_a_due_retry_is_claimable_after_the_sweep(site: Site) -> None:
+    job = site.submit_one("tenacious")
+    site.record(site.run(job), Outcome.ERROR)
+    site.clock.forward(1)
+
+    site.sweep()
+
+    assert (site.state(job), site.job(job).wake_us) == (State.PENDING, None)
+
+
+def test_a_job_for_later_that_is_due_goes_by_its_priority(site: Site) -> None:
+    urgent = site.submit_one(priority=1, at_us=site.now + 1_000_000)
+    usual = site.submit_one(priority=50)
+    site.later(1)
+
+    assert [site.claim_one().job_id for _ in range(2)] == [urgent, usual]
+
+
+# --- stages that have vanished --------------------------------------------------------------
+
+
+@pytest.mark.parametrize("where", ["pending", "scheduled"])
+def test_a_job_whose_next_stage_has_vanished_is_held_with_the_reason(site: Site, where: str) -> None:
+    site.knows(kind("t", "first", "second"))
+    job = site.submit_one("t", at_us=site.now + 1_000_000 if where == "scheduled" else None)
+
+    site.knows(kind("t", "second"))
+    site.later(1)
+    site.sweep()
+
+    held = site.job(job)
+    assert held.state is State.HELD
+    assert "first" in (held.message or "")
+    assert site.claim() == []
+
+
+def test_a_job_whose_type_lost_another_stage_goes_on(site: Site) -> None:
+    site.knows(kind("t", "first", "second", "third"))
+    job = site.submit_one("t")
+    site.pass_(site.run(job))
+
+    site.knows(kind("t", "second", "third"))
+    site.sweep()
+
+    assert [name for _, name in site.drain()] == ["second", "third"]
+    assert site.state(job) is State.COMPLETED
+
+
+def test_a_job_held_for_a_vanished_stage_goes_on_when_it_is_back_and_released(site: Site) -> None:
+    site.knows(kind("t", "first", "second"))
+    job = site.submit_one("t")
+    site.knows(kind("t", "second"))
+    site.sweep()
+    assert site.state(job) is State.HELD
+
+    site.knows(kind("t", "first", "second"))
+    site.release(job)
+
+    assert [name for _, name in site.drain()] == ["first", "second"]
+    assert site.state(job) is State.COMPLETED
+
+
+def test_a_job_released_while_its_stage_is_still_missing_is_not_lost(site: Site) -> None:
+    site.knows(kind("t", "first", "second"))
+    job = site.submit_one("t")
+    site.knows(kind("t", "second"))
+    site.sweep()
+
+    try:
+        site.release(job)
+    except Refused:
+        assert site.state(job) is State.HELD
+        return
+    site.sweep()
+
+    assert site.state(job) in (State.HELD, State.PENDING)
+
+
+def test_many_jobs_of_a_vanished_stage_are_held_in_steps(site: Site) -> None:
+    site.knows(kind("t", "first", "second"))
+    site.submit("t", n=MANY)
+
+    site.knows(kind("t", "second"))
+    site.sweep()
+
+    assert site.count() == {"held": MANY}
+
+
+def test_a_running_attempt_of_a_vanished_stage_is_left_to_end(site: Site) -> None:
+    site.knows(kind("t", "first", "second"))
+    lease = site.run(site.submit_one("t"))
+
+    site.knows(kind("t", "second"))
+    site.sweep()
+    assert site.state(lease.job_id) is State.RUNNING
+    site.pass_(lease)
+
+    assert site.job(lease.job_id).stage == "second"
+
+
+def test_a_job_of_a_type_that_no_running_node_knows_is_never_touched(site: Site) -> None:
+    job = site.submit_one()
+
+    for _ in range(3):
+        site.later(86_400)
+
+    assert site.state(job) is State.PENDING

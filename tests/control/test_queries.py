@@ -1,0 +1,433 @@
+"""What is read in somebody's name: within the limits, without secrets, and without others in its sentences."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from pydantic import SecretStr
+
+from contract.everything import Everything, filled
+from contract.words import USUAL, Clock, Site, kind, stage
+from new_store import new_store
+from spinney.control import Control
+from spinney.model.access import AccessScope, Rights, Role
+from spinney.model.allowed_verbs import allowed
+from spinney.model.errors import Forbidden, NoSuchJob, Refused, UsageError
+from spinney.model.holds import Scope
+from spinney.model.jobs import Filter
+from spinney.model.operators import ALLOWED_STATES, Actor, Verb
+from spinney.model.outcomes import Outcome
+from spinney.model.schedules import Schedule
+from spinney.model.states import State
+from spinney.model.types import Isolation
+from spinney.params.masking import MASK
+from spinney.params.parameters import Parameters
+from spinney.params.signature import DeclaredParameter
+from spinney.stores.contract import Store
+from spinney.stores.sql import open_store
+
+ALPHA, BETA = AccessScope(collections=("alpha",)), AccessScope(collections=("beta",))
+CHIEF = Actor(by="chief", call="c")
+OF_ITS_OWN = "no such receiver 17"
+"""A message of a stage, with a number that is no job."""
+SECRET = "open sesame"
+
+
+@pytest.fixture
+def store(tmp_path: Any) -> Iterator[Store]:
+    store = open_store(new_store(tmp_path / "jobs.db"))
+    yield store
+    store.close()
+
+
+@pytest.fixture
+def site(store: Store) -> Site:
+    site = Site(store, Clock())
+    site.knows(*USUAL, kind("fetch", "work", schema=_schema()))
+    return site
+
+
+def _schema() -> Any:
+    fields = {"password": SecretStr, "url": str}
+    return Parameters(
+        "fetch", {n: DeclaredParameter(annotation=a, required=True) for n, a in fields.items()}
+    ).schema
+
+
+def of(site: Site, within: AccessScope = ALPHA, role: Role = Role.VIEWER, **more: Any) -> Control:
+    rights = Rights(role=role, within=within, **more)
+    return Control(store=site.store, clock=lambda: site.now, wake_nodes=lambda: None, by="ann", rights=rights)
+
+
+def full(site: Site) -> Control:
+    return Control(store=site.store, clock=lambda: site.now, wake_nodes=lambda: None, by="chief")
+
+
+def pair(site: Site, of: str = "one", **fields: Any) -> tuple[int, int]:
+    """A job of alpha and one of beta."""
+    return site.submit_one(of, collection="alpha", **fields), site.submit_one(of, collection="beta", **fields)
+
+
+# --- jobs -------------------------------------------------------------------------------------
+
+
+def test_a_job_out_of_sight_is_not_there_whatever_is_asked_of_it(site: Site) -> None:
+    mine, other = pair(site)
+    look = of(site).queries
+    asked = ("job", "tree", "children", "attempts", "data", "results", "explain", "holds_on", "redactor")
+
+    for verb in asked:
+        getattr(look, verb)(mine)
+        with pytest.raises(NoSuchJob) as out_of_sight:
+            getattr(look, verb)(other)
+        with pytest.raises(NoSuchJob) as not_there:
+            getattr(look, verb)(10**6)
+        assert str(out_of_sight.value) == str(not_there.value).replace("1000000", str(other)), verb
+
+
+def test_lists_and_counts_are_of_what_is_in_sight_and_of_all_where_nothing_limits(site: Site) -> None:
+    mine, other = pair(site)
+
+    assert [job.id for job in of(site).queries.jobs(Filter())] == [mine]
+    assert dict(of(site).queries.counts(Filter())) == {State.PENDING: 1}
+    assert dict(of(site).queries.counts(Filter(collection="beta"))) == {}
+    assert of(site).queries.within(Filter(within=BETA)).within == AccessScope(collections=())
+    assert [job.id for job in full(site).queries.jobs(Filter())] == [mine, other]
+    assert full(site).queries.within(Filter(type="one")) == Filter(type="one")
+
+
+def test_of_a_tree_across_collections_what_is_in_sight_is_shown(site: Site) -> None:
+    top = site.submit_one("batch", collection="alpha")
+    lease = site.run(top)
+    others = site.spawn(lease, "one", n=5, collection="beta")
+    mine = site.spawn(lease, "one", n=3)
+    site.pass_(lease)
+    look = of(site).queries
+
+    assert [job.id for job in look.tree(top)] == [top, *mine]
+    assert [job.id for job in look.tree(top, limit=3)] == [top, *mine[:2]]
+    assert [job.id for job in look.children(top)] == mine
+    assert [job.id for job in look.children(top, limit=2)] == mine[:2]
+    assert [job.id for job in look.children(top, after=mine[1])] == mine[2:]
+    assert [job.id for job in full(site).queries.children(top)] == [*others, *mine]
+
+
+# --- explaining -------------------------------------------------------------------------------
+
+
+def told(site: Site, job: int, within: AccessScope = ALPHA) -> str:
+    """All that an explanation says, in one text."""
+    found = of(site, within).queries.explain(job)
+    return f"{found.cause}: {found.sentence} | {found.command} | {dict(found.facts)}"
+
+
+def test_a_need_out_of_sight_is_not_named(site: Site) -> None:
+    mine, other = pair(site)
+    both = site.submit_one(collection="alpha", needs=(mine, other))
+    own = site.submit_one(collection="alpha", needs=(mine,))
+
+    assert f"job {mine} and others" in told(site, both)
+    assert f"{mine} (pending)" in told(site, own)
+    site.fail(site.run(mine))
+    site.fail(site.run(other))
+    for look in (full(site).queries, of(site).queries):
+        assert look.job(own).message == f"job {mine}, which it needs, is failed"
+    blind = site.submit_one(collection="alpha", needs=(other,))
+    assert of(site).queries.job(blind).message == "a job, which it needs, is failed"
+    assert f" {other}" not in told(site, blind)
+    assert f"job {other}, which" in told(site, blind, AccessScope())
+
+
+def test_an_owner_of_a_lock_out_of_sight_is_not_named(site: Site) -> None:
+    other = site.submit_one("locked", {"serno": "A"}, collection="beta")
+    site.run(other)
+    mine = site.submit_one("locked", {"serno": "A"}, collection="alpha")
+    site.claim(slots=2)
+
+    assert "another job has the lock 'receiver:A'" in told(site, mine)
+    assert f"job {other} has" in told(site, mine, AccessScope())
+    (line,) = of(site).queries.locks()
+    assert (line.owner_id, line.node, line.until, line.waiting) == (None, None, "attempt", 1)
+    assert [info.owner_id for info in of(site, BETA).queries.lock("receiver:A")] == [other]
+
+
+def test_what_others_have_pending_is_not_counted(site: Site) -> None:
+    site.node("here", slots=1)
+    node = site.node("there", slots=1, types=("one",))
+    site.submit(n=7, collection="beta", priority=0)
+    site.claim(node, 1)
+    mine = site.submit_one(collection="alpha")
+
+    assert "6 jobs" in told(site, mine, AccessScope())
+    said = told(site, mine)
+    assert "slots" in said
+    assert "6" not in said.replace(f"priority {mine}", "")
+
+
+def test_a_hold_that_names_others_is_told_without_their_name(site: Site) -> None:
+    top = site.submit_one("batch", collection="beta")
+    lease = site.run(top)
+    (mine,) = site.spawn(lease, "one", collection="alpha")
+    site.pass_(lease)
+    site.store.holds.lay(Scope.TREE, str(top), "beta is on fire", CHIEF, now_us=site.now)
+    site.store.holds.lay(Scope.COLLECTION, "beta", "beta must wait", CHIEF, now_us=site.now)
+    while site.store.holds.sweep(now_us=site.now):
+        pass
+    look = of(site).queries
+
+    assert "beta" not in told(site, mine)
+    assert look.job(mine).state is State.HELD
+    assert "beta" not in str(look.job(mine).message)
+    assert [hold.name for hold in look.holds_on(mine)] == [""]
+    assert list(look.holds()) == []
+    assert len(full(site).queries.holds()) == 2
+    everything = site.store.holds.lay(Scope.EVERYTHING, "", "power cut", CHIEF, now_us=site.now)
+    assert list(look.holds()) == [everything]
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Control, Everything]]:
+    url = f"sqlite:///{tmp_path_factory.mktemp('world')}/jobs.db"
+    made = filled(url)
+    store = open_store(url)
+    now_us = max(job.created_us for job in store.jobs(Filter(), limit=1000)) + 60_000_000
+    yield Control(store=store, clock=lambda: now_us, wake_nodes=lambda: None, by="chief"), made
+    store.close()
+
+
+@pytest.mark.parametrize(
+    "within",
+    [
+        ALPHA,
+        BETA,
+        AccessScope(queues=("narrow",)),
+        AccessScope(queues=("urgent", "default"), collections=("beta",)),
+    ],
+)
+def test_nothing_that_is_told_names_a_job_out_of_sight(
+    world: tuple[Control, Everything], within: AccessScope
+) -> None:
+    control, made = world
+    limited = replace(control, rights=Rights(role=Role.VIEWER, within=within))
+    seen = {job.id for job in limited.queries.jobs(Filter(), limit=1000)}
+    hidden = set(made.jobs.values()) - seen
+    assert hidden
+
+    for job_id in seen:
+        found = limited.queries.explain(job_id)
+        named = {
+            value for name, value in found.facts.items() if name in ("owner", "before", "first", "probe")
+        } | set(found.facts.get("needs", ()))
+        assert not named & hidden, found
+        said = f"{found.sentence} {found.command or ''} {limited.queries.job(job_id).message}"
+        words = {word.strip("(),;:") for word in said.replace(OF_ITS_OWN, "").split()}
+        # Slots and attempts are numbers, too, but of one digit.
+        assert not {int(word) for word in words if word.isdigit() and len(word) > 1} & hidden, found
+
+
+def test_where_nothing_limits_everything_is_told_as_the_store_tells_it(
+    world: tuple[Control, Everything],
+) -> None:
+    control, made = world
+    store, now_us = control.store, control.clock()
+
+    for job_id in made.jobs.values():
+        assert control.queries.job(job_id) == store.job(job_id)
+        assert control.queries.explain(job_id) == store.explainer.explain(job_id, now_us=now_us)
+        assert control.queries.attempts(job_id) == store.attempts(job_id)
+    assert control.queries.stats() == store.statistics.stats(window_s=60.0, now_us=now_us)
+    assert control.queries.failures() == store.failures.groups()
+    assert control.queries.queues() == store.queue_admin.all()
+
+
+# --- queues, nodes, schedules, names ----------------------------------------------------------
+
+
+def test_a_queue_out_of_sight_is_not_known(site: Site) -> None:
+    site.submit_one(queue="mine")
+    site.submit_one(queue="theirs")
+    look = of(site, AccessScope(queues=("mine",))).queries
+
+    assert [q.queue for q in look.queues()] == ["mine"]
+    assert look.queue("mine").pending == 1
+    with pytest.raises(UsageError, match="no queue 'theirs' is known to this store; use one of: mine"):
+        look.queue("theirs")
+
+
+def test_nodes_are_shown_without_what_they_do_for_others(site: Site) -> None:
+    node = site.node("oak", 8)
+    site.submit(n=3, collection="beta")
+    site.submit(n=2, collection="alpha")
+    site.claim(node)
+
+    def used(control: Control) -> tuple[int, int]:
+        (found,) = (n for n in control.queries.nodes() if n.node == "oak")
+        return found.leases, found.used
+
+    assert used(full(site)) == (5, 5)
+    assert used(of(site)) == (2, 2)
+
+
+def test_of_a_party_it_is_not_told_whose_it_is(site: Site) -> None:
+    site.knows(kind("talk", stage("listen", isolation=Isolation.EXTERNAL)))
+    Control(store=site.store, clock=lambda: site.now, wake_nodes=lambda: None, by="carol").external.join(
+        "ear", [("talk", "listen")]
+    )
+
+    assert [node.host for node in full(site).queries.nodes()] == ["carol"]
+    assert "carol" not in str(of(site).queries.nodes())
+
+
+def test_schedules_are_those_whose_jobs_would_be_in_sight(site: Site) -> None:
+    for name in ("alpha", "beta"):
+        made = Schedule(name=f"daily-{name}", type="one", every_s=60, options={"collection": name})
+        site.store.schedules.put(made, CHIEF, now_us=site.now)
+    look = of(site).queries
+
+    assert [s.name for s in look.schedules()] == ["daily-alpha"]
+    assert look.schedule("daily-alpha").options == {"collection": "alpha"}
+    assert len(look.coming("daily-alpha", 3)) == 3
+    for verb in (look.schedule, look.runs):
+        with pytest.raises(Refused, match="there is no schedule 'daily-beta'"):
+            verb("daily-beta")
+
+
+def test_the_audit_is_for_operators_without_limits(site: Site) -> None:
+    site.store.holds.lay(Scope.EVERYTHING, "", "power cut", CHIEF, now_us=site.now)
+
+    assert len(of(site, AccessScope(), Role.OPERATOR).queries.calls()) == 1
+    assert len(full(site).queries.entries()) == 1
+    for control in (of(site, ALPHA, Role.ADMIN), of(site, AccessScope(), Role.SUBMITTER), of(site)):
+        for verb in (control.queries.calls, control.queries.entries):
+            with pytest.raises(Forbidden):
+                verb()
+
+
+def test_capacities_are_those_declared_and_those_that_may_be_named(site: Site) -> None:
+    for name in ("receiver:A", "private:B"):
+        site.store.locks.set_capacity(name, 3, CHIEF, now_us=site.now)
+
+    assert [c.name for c in of(site).queries.capacities()] == []
+    assert [c.name for c in of(site, locks=("receiver:*",)).queries.capacities()] == ["receiver:A"]
+    assert len(full(site).queries.capacities()) == 2
+
+
+# --- what is allowed --------------------------------------------------------------------------
+
+
+def test_what_is_allowed_goes_by_the_state(world: tuple[Control, Everything]) -> None:
+    control, made = world
+
+    def of_(name: str) -> set[str]:
+        return set(control.queries.allowed(control.queries.job(made[name])))
+
+    assert of_("pending") == {"cancel", "hold", "move", "priority"}
+    assert of_("failed") == {"retry", "rerun", "delete"}
+    assert of_("completed") == {"rerun", "delete"}
+    assert of_("held") == {"cancel", "release", "delete", "move", "priority"}
+    assert of_("cancelling") == set()
+    for name in made:
+        job = control.queries.job(made[name])
+        assert all(job.state in ALLOWED_STATES[Verb(verb)] for verb in control.queries.allowed(job)), name
+
+
+def test_submitters_may_handle_their_own_jobs_and_viewers_none(site: Site) -> None:
+    own = site.job(site.submit_one(collection="alpha", submitter="ann"))
+    other = site.job(site.submit_one(collection="alpha", submitter="ben"))
+
+    assert of(site, role=Role.SUBMITTER).queries.allowed(own) == ["cancel", "hold"]
+    assert of(site, role=Role.SUBMITTER).queries.allowed(other) == []
+    assert of(site).queries.allowed(own) == []
+    assert of(site, role=Role.OPERATOR).queries.allowed(other) == allowed(other)
+    assert of(site, BETA, Role.OPERATOR).queries.allowed(other) == []
+
+
+# --- secrets ----------------------------------------------------------------------------------
+
+
+def test_a_secret_is_masked_in_all_that_is_shown_of_its_job(site: Site) -> None:
+    params = {"password": SECRET, "url": "https://example.org"}
+    job_id = site.submit_one("fetch", params, data={"password": '"other"', "note": f'"with {SECRET}"'})
+    other = site.submit_one("one", {"password": SECRET})
+    lease = site.run(job_id)
+    message = f"login with {SECRET!r} refused"
+    site.record(
+        lease, Outcome.ERROR, message=message, error={"type": "E", "message": message, "traceback": message}
+    )
+    look = full(site).queries
+    shown = {"password": MASK, "url": "https://example.org"}
+
+    assert site.job(job_id).params == params, "the stage gets it as it is"
+    for found in (look.job(job_id), look.jobs(Filter(type="fetch"))[0], look.tree(job_id)[0]):
+        assert found.params == shown
+        assert found.message == f"login with '{MASK}' refused"
+    assert dict(look.data(job_id)) == {"password": MASK, "note": f"with {MASK}"}
+    (attempt,) = look.attempts(job_id)
+    assert SECRET not in f"{attempt.message} {attempt.error}"
+    assert SECRET not in look.explain(job_id).sentence
+    assert look.redactor(job_id).text(SECRET) == MASK
+    assert look.job(other).params == {"password": SECRET}, "a type that declares no secret has none"
+
+
+def test_a_failure_takes_no_secret_to_where_nobody_asks_whose_it_was(site: Site) -> None:
+    site.knows(replace(kind("fetch", "work", schema=_schema()), breaker=2))
+    ids = [site.submit_one("fetch", {"password": SECRET, "url": "u"}) for _ in range(3)]
+    for lease in (site.run(ids[0]), site.run(ids[1])):
+        error = {"type": "E", "message": f"with {SECRET}", "traceback": SECRET}
+        site.record(lease, Outcome.ERROR, message=f"login with {SECRET} refused", error=error)
+    look = full(site).queries
+
+    assert [hold.automatic for hold in look.holds()] == [True]
+    told = [
+        look.failures(),
+        look.holds(),
+        look.explain(ids[2]),
+        look.job(ids[2]),
+        [e.what for e, _ in look.entries()],
+        [e.reason for e, _ in look.entries()],
+    ]
+    assert "login with" in str(told)
+    assert SECRET not in str(told)
+    for guess in (SECRET, SECRET[:4]):
+        assert look.jobs(Filter(message=guess)) == []
+    assert len(look.jobs(Filter(message="login with"))) >= 2
+
+
+def test_a_result_that_repeats_a_secret_is_masked(site: Site) -> None:
+    job_id = site.submit_one("fetch", {"password": SECRET, "url": "u"})
+    site.pass_(site.run(job_id), result={"password": "new", "said": SECRET, "n": 1})
+    look = full(site).queries
+
+    assert dict(look.results(job_id)) == {"work": {"password": MASK, "said": MASK, "n": 1}}
+    assert look.attempts(job_id)[0].result == {"password": MASK, "said": MASK, "n": 1}
+
+
+def test_a_schedule_shows_no_secret_and_neither_does_the_audit(site: Site) -> None:
+    control = full(site)
+    params = {"password": SECRET, "url": "u"}
+    control.schedules.put(Schedule(name="nightly", type="fetch", every_s=60, params=params))
+
+    assert control.queries.schedule("nightly").params == {"password": MASK, "url": "u"}
+    assert control.queries.schedules()[0].params == {"password": MASK, "url": "u"}
+    assert SECRET not in "".join(entry.what for entry, _ in control.queries.entries())
+    job_id = control.schedules.run("nightly")
+    assert site.job(job_id).params == params
+
+
+def test_what_is_read_masked_cannot_be_put_back(site: Site) -> None:
+    control = full(site)
+    job_id = site.submit_one("fetch", {"password": SECRET, "url": "u"})
+
+    with pytest.raises(UsageError, match="as secrets are shown"):
+        control.submit("fetch", [control.queries.job(job_id).params])
+
+
+def test_types_and_retention_are_for_everybody(site: Site) -> None:
+    look = of(site).queries
+
+    assert look.types().keys() == {spec.name for spec in USUAL} | {"fetch"}
+    assert look.type("fetch").schema["properties"]["password"]["writeOnly"] is True
+    assert look.retention() == site.store.retention.all()
+    with pytest.raises(UsageError, match="did you mean 'fetch'"):
+        look.type("fetsh")

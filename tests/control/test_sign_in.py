@@ -1,0 +1,402 @@
+"""Getting in: by password, token, session, link."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from argon2 import PasswordHasher
+
+from contract.words import Clock
+from new_store import new_store
+from spinney.control import Control, passwords
+from spinney.control.login_limits import FREE_OF_MANY
+from spinney.control.refusal_log import KINDS_MOST, RefusalLog
+from spinney.control.sign_in import ClientInfo, SessionLimits
+from spinney.model.access import ALL_RIGHTS, Rights, Role
+from spinney.model.accounts import token_id
+from spinney.model.audits import AuditEntry
+from spinney.model.errors import BadLogin, BadName, TooManyAttempts, UsageError
+from spinney.stores.sql import open_store
+
+PASSWORD = "correct horse 1"
+HERE, TERMS = ClientInfo(address="10.0.0.1", agent="Firefox"), SessionLimits()
+
+
+@pytest.fixture(autouse=True)
+def cheap(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hashes that take no time."""
+    hasher = PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
+    monkeypatch.setattr(passwords, "_hasher", lambda: (hasher, hasher.hash("")))
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def server(tmp_path: Path, clock: Clock) -> Iterator[Control]:
+    """A server's hand on a store without users."""
+    store = open_store(new_store(tmp_path / "x.db"))
+    yield Control(store=store, clock=lambda: clock.now_us, wake_nodes=lambda: None, by="(server)")
+    store.close()
+
+
+@pytest.fixture
+def ann(server: Control) -> Control:
+    """The same, with ann and her password."""
+    server.accounts.add("root", ALL_RIGHTS, None)
+    server.accounts.add("ann", Rights(role=Role.SUBMITTER), PASSWORD)
+    return server
+
+
+@pytest.fixture
+def refusals() -> RefusalLog:
+    return RefusalLog()
+
+
+def entries(control: Control, verb: str) -> list[AuditEntry]:
+    return [entry for entry, _ in control.store.audit.entries(verb=verb)]
+
+
+def test_who_knows_the_password_gets_a_session(ann: Control, refusals: RefusalLog) -> None:
+    secret, session = ann.sign_in.login("ann", PASSWORD, refusals, visit=HERE, terms=TERMS)
+
+    known = ann.sign_in.known_by_session(secret)
+    assert known is not None
+    assert (known.name, known.rights, known.session) == ("ann", Rights(role=Role.SUBMITTER), session)
+    assert (session.address, session.agent) == ("10.0.0.1", "Firefox")
+    assert session.ends_us - session.created_us == 12 * 3_600_000_000
+    assert ann.sign_in.logout(secret)
+    assert ann.sign_in.known_by_session(secret) is None
+    assert not ann.sign_in.logout(secret)
+    assert [(e.by, e.what) for e in entries(ann, "logout")] == [("ann", '{"user":"ann"}')]
+
+
+def test_terms_say_how_long_it_is_good(ann: Control, refusals: RefusalLog, clock: Clock) -> None:
+    terms = SessionLimits(idle_s=10, lifetime_s=20)
+    secret, _ = ann.sign_in.login("ann", PASSWORD, refusals, visit=HERE, terms=terms)
+
+    clock.forward(9.9)
+    assert ann.sign_in.known_by_session(secret) is not None
+    clock.forward(0.2)
+    assert ann.sign_in.known_by_session(secret) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "password"),
+    [
+        ("ann", "wrong"),
+        ("ann", ""),
+        ("ann", PASSWORD + "\0"),
+        ("ann", PASSWORD * 100),
+        ("ann", "\ud800" * 12),
+        ("root", ""),
+        ("root", PASSWORD),
+        ("nobody", PASSWORD),
+        ("", PASSWORD),
+        ("ann ", PASSWORD),
+    ],
+)
+def test_all_others_are_told_the_same(ann: Control, refusals: RefusalLog, name: str, password: str) -> None:
+    with pytest.raises(BadLogin) as caught:
+        ann.sign_in.login(name, password, refusals, visit=HERE, terms=TERMS)
+
+    assert str(caught.value) == (
+        "the name or the password is wrong; try again, or ask an admin for a link that sets a new one"
+    )
+
+
+def test_a_disabled_user_is_told_the_same(ann: Control, refusals: RefusalLog) -> None:
+    ann.accounts.disable("ann")
+
+    with pytest.raises(BadLogin, match="the name or the password is wrong"):
+        ann.sign_in.login("ann", PASSWORD, refusals, visit=HERE, terms=TERMS)
+    with pytest.raises(BadLogin):
+        ann.sign_in.login_known("ann", visit=HERE, terms=TERMS)
+
+
+def test_as_much_is_hashed_for_who_is_not_there(
+    ann: Control, refusals: RefusalLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hasher, of_nothing = passwords._hasher()
+    seen: list[tuple[str, str]] = []
+
+    class Seen(PasswordHasher):
+        def verify(self, hash: str | bytes, password: str | bytes) -> bool:  # type: ignore[override]  # noqa: A002
+            seen.append((str(hash).rsplit("$", 2)[0], str(password)))
+            return hasher.verify(hash, password)
+
+    monkeypatch.setattr(passwords, "_hasher", lambda: (Seen(), of_nothing))
+    for name in ("ann", "root", "nobody"):
+        with pytest.raises(BadLogin):
+            ann.sign_in.login(name, "guess guess guess", refusals, visit=ClientInfo(), terms=TERMS)
+
+    assert seen == [("$argon2id$v=19$m=8,t=1,p=1", "guess guess guess")] * 3
+
+
+def test_hashes_are_argon2s_own_choice(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.undo()
+
+    assert passwords.hashed(PASSWORD).startswith("$argon2id$v=19$m=65536,t=3,p=4$")
+
+
+def test_only_so_many_are_verified_at_once_and_the_others_are_not_counted(
+    ann: Control, refusals: RefusalLog
+) -> None:
+    with ExitStack() as crowd:
+        for _ in range(passwords.AT_ONCE):
+            crowd.enter_context(passwords.room())
+        for _ in range(10):
+            with pytest.raises(TooManyAttempts, match="many log in at this moment; try again in 1 second"):
+                ann.sign_in.login("ann", PASSWORD, refusals, visit=HERE, terms=TERMS)
+
+    ann.sign_in.login("ann", PASSWORD, refusals, visit=HERE, terms=TERMS)
+
+
+def test_the_same_text_fits_however_it_was_typed(ann: Control, refusals: RefusalLog) -> None:
+    ann.accounts.set_password("ann", "Ångström-é-12")
+
+    ann.sign_in.login("ann", "A\u030angstro\u0308m-e\u0301-12", refusals, visit=HERE, terms=TERMS)
+
+
+def test_a_hash_of_old_parameters_is_made_anew(ann: Control, refusals: RefusalLog) -> None:
+    weak = PasswordHasher(time_cost=2, memory_cost=16, parallelism=1).hash(PASSWORD)
+    actor = ann.actor()
+    ann.store.accounts.set_password("ann", weak, actor, now_us=ann.clock())
+
+    secret, _ = ann.sign_in.login("ann", PASSWORD, refusals, visit=HERE, terms=TERMS)
+
+    found = ann.store.accounts.password("ann")
+    assert found is not None
+    assert found[1] is not None
+    assert not passwords.outdated(found[1])
+    assert ann.sign_in.known_by_session(secret) is not None
+    ann.sign_in.login("ann", PASSWORD, refusals, visit=HERE, terms=TERMS)
+
+
+def test_guessing_is_slowed_and_who_waited_gets_in(ann: Control, refusals: RefusalLog, clock: Clock) -> None:
+    for _ in range(3):
+        with pytest.raises(BadLogin):
+            ann.sign_in.login("ann", "guess", refusals, visit=HERE, terms=TERMS)
+    with pytest.raises(TooManyAttempts, match="try again in 1 second") as caught:
+        ann.sign_in.login("ann", PASSWORD, refusals, visit=HERE, terms=TERMS)
+    assert caught.value.wait_s == 1.0
+
+    clock.forward(1)
+    ann.sign_in.login("ann", PASSWORD, refusals, visit=HERE, terms=TERMS)
+    with pytest.raises(BadLogin):
+        ann.sign_in.login("ann", "guess", refusals, visit=ClientInfo(address="10.0.0.2"), terms=TERMS)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ("2001:db8::1", "2001:db8::ffff", True),
+        ("2001:db8::1", "2001:db8:0:1::1", False),
+        ("10.0.0.1", "::ffff:10.0.0.1", True),
+        ("10.0.0.1", "10.0.0.2", False),
+        ("fe80::1%eth0", "fe80::2%eth1", True),
+        ("testclient", "testclient", True),
+        ("testclient", "other", False),
+    ],
+)
+def test_what_counts_as_one_address(
+    ann: Control, refusals: RefusalLog, one: str, other: str, same: bool
+) -> None:
+    guess(ann, refusals, *[("ann", one)] * 3)
+
+    with pytest.raises(TooManyAttempts if same else BadLogin):
+        ann.sign_in.login("ann", "guess", refusals, visit=ClientInfo(address=other), terms=TERMS)
+
+
+def guess(control: Control, refusals: RefusalLog, *attempts: tuple[str, str]) -> None:
+    """Wrong passwords for these names from these addresses, none of which has to wait."""
+    for name, address in attempts:
+        with pytest.raises(BadLogin):
+            control.sign_in.login(name, "guess", refusals, visit=ClientInfo(address=address), terms=TERMS)
+
+
+def test_who_guesses_slows_nobody_else(ann: Control, refusals: RefusalLog) -> None:
+    ann.accounts.add("ben", Rights(role=Role.VIEWER), PASSWORD)
+    guess(ann, refusals, *[("ann", "10.0.0.1")] * 3)
+
+    ann.sign_in.login("ben", PASSWORD, refusals, visit=HERE, terms=TERMS)
+    ann.sign_in.login("ann", PASSWORD, refusals, visit=ClientInfo(address="10.0.0.2"), terms=TERMS)
+    with pytest.raises(TooManyAttempts):
+        ann.sign_in.login("ann", PASSWORD, refusals, visit=HERE, terms=TERMS)
+
+
+def test_an_address_is_slowed_only_far_beyond_what_people_mistype(
+    ann: Control, refusals: RefusalLog, clock: Clock
+) -> None:
+    guess(ann, refusals, *[(f"name{n}", "10.0.0.1") for n in range(FREE_OF_MANY)])
+
+    with pytest.raises(TooManyAttempts):
+        ann.sign_in.login("ann", PASSWORD, refusals, visit=HERE, terms=TERMS)
+    ann.sign_in.login("ann", PASSWORD, refusals, visit=ClientInfo(address="10.0.0.2"), terms=TERMS)
+    clock.forward(86_400)
+    ann.sign_in.login("ann", PASSWORD, refusals, visit=HERE, terms=TERMS)
+
+
+def test_a_name_that_many_addresses_guess_at_is_slowed_but_not_on_a_known_device(
+    ann: Control, refusals: RefusalLog, clock: Clock
+) -> None:
+    _, session = ann.sign_in.login("ann", PASSWORD, refusals, visit=HERE, terms=TERMS)
+    known = ClientInfo(address="10.0.0.1", device=ann.sign_in.device(session))
+    guesses, ends_us = 0, clock.now_us + 86_400_000_000
+    while clock.now_us < ends_us:
+        try:
+            ann.sign_in.login(
+                "ann", "guess", refusals, visit=ClientInfo(address=f"2001:db8:{guesses:x}::1"), terms=TERMS
+            )
+        except TooManyAttempts as error:
+            clock.forward(error.wait_s)
+        except BadLogin:
+            guesses += 1
+
+    # Midnight lies within, so these are the free attempts of two days, and twice the ten until each takes 300 s.
+    assert FREE_OF_MANY < guesses < 2 * (FREE_OF_MANY + 10) + 86_400 // 300
+    ann.sign_in.login("ann", PASSWORD, refusals, visit=known, terms=TERMS)
+
+
+def test_a_device_is_known_by_its_own_user_and_password_alone(
+    ann: Control, refusals: RefusalLog, clock: Clock
+) -> None:
+    ann.accounts.add("eve", Rights(role=Role.VIEWER), PASSWORD)
+    devices = {}
+    for name in ("ann", "eve"):
+        _, session = ann.sign_in.login(name, PASSWORD, refusals, visit=HERE, terms=TERMS)
+        devices[name] = ann.sign_in.device(session)
+    guess(ann, refusals, *[("ann", "10.0.0.1")] * 3)
+
+    with pytest.raises(TooManyAttempts):  # somebody else's device
+        ann.sign_in.login("ann", PASSWORD, refusals, visit=replace(HERE, device=devices["eve"]), terms=TERMS)
+    clock.forward(0.5)
+    ann.accounts.set_password("ann", PASSWORD + "2")
+    with pytest.raises(TooManyAttempts):
+        ann.sign_in.login("ann", PASSWORD, refusals, visit=replace(HERE, device=devices["ann"]), terms=TERMS)
+
+
+def test_who_guesses_on_a_known_device_is_slowed_by_himself(ann: Control, refusals: RefusalLog) -> None:
+    _, session = ann.sign_in.login("ann", PASSWORD, refusals, visit=HERE, terms=TERMS)
+    known = replace(HERE, device=ann.sign_in.device(session))
+    for _ in range(3):
+        with pytest.raises(BadLogin):
+            ann.sign_in.login("ann", "guess", refusals, visit=known, terms=TERMS)
+
+    with pytest.raises(TooManyAttempts):
+        ann.sign_in.login("ann", PASSWORD, refusals, visit=known, terms=TERMS)
+
+
+def test_what_opens_nothing_is_nobody(ann: Control) -> None:
+    made = ann.accounts.make_token("t", owner="ann")
+
+    assert token_id(made.secret) == made.token.id
+    for secret in (
+        "",
+        "spn_",
+        "spn_" + "0" * 16 + "_" + "x" * 43,
+        made.secret + "x",
+        made.secret.upper(),
+        "\ud800",
+    ):
+        assert ann.sign_in.known_by_token(secret) is None
+        assert ann.sign_in.known_by_session(secret) is None
+
+
+# --- links ------------------------------------------------------------------------------------
+
+
+def test_the_first_admin_comes_by_a_link(server: Control, clock: Clock) -> None:
+    secret = server.accounts.invite_first()
+    assert secret is not None
+    assert server.sign_in.link(secret).user is None
+    with pytest.raises(UsageError, match="12 to 256"):
+        server.sign_in.accept(secret, "ann", "short")
+    with pytest.raises(BadName):
+        server.sign_in.accept(secret, "", PASSWORD)
+
+    made = server.sign_in.accept(secret, "ann", PASSWORD)
+
+    assert (made.name, made.rights, made.by) == ("ann", ALL_RIGHTS, "ann")
+    assert server.accounts.invite_first() is None
+    with pytest.raises(BadLogin, match="the link is no longer good"):
+        server.sign_in.accept(secret, "ben", PASSWORD)
+    server.sign_in.login("ann", PASSWORD, RefusalLog(), visit=HERE, terms=TERMS)
+
+
+def test_it_is_good_for_an_hour(server: Control, clock: Clock) -> None:
+    secret = server.accounts.invite_first()
+    assert secret is not None
+    clock.forward(3_600)
+
+    with pytest.raises(BadLogin, match="the link is no longer good"):
+        server.sign_in.link(secret)
+
+
+def test_a_link_of_an_admins_sets_a_password(ann: Control, refusals: RefusalLog) -> None:
+    secret, link = ann.accounts.invite("ann")
+    assert link.user == "ann"
+
+    ann.sign_in.accept(secret, "root", "another horse 2")
+
+    ann.sign_in.login("ann", "another horse 2", refusals, visit=HERE, terms=TERMS)
+    assert [(e.by, e.verb) for e, _ in ann.store.audit.entries(verb="user password")] == [
+        ("ann", "user password")
+    ]
+
+
+# --- refusals in the audit --------------------------------------------------------------------
+
+
+def test_a_refused_login_is_in_the_audit_without_what_was_typed(ann: Control, refusals: RefusalLog) -> None:
+    for name in ("ann", "typed-password-here"):
+        with pytest.raises(BadLogin):
+            ann.sign_in.login(name, "guess-guess", refusals, visit=HERE, terms=TERMS)
+
+    assert [(e.by, e.what, e.count) for e in entries(ann, "login refused")] == [
+        ("(nobody)", '{"address":"10.0.0.1","user":"ann","why":"wrong"}', 1),
+        ("(nobody)", '{"address":"10.0.0.1","user":null,"why":"wrong"}', 1),
+    ]
+    told = str(ann.store.audit.entries())
+    assert "typed-password-here" not in told
+    assert "guess-guess" not in told
+
+
+def test_a_flood_of_one_kind_is_two_entries_a_minute(
+    ann: Control, refusals: RefusalLog, clock: Clock
+) -> None:
+    audit = ann.store.audit
+    for _ in range(1_000):
+        refusals.enter(audit, "ben", "refused", {"what": "submit"}, now_us=clock.now_us)
+    assert [e.count for e in entries(ann, "refused")] == [1]
+
+    clock.forward(60)
+    refusals.flush(audit, now_us=clock.now_us)
+
+    assert [(e.by, e.what, e.count) for e in entries(ann, "refused")] == [
+        ("ben", '{"what":"submit"}', 1),
+        ("ben", '{"what":"submit"}', 999),
+    ]
+    refusals.enter(audit, "ben", "refused", {"what": "submit"}, now_us=clock.now_us)
+    refusals.flush(audit, now_us=clock.now_us, all_=True)
+    refusals.flush(audit, now_us=clock.now_us, all_=True)
+    assert [e.count for e in entries(ann, "refused")] == [1, 999, 1]
+
+
+def test_a_flood_of_many_kinds_is_bounded_and_none_is_lost(
+    ann: Control, refusals: RefusalLog, clock: Clock
+) -> None:
+    audit = ann.store.audit
+    for n in range(KINDS_MOST + 500):
+        refusals.enter(audit, f"name{n}", "refused", {"path": f"/{n}"}, now_us=clock.now_us)
+    assert len(entries(ann, "refused")) == KINDS_MOST + 1
+
+    refusals.flush(audit, now_us=clock.now_us, all_=True)
+
+    found = entries(ann, "refused")
+    assert sum(e.count for e in found) == KINDS_MOST + 500
+    assert (found[-1].by, found[-1].what, found[-1].count) == ("(many)", "{}", 499)

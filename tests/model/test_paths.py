@@ -1,0 +1,71 @@
+"""The file of a store is the whole path of its URL."""
+
+from pathlib import Path
+
+import pytest
+
+from spinney.config import default_folders
+from spinney.model.errors import UsageError
+from spinney.model.paths import database_file, run_dir
+from spinney.model.types import StageSpec, TypeSpec
+from spinney.stores.completion_names import names
+from spinney.stores.sql import open_store
+
+
+def test_a_question_mark_or_hash_belongs_to_the_name() -> None:
+    assert database_file("sqlite:////x/q?1.db") == Path("/x/q?1.db")
+    assert database_file("sqlite:///a#b?c.db") == Path("a#b?c.db")
+    assert default_folders("sqlite:////x/q?1.db") != default_folders("sqlite:////x/q?2.db")
+    assert run_dir("sqlite:////x/q?1.db") == Path("/x/q?1.db.run")
+
+
+def test_such_stores_are_different_files(tmp_path: Path) -> None:
+    for name in ("q?1.db", "q?2.db", "q#3.db"):
+        store = open_store(f"sqlite:///{tmp_path}/{name}")
+        store.create()
+        store.close()
+
+    assert {p.name for p in tmp_path.glob("q*.db")} == {"q?1.db", "q?2.db", "q#3.db"}
+    assert not (tmp_path / "q").exists()
+
+
+def test_a_database_in_memory_is_no_store() -> None:
+    with pytest.raises(UsageError, match="must be a file"):
+        open_store("sqlite:///:memory:")
+
+
+@pytest.mark.parametrize("url", ["postgresql:///x", "sqlite://", "sqlite:///"])
+def test_other_urls_name_no_file(url: str) -> None:
+    assert database_file(url) is None
+
+
+def test_a_store_behind_a_link_is_one_store(tmp_path: Path) -> None:
+    (tmp_path / "disk").mkdir()
+    real = tmp_path / "disk" / "jobs.db"
+    links = [tmp_path / "link.db", tmp_path / "way" / "jobs.db"]
+    links[0].symlink_to(real)  # there is nothing yet where it leads
+    links[1].parent.symlink_to(real.parent, target_is_directory=True)
+    for link in links:
+        assert run_dir(f"sqlite:///{link}") == run_dir(f"sqlite:///{real}")
+
+    stores = [open_store(f"sqlite:///{path}") for path in (links[0], real, links[1])]
+    stores[0].create()
+    for store in stores:
+        store.beat(1, now_us=1)
+
+    assert {store.database.run_folder for store in stores} == {run_dir(f"sqlite:///{real}")}
+    for store in stores:
+        store.close()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["disk", "link.db", "way"]
+
+
+def test_names_are_read_behind_a_link_from_what_is_not_taken_up_yet(tmp_path: Path) -> None:
+    (tmp_path / "disk").mkdir()
+    link = tmp_path / "link.db"
+    link.symlink_to(tmp_path / "disk" / "jobs.db")
+    store = open_store(f"sqlite:///{tmp_path}/disk/jobs.db")
+    store.create()
+    store.register([TypeSpec(name="one", stages=(StageSpec(name="work"),))], [])
+
+    assert names(f"sqlite:///{link}", "type") == ["one"]
+    store.close()

@@ -1,0 +1,91 @@
+"""What a node tells about a database that is away."""
+
+import logging
+
+import pytest
+
+from spinney.model.errors import StoreUnavailable
+from spinney.node.health import AGAIN_S, QUIET_S, REMEMBERED_S, NodeHealth
+from spinney.node.retry_delays import RetryDelays
+
+GONE = StoreUnavailable("db cannot be reached: it is gone; start it")
+
+
+class Told:
+    """A trouble with clocks of its own, and what it logged."""
+
+    def __init__(self, caplog: pytest.LogCaptureFixture) -> None:
+        caplog.set_level(logging.INFO)
+        self.now, self.held, self._caplog = 100.0, 0, caplog
+        self.health = NodeHealth(
+            held_back=lambda: self.held, monotonic=lambda: self.now, wall=lambda: 43_200.0 + self.now - 100.0
+        )
+
+    @property
+    def log(self) -> list[str]:
+        return [record.getMessage() for record in self._caplog.records]
+
+
+@pytest.fixture
+def told(caplog: pytest.LogCaptureFixture) -> Told:
+    return Told(caplog)
+
+
+def test_it_is_told_once_when_it_begins_now_and_then_and_when_it_is_over(told: Told) -> None:
+    for _ in range(21):
+        told.health.failed("reader", GONE)
+        told.health.failed("writer", GONE)
+        told.held += 1
+        told.now += AGAIN_S / 10
+    told.health.failed("writer", GONE)
+    told.health.worked("reader")
+    told.health.worked("writer")
+    assert len(told.log) == 3, "nothing is over while it may fail again at once"
+    told.now += QUIET_S
+    told.health.worked("reader")
+    begun, still, again, reset = told.log
+    assert begun == f"degraded: {GONE}; what runs goes on, and is recorded when that is mended"
+    assert still.startswith("degraded for 10 s, 10 records held back: db cannot be reached")
+    assert again.startswith("degraded for 20 s, 20 records held back")
+    assert reset == "no longer degraded, after 21.0 s in which up to 21 records were held back"
+
+
+def test_it_is_not_over_while_one_of_the_threads_fails(told: Told) -> None:
+    told.health.failed("writer", GONE)
+    told.now += 10 * QUIET_S
+    told.health.worked("reader")
+    assert len(told.log) == 1
+
+
+def test_others_are_told_afterwards_when_and_why_for_a_while(told: Told) -> None:
+    assert told.health.text() is None
+    told.health.failed("writer", GONE)
+    assert told.health.text() == f"is cut off since 12:00:00 UTC: {GONE}"
+    told.now += 12
+    told.health.failed("writer", GONE)
+    told.now += QUIET_S
+    told.health.worked("writer")
+    assert told.health.text() == f"was cut off 12:00:00 to 12:00:12 UTC: {GONE}"
+    told.now += REMEMBERED_S
+    assert told.health.text() is None
+
+
+def test_what_is_wrong_beside_the_database_is_told_while_it_lasts(told: Told) -> None:
+    for _ in range(3):
+        told.health.lasts("the disk of the job folders is full")
+    assert told.health.text() == "the disk of the job folders is full"
+    told.health.lasts(None)
+    told.health.lasts(None)
+    assert told.health.text() is None
+    assert told.log == [
+        "degraded: the disk of the job folders is full",
+        "no longer degraded: it is over that the disk of the job folders is full",
+    ]
+
+
+def test_pauses_grow_to_a_bound_differ_and_begin_anew() -> None:
+    draws = iter([0.0, 0.999, 0.5, 0.5, 0.5, 0.5])
+    delays = RetryDelays(1.0, 4.0, draw=lambda: next(draws))
+    assert [delays.next_s() for _ in range(5)] == pytest.approx([0.5, 2.998, 4.0, 4.0, 4.0])
+    delays.reset()
+    assert delays.next_s() == 1.0

@@ -1,0 +1,43 @@
+"""What the outcome of an attempt says that ended with a signal: ``rows``, without a process."""
+
+from typing import Any
+
+import pytest
+
+from spinney.model.signals import Defer
+from spinney.node.executors import result_rows
+
+HUNDRED_YEARS_S = 100 * 366 * 86400
+
+
+def _deferring(seconds: Any) -> Defer:
+    """One that bears what its own check would have refused."""
+    made = Defer(1, "later")
+    made.seconds = seconds
+    return made
+
+
+@pytest.mark.parametrize("seconds", [0, 0.5, HUNDRED_YEARS_S])
+def test_a_wait_of_up_to_a_hundred_years_is_told_as_it_is(seconds: float) -> None:
+    told = result_rows.exception_detail("work", Defer(seconds, "later", lane=True))
+
+    assert told == {"outcome": "defer", "message": "later", "delay_s": float(seconds), "lane": True}
+
+
+@pytest.mark.parametrize("seconds", [HUNDRED_YEARS_S + 1, 1e300, float("inf"), float("-inf"), float("nan")])
+def test_a_wait_that_does_not_end_is_an_error_that_no_retry_mends(seconds: float) -> None:
+    told = result_rows.exception_detail("work", _deferring(seconds))
+
+    assert (told["outcome"], told["retryable"]) == ("error", False)
+    assert (
+        told["message"] == f"Defer says to wait {float(seconds)} s; raise it with at most {HUNDRED_YEARS_S} s"
+    )
+    assert "delay_s" not in told
+
+
+@pytest.mark.parametrize("seconds", [10**400, "soon", None])
+def test_a_wait_that_is_no_such_number_is_an_error_that_no_retry_mends(seconds: Any) -> None:
+    told = result_rows.exception_detail("work", _deferring(seconds))
+
+    assert (told["outcome"], told["retryable"]) == ("error", False)
+    assert told["message"]

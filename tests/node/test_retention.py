@@ -1,0 +1,88 @@
+"""A node removes jobs whose time is over, rows and folders together, while it works."""
+
+import time
+from pathlib import Path
+
+import pytest
+from node_fixtures import Cluster, cluster, until
+
+from spinney.model.errors import StoreUnusable
+from spinney.model.jobs import Filter, Submission
+from spinney.model.operators import Actor
+from spinney.model.types import StageSpec, TypeSpec
+from spinney.node import folders
+from spinney.node.retention import Pruner, _removed
+from spinney.node.store_thread import StoreThread
+from spinney.stores.sql import open_store
+
+__all__ = ["cluster"]
+
+ANN = Actor(by="ann", call="c")
+
+
+def test_rows_and_folders_go_together_and_the_node_goes_on(cluster: Cluster) -> None:
+    cluster.node(retention_s=0.1)
+    first = cluster.run("shout", *({} for _ in range(5)))
+    assert all(folders.path(cluster.folders, job.id).is_dir() for job in first)
+
+    cluster.store.retention.set("*", "completed", 0.0, ANN, now_us=time.time_ns() // 1000)
+
+    until(lambda: cluster.store.jobs(Filter()) == [], "all rows are gone")
+    until(
+        lambda: not any(folders.path(cluster.folders, job.id).exists() for job in first),
+        "all folders are gone",
+    )
+    until(lambda: not cluster.store.deleted_folders(10), "nothing is left to be told")
+    entries = [entry for entry, _ in cluster.store.audit.entries() if entry.verb == "remove"]
+    assert {entry.by for entry in entries} == {"node oak"}
+    assert sum(entry.count for entry in entries) == 5
+    cluster.store.retention.set("*", "completed", None, ANN, now_us=time.time_ns() // 1000)
+    assert [job.state for job in cluster.run("shout")] == ["completed"]
+
+
+@pytest.mark.parametrize("draining", [False, True])
+async def test_while_it_drains_nothing_is_removed(tmp_path: Path, draining: bool) -> None:
+    url = f"sqlite:///{tmp_path}/x.db"
+    store = open_store(url)
+    store.create()
+    store.register([TypeSpec(name="t", stages=(StageSpec(name="s"),))], [])
+    (job,) = store.submit([Submission(type="t")], now_us=1).ids
+    store.cancel(job, tree=False, by="ann", reason=None, now_us=2)
+    (tmp_path / "folders").mkdir()
+    folder = folders.make(tmp_path / "folders", job)
+    store.retention.set("t", "cancelled", 1.0, ANN, now_us=3)
+
+    async with StoreThread("reader", lambda: open_store(url)) as reader:
+        retaining = Pruner(
+            reader,
+            node="oak",
+            folder_root=tmp_path / "folders",
+            every_s=3600,
+            now_us=lambda: 2_000_000,
+            draining=lambda: draining,
+        )
+        await retaining._walk()
+
+    assert [left.id for left in store.jobs(Filter())] == ([job] if draining else [])
+    assert folder.exists() is draining
+    assert list(store.deleted_folders(10)) == [], "rows and folders went in one go"
+    store.close()
+
+
+def test_a_folder_that_resists_is_left_to_be_told_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    for job_id in (1, 2, 3):
+        folders.make(tmp_path, job_id)
+    remove = folders.remove
+
+    def resist(root: Path, job_id: int) -> None:
+        if job_id == 2:
+            raise StoreUnusable("cannot remove it; see that it is writable")
+        remove(root, job_id)
+
+    monkeypatch.setattr(folders, "remove", resist)
+
+    assert _removed(tmp_path, [1, 2, 3]) == [1, 3]
+    assert [folders.path(tmp_path, n).exists() for n in (1, 2, 3)] == [False, True, False]
+    assert "folder of the removed job 2 stays" in caplog.text

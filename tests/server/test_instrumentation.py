@@ -1,0 +1,150 @@
+"""Figures, log lines and spans of requests; the receiver of traces is a real HTTP server."""
+
+import gzip
+import logging
+import threading
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from fastapi import FastAPI
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from prometheus_client.parser import text_string_to_metric_families
+
+from new_store import new_store
+from spinney.control import Control
+from spinney.model.access import ALL_RIGHTS, AccessScope, Rights, Role
+from spinney.model.types import StageSpec, TypeSpec
+from spinney.server.application import Parts, make
+from spinney.server.request_context import AuthMethod, Principal, now_us
+from spinney.server.settings import ServerSettings
+from spinney.stores.sql import open_store
+
+
+class Known:
+    """Identity made for this test: whoever asks is this one."""
+
+    def __init__(self, principal: Principal | None) -> None:
+        self.principal = principal
+
+    async def authenticate(self, request: Any) -> Principal | None:
+        return self.principal
+
+    async def reauthenticate(self, request: Any) -> Principal | None:
+        return self.principal
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> str:
+    url = new_store(tmp_path / "spinney.db")
+    store = open_store(url)
+    store.register([TypeSpec(name="work", stages=(StageSpec(name="work"),))], [])
+    Control(store=store, clock=now_us, wake_nodes=lambda: None, by="somebody").submit("work", [{}, {}])
+    store.close()
+    return url
+
+
+@asynccontextmanager
+async def served(
+    url: str, rights: Rights | None = ALL_RIGHTS, **settings: Any
+) -> AsyncIterator[httpx.AsyncClient]:
+    principal = None if rights is None else Principal(name="wanda", rights=rights, how=AuthMethod.TOKEN)
+    app: FastAPI = make(
+        Parts(
+            settings=ServerSettings(**settings),
+            open_store=lambda: open_store(url),
+            folders=Path("/nonexistent"),
+            run_dir=None,
+            identity=lambda stores, settings: Known(principal),
+        )
+    )
+    async with app.router.lifespan_context(app):
+        transport = httpx.ASGITransport(app, raise_app_exceptions=False)
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
+            yield client
+
+
+def figures(text: str) -> dict[tuple[str, frozenset[tuple[str, str]]], float]:
+    return {
+        (sample.name, frozenset(sample.labels.items())): sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+    }
+
+
+async def test_metrics_tell_how_jobs_stand_and_what_was_asked(url: str) -> None:
+    async with served(url) as client:
+        await client.get("/health")
+        await client.get("/nowhere")
+        found = figures((await client.get("/metrics")).text)
+    assert found["spinney_jobs", frozenset({("state", "pending")})] == 2
+    assert found["spinney_queue_pending", frozenset({("queue", "default")})] == 2
+    health = frozenset({("method", "GET"), ("route", "/health"), ("status", "200")})
+    assert found["spinney_http_requests_total", health] == 1
+    nowhere = frozenset({("method", "(none)"), ("route", "(none)"), ("status", "404")})
+    assert found["spinney_http_requests_total", nowhere] == 1
+
+
+async def test_metrics_are_for_whoever_may_see_all(url: str) -> None:
+    limited = Rights(role=Role.ADMIN, within=AccessScope(queues=("default",)))
+    for rights, status in ((None, 401), (limited, 403), (Rights(role=Role.VIEWER), 200)):
+        async with served(url, rights) as client:
+            assert (await client.get("/metrics")).status_code == status
+    async with served(url, None, metrics="open") as client:
+        assert (await client.get("/metrics")).status_code == 200
+
+
+async def test_a_request_is_a_line_in_the_log_without_its_query(
+    url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "spinney.server.requests")
+    async with served(url) as client:
+        await client.get("/health?secret=hush")
+        await client.get("/a%0Ab")
+    told = [r.getMessage() for r in caplog.records if r.name == "spinney.server.requests"]
+    assert any(line.startswith("GET /health 200 ") for line in told)
+    assert "hush" not in "".join(told)
+    assert all("\n" not in line for line in told)
+
+
+@pytest.fixture
+def receiver() -> Iterator[tuple[str, list[ExportTraceServiceRequest]]]:
+    """A receiver of OTLP over HTTP."""
+    got: list[ExportTraceServiceRequest] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["content-length"]))
+            if self.headers.get("content-encoding") == "gzip":
+                body = gzip.decompress(body)
+            got.append(ExportTraceServiceRequest.FromString(body))
+            self.send_response(200)
+            self.end_headers()
+
+        def log_message(self, *_: Any) -> None:
+            """Not to the test's output."""
+
+    server = HTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, args=(0.02,))
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}/v1/traces", got
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+async def test_traces_go_on_where_the_client_began_them(
+    url: str, receiver: tuple[str, list[ExportTraceServiceRequest]]
+) -> None:
+    address, got = receiver
+    trace_id = "0af7651916cd43dd8448eb211c80319c"
+    async with served(url, otlp=address) as client:
+        await client.get("/health", headers={"traceparent": f"00-{trace_id}-b7ad6b7169203331-01"})
+    spans = [s for r in got for rs in r.resource_spans for ss in rs.scope_spans for s in ss.spans]
+    (span,) = [s for s in spans if s.name == "GET /health"]
+    assert span.trace_id.hex() == trace_id
+    assert {a.key: a.value.int_value for a in span.attributes}["http.response.status_code"] == 200

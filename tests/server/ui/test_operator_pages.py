@@ -1,0 +1,379 @@
+"""Queues, nodes, holds, locks and the audit over HTTP: what is shown, what is done, and who may not."""
+
+import re
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+
+from server.conftest import World
+from spinney.model.access import AccessScope, Rights, Role
+from spinney.model.holds import Scope
+from spinney.model.operators import QueueChange
+from spinney.server.ui.audit import in_words
+
+HTML = {"Accept": "text/html"}
+READ = ("/queues", "/queues/slow", "/nodes", "/holds", "/locks", "/api")
+
+
+def get(client: TestClient, path: str, status: int = 200) -> str:
+    answer = client.get(path, headers=HTML)
+    assert answer.status_code == status, (path, answer.status_code, answer.text[:500])
+    return answer.text
+
+
+def post(client: TestClient, path: str, **form: Any) -> str:
+    """What the page says that it leads to."""
+    answer = client.post(path, data=form, headers=HTML)
+    assert answer.status_code == 303, (path, answer.status_code, answer.text[:500])
+    told = client.get(answer.headers["location"], headers=HTML)
+    found = re.search(r'<div id="told".*?</div>', told.text, re.S)
+    assert found is not None
+    return found[0]
+
+
+def refused(client: TestClient, path: str, **form: Any) -> int:
+    return client.post(path, data=form, headers=HTML).status_code
+
+
+@pytest.fixture
+def locked(world: World) -> tuple[int, int]:
+    """Two jobs that want one lock; the first has it."""
+    jobs = [world.submit("locked", {"serno": "SG-1"}) for _ in range(2)]
+    world.site.claim_by_job()
+    return jobs[0], jobs[1]
+
+
+# --- who --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("who", ["viewer", "submitter", "operator", "admin", "limited"])
+def test_given_any_role_when_pages_are_read_then_all_are_there(
+    world: World, locked: tuple[int, int], who: str
+) -> None:
+    world.control().holds.lay(Scope.QUEUE, "slow", reason="why not")
+    for path in READ:
+        get(world.client(who), path)
+        part = world.client(who).get(path, headers={**HTML, "HX-Request": "true"})
+        assert part.status_code == 200
+        assert path == "/api" or "<html" not in part.text
+
+
+@pytest.mark.parametrize(
+    ("path", "form"),
+    [
+        ("/queues", {"name": "new"}),
+        ("/queues/slow/limit", {"limit": "3"}),
+        ("/queues/slow/type", {"type": "one"}),
+        ("/queues/slow/pinned", {"nodes": "oak"}),
+        ("/queues/slow/declared", {"field": "limit"}),
+        ("/queues/slow/delete", {}),
+        ("/nodes/oak/drain", {}),
+        ("/nodes/oak/resume", {}),
+        ("/nodes/oak/slots", {"slots": "3"}),
+        ("/holds", {"scope": "everything", "reason": "no"}),
+        ("/locks/free", {"name": "receiver:SG-1", "reason": "no"}),
+        ("/locks/capacity", {"name": "receiver:SG-1", "capacity": "3"}),
+        ("/audit/prove", {}),
+    ],
+)
+def test_given_who_may_not_when_he_tries_then_he_is_refused_and_nothing_has_changed(
+    world: World, locked: tuple[int, int], path: str, form: dict[str, str]
+) -> None:
+    before = world.store.queue_admin.all()
+
+    for who in ("viewer", "submitter"):
+        assert refused(world.client(who), path, **form) == 403
+    if not path.startswith("/locks"):
+        assert refused(world.client("limited"), path, **form) == 403
+
+    assert world.store.queue_admin.all() == before
+    assert not world.store.holds.all()
+    assert world.store.locks.of("receiver:SG-1")[0].owner_id == locked[0]
+
+
+def test_given_a_viewer_when_he_reads_then_no_button_does_anything(
+    world: World, locked: tuple[int, int]
+) -> None:
+    world.control().holds.lay(Scope.QUEUE, "slow", reason="why not")
+    for path in READ:
+        text = get(world.client("viewer"), path)
+        assert not re.search(r'<form[^>]*method="post"[^>]*action="(?!/sign-out)', text), path
+
+
+@pytest.mark.parametrize("who", ["viewer", "submitter", "limited"])
+def test_given_less_than_an_operator_of_all_when_he_asks_for_the_audit_then_he_is_refused(
+    world: World, who: str
+) -> None:
+    get(world.client(who), "/audit", 403)
+
+
+# --- queues -----------------------------------------------------------------------------------
+
+
+def test_given_a_queue_when_its_limit_and_type_are_set_then_they_are_and_can_be_taken_back(
+    world: World,
+) -> None:
+    client = world.client("operator")
+
+    assert "the limit 4" in post(client, "/queues/slow/limit", limit="4", reason="a faster store")
+    assert "the default type one" in post(client, "/queues/slow/type", type="one")
+    spec = world.store.queue_admin.of("slow").in_force
+    assert (spec.limit, spec.type) == (4, "one")
+    assert "declared: 1" in get(client, "/queues/slow")
+
+    assert "as declared" in post(client, "/queues/slow/declared", field="limit")
+    assert "the limit 50% (" in post(client, "/queues/slow/limit", limit="50%")
+    assert "50% (" in get(client, "/queues/slow")
+    assert "50% (" in get(client, "/queues")
+    assert "no limit" in post(client, "/queues/slow/limit", limit="")
+    assert world.store.queue_admin.of("slow").in_force.limit is None
+
+
+def test_given_pins_that_another_set_meanwhile_when_one_is_added_then_the_others_stay(world: World) -> None:
+    client = world.client("operator")
+    post(client, "/queues/slow/pinned", was="", nodes="oak, ash")
+    world.control().queues.change("slow", QueueChange(pin=("elm",)))
+
+    told = post(client, "/queues/slow/pinned", was="oak, ash", nodes="oak yew")
+
+    assert set(world.store.queue_admin.of("slow").in_force.pinned) == {"oak", "elm", "yew"}
+    assert "no node has joined by the name yew yet" in told
+    assert "the list is as it was" in post(client, "/queues/slow/barred", was="oak", nodes="oak").lower()
+
+
+@pytest.mark.parametrize("limit", ["four", "-1", "1.5", "9" * 30])
+def test_given_no_number_when_it_is_to_be_a_limit_then_the_page_says_so(world: World, limit: str) -> None:
+    assert "no limit; write a whole number" in post(
+        world.client("operator"), "/queues/slow/limit", limit=limit
+    )
+    assert world.store.queue_admin.of("slow").in_force.limit == 1
+
+
+def test_given_an_operator_when_he_makes_a_queue_then_it_is_there_and_an_admin_deletes_it(
+    world: World,
+) -> None:
+    client = world.client("operator")
+
+    assert "new is created" in post(
+        client, "/queues", name="new", order="fifo", limit="2", reason="for imports"
+    )
+    assert world.store.queue_admin.of("new").in_force.order == "fifo"
+    again = client.post("/queues", data={"name": "new", "limit": "7"}, headers=HTML)
+    assert again.status_code == 422
+    assert 'value="7"' in again.text
+
+    assert refused(client, "/queues/new/delete") == 403
+    assert "is deleted" in post(world.client("admin"), "/queues/new/delete", reason="done")
+    get(client, "/queues/new", 404)
+
+
+def test_given_an_operator_of_one_queue_when_he_looks_then_he_may_set_it_and_sees_no_other(
+    world: World,
+) -> None:
+    world.rights["keeper"] = Rights(role=Role.OPERATOR, within=AccessScope(queues=("slow",)))
+    keeper = world.client("keeper")
+
+    assert re.findall(r'id="queue-([^"]*)"', get(keeper, "/queues")) == ["slow"]
+    get(keeper, "/queues/default", 404)
+    assert "the limit 9" in post(keeper, "/queues/slow/limit", limit="9")
+    assert refused(keeper, "/queues/default/limit", limit="9") == 403
+
+
+# --- nodes ------------------------------------------------------------------------------------
+
+
+def test_given_a_node_when_drained_resumed_and_given_slots_then_the_page_shows_it(
+    world: World, locked: tuple[int, int]
+) -> None:
+    client = world.client("operator")
+    name = world.store.fleet.all(now_us=world.control().clock())[0].node
+
+    assert "takes nothing new" in post(client, f"/nodes/{name}/drain", reason="a new <disk>")
+    assert "a new &lt;disk&gt;" in get(client, "/nodes")
+    assert "takes work again" in post(client, f"/nodes/{name}/resume")
+    assert "9 slots" in post(client, f"/nodes/{name}/slots", slots="9")
+    assert "as it was started with" in post(client, f"/nodes/{name}/slots", slots="")
+    assert "no node" in post(client, "/nodes/nowhere/drain").lower()
+
+
+# --- holds ------------------------------------------------------------------------------------
+
+
+def test_given_a_hold_when_laid_then_it_shows_what_it_covers_and_is_released_with_all_others(
+    world: World,
+) -> None:
+    client = world.client("operator")
+    world.submit("one", queue="slow")
+
+    told = post(client, "/holds", scope="queue", name="slow", reason="<b>", until="2h")
+    assert "A hold is placed on queue slow" in told
+    post(client, "/holds", scope="queue", name="slow", reason="another")
+    shown = get(client, "/holds")
+    assert "&lt;b&gt;" in shown
+    assert "/jobs?state=held&amp;queue=slow" in shown
+    assert "And every other hold on it" in shown
+
+    first = world.store.holds.all()[0].id
+    assert "2 holds on queue slow released" in post(
+        client, f"/holds/{first}/release", all="1", reason="mended"
+    )
+    assert not world.store.holds.all()
+    assert "there is no hold" in post(client, f"/holds/{first}/release").lower()
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        {"scope": "queue", "name": "slow"},
+        {"scope": "queue", "name": "slwo", "reason": "typo"},
+        {"scope": "nothing", "name": "slow", "reason": "why"},
+        {"scope": "job", "name": "seven", "reason": "why"},
+        {"scope": "queue", "name": "slow", "reason": "why", "until": "soon"},
+    ],
+)
+def test_given_a_hold_that_cannot_be_meant_when_sent_then_the_form_says_why_and_keeps_what_was_typed(
+    world: World, form: dict[str, str]
+) -> None:
+    answer = world.client("operator").post("/holds", data=form, headers=HTML)
+
+    assert answer.status_code == 422
+    assert 'role="alert"' in answer.text
+    assert f'value="{form["name"]}"' in answer.text
+    assert not world.store.holds.all()
+
+
+def test_given_a_submitter_when_he_holds_his_job_then_he_may_release_it_and_no_other(world: World) -> None:
+    mine = world.submit("one", submitter="submitter")
+    others = world.control().holds.lay(Scope.QUEUE, "slow", reason="not yours")
+    client = world.client("submitter")
+
+    assert f"job {mine}" in post(client, "/holds", scope="job", name=f"#{mine}", reason="wait")
+    text = get(client, "/holds")
+
+    own = next(hold.id for hold in world.store.holds.all() if hold.by == "submitter")
+    assert f"/holds/{own}/release" in text
+    assert f"/holds/{others.id}/release" not in text
+    assert refused(client, f"/holds/{others.id}/release") == 403
+    assert "released" in post(client, f"/holds/{own}/release")
+
+
+# --- locks ------------------------------------------------------------------------------------
+
+
+def test_given_a_lock_when_it_is_freed_then_its_owner_has_lost_it(
+    world: World, locked: tuple[int, int]
+) -> None:
+    client = world.client("operator")
+    shown = get(client, "/locks")
+    assert "receiver:SG-1" in shown
+    assert f'href="/jobs/{locked[0]}"' in shown
+
+    assert "reason" in post(client, "/locks/free", name="receiver:SG-1").lower()
+    assert world.store.locks.of("receiver:SG-1")[0].owner_id == locked[0]
+    assert "1 job lost the lock receiver:SG-1" in post(
+        client, "/locks/free", name="receiver:SG-1", reason="it is gone"
+    )
+
+    assert all(line.owner_id != locked[0] for line in world.store.locks.of("receiver:SG-1"))
+
+
+def test_given_a_family_when_its_capacity_is_set_then_it_is_and_can_be_taken_back(world: World) -> None:
+    client = world.client("operator")
+
+    assert "The capacity of receiver:* is 3 now" in post(
+        client, "/locks/capacity", name="receiver:*", capacity="3"
+    )
+    assert "receiver:*" in get(client, "/locks")
+    assert "is no capacity" in post(client, "/locks/capacity", name="receiver:*", capacity="many")
+    assert "again" in post(client, "/locks/declared", name="receiver:*")
+
+    assert not world.store.locks.capacities()
+
+
+def test_given_an_operator_of_some_locks_when_he_names_another_then_he_is_refused(
+    world: World, locked: tuple[int, int]
+) -> None:
+    world.rights["some"] = Rights(role=Role.OPERATOR, locks=("download:*",))
+
+    assert "/locks/free" not in get(world.client("some"), "/locks")
+    assert refused(world.client("some"), "/locks/free", name="receiver:SG-1", reason="mine") == 403
+
+
+# --- the audit --------------------------------------------------------------------------------
+
+
+def test_given_what_was_done_when_the_audit_is_read_then_it_tells_it_and_filters(world: World) -> None:
+    client = world.client("operator")
+    post(client, "/queues/slow/limit", limit="4", reason="a <faster> store")
+    world.control("admin").queues.change("slow", QueueChange(set={"limit": 5}), reason="other")
+
+    assert "a &lt;faster&gt; store" in get(client, "/audit")
+    mine = get(client, "/audit?by=operator&verb=queue")
+    assert "a &lt;faster&gt; store" in mine
+    assert ">other<" not in mine
+    assert "No entry matches" in get(client, "/audit?verb=nothing")
+
+
+def test_given_many_entries_when_paged_then_each_is_shown_once(world: World) -> None:
+    control = world.control()
+    for n in range(60):
+        control.queues.change("slow", QueueChange(set={"limit": n}))
+    client = world.client("operator")
+
+    first = get(client, "/audit?verb=queue")
+    older = re.search(r'href="(/audit\?after=[^"]*)"', first)
+    assert older is not None
+    second = get(client, older[1].replace("&amp;", "&"))
+
+    entries = re.findall(r'id="call-(\d+)"', first) + re.findall(r'id="call-(\d+)"', second)
+    assert len(entries) == len(set(entries)) == 60
+
+
+def test_given_a_head_when_the_audit_is_proven_then_the_page_says_so_and_a_wrong_one_does_not(
+    world: World,
+) -> None:
+    world.control().queues.change("slow", QueueChange(set={"limit": 3}))
+    admin = world.client("admin")
+    head = world.store.audit.head()
+    number = head.partition(":")[0]
+
+    whole = admin.post("/audit/prove", data={"head": head}, headers=HTML)
+    wrong = admin.post("/audit/prove", data={"head": f"{number}:{'0' * 64}"}, headers=HTML)
+    nonsense = admin.post("/audit/prove", data={"head": "nonsense"}, headers=HTML)
+
+    assert "whole, and up to that head" in whole.text
+    for answer in (wrong, nonsense):
+        assert 'role="alert"' in answer.text
+    assert refused(world.client("operator"), "/audit/prove", head=head) == 403
+
+
+def test_given_what_a_call_was_asked_when_put_into_words_then_nothing_empty_is_said() -> None:
+    asked = {
+        "queue": "slow",
+        "within": {"queues": None},
+        "tree": True,
+        "force": False,
+        "many": list(range(7)),
+    }
+
+    assert in_words(asked) == "queue slow, tree, many 0 1 2 3 4 and 2 more"
+
+
+# --- the API ----------------------------------------------------------------------------------
+
+
+def test_given_the_document_of_the_api_when_its_page_is_read_then_every_route_is_on_it(world: World) -> None:
+    text = get(world.client("viewer"), "/api")
+    document = world.client("viewer").get("/api/v1/openapi.json").json()
+
+    for path in document["paths"]:
+        assert f">{path}</code>" in text
+
+
+def test_given_a_group_when_it_is_chosen_then_its_routes_tell_parameters_and_problems(world: World) -> None:
+    text = get(world.client("viewer"), "/api?group=queues")
+
+    assert ">/api/v1/queues/{name}</code>" in text
+    assert ">/api/v1/jobs</code>" not in text
+    assert ">404</span>" in text

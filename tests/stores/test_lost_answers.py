@@ -1,0 +1,168 @@
+"""The connection is lost between COMMIT and its answer: what the store says then, and what it tells afterwards."""
+
+from collections.abc import Iterator
+from contextlib import closing
+
+import pytest
+
+from long_tests import long_alone
+from private_server import Network, PrivateServer, server_with_store_schema
+from spinney.model.errors import CommitUncertain, StoreUnavailable
+from spinney.model.jobs import ClaimRequest, LaneRequest, NodeInfo, Record, SlotRequest, Submission
+from spinney.model.outcomes import Outcome
+from spinney.model.types import StageSpec, TypeSpec
+from spinney.stores.contract import Store
+from spinney.stores.sql import open_store, postgres_connection
+
+WANT = ClaimRequest(
+    node_id=1, slots=[SlotRequest(n, 1, 0.0, True) for n in range(2)], lanes={("t", "s"): LaneRequest()}
+)
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[PrivateServer]:
+    made = PrivateServer().start()
+    yield made
+    made.stop("immediate")
+
+
+@pytest.fixture
+def network(server: PrivateServer) -> Iterator[Network]:
+    made = Network(server.port)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def store(server: PrivateServer, network: Network) -> Iterator[Store]:
+    """On the far side of the network, with two jobs and a node that has claimed them."""
+    with server_with_store_schema(server) as schema:
+        with closing(
+            open_store(server.url(schema=schema))
+        ) as patient:  # to make a store takes as long as it takes
+            patient.create()
+        made = open_store(server.url(schema=schema, port=network.port), 1.5)
+        made.register([TypeSpec(name="t", stages=(StageSpec(name="s"),))], [])
+        node = NodeInfo(
+            id=0,
+            name="oak",
+            boot_id="b",
+            host="h",
+            pid=1,
+            slots=2,
+            state="active",
+            beat=0,
+            started_us=1,
+            seen_us=1,
+            version="0",
+            types=("t",),
+        )
+        assert made.join(node, now_us=1) == 1
+        made.submit([Submission(type="t", params=["{}"] * 4)], now_us=1)
+        yield made
+        network.lose_answers(0)
+        made.close()
+
+
+def test_what_was_recorded_and_what_was_claimed_is_in_the_account(store: Store, network: Network) -> None:
+    # Given two attempts that have ended
+    first, second = store.flush_and_claim([], WANT, now_us=2).leases
+    records = [Record(lease.job_id, lease.fence, Outcome.OK, 2, 3) for lease in (first, second)]
+    # When the answer to their exchange is lost
+    network.lose_answers()
+    with pytest.raises(CommitUncertain, match="it is not known whether that was done"):
+        store.flush_and_claim(records, WANT, now_us=3)
+    network.lose_answers(0)
+    # Then the account names both as recorded, and the leases that were granted with them
+    account = store.reconcile(1, records)
+    assert account.recorded == {first.fence, second.fence}
+    assert sorted(job_id for job_id, _ in account.leased) == [3, 4]
+    assert not {first.fence, second.fence} & {fence for _, fence in account.leased}
+
+
+def test_a_connection_that_was_ended_while_nothing_was_asked_of_it_is_made_again(
+    store: Store, server: PrivateServer
+) -> None:
+    first, second = store.flush_and_claim([], WANT, now_us=2).leases
+    records = [Record(lease.job_id, lease.fence, Outcome.OK, 2, 3) for lease in (first, second)]
+    with server.connect() as connection:
+        connection.execute(
+            "select pg_terminate_backend(pid) from pg_stat_activity where pid <> pg_backend_pid() "
+            "and backend_type = 'client backend'"
+        )
+    # Nothing had been asked of it, so it is made again, and nobody notices
+    account = store.reconcile(1, records)
+    assert account.recorded == frozenset()
+    assert sorted(account.leased) == sorted((lease.job_id, lease.fence) for lease in (first, second))
+
+
+@long_alone
+@pytest.mark.timeout(20)
+def test_a_network_that_swallows_what_is_sent_hangs_nobody(store: Store, network: Network) -> None:
+    store.signature()
+    network.cut()
+    with pytest.raises(StoreUnavailable, match=r"no answer within 1\.5 s"):
+        store.signature()
+    # ... nor who connects anew
+    with pytest.raises(StoreUnavailable, match="cannot be reached"):
+        store.signature()
+    network.mend()
+    assert store.signature() > 0
+
+
+@pytest.mark.timeout(20)
+def test_a_server_that_stands_still_hangs_nobody(store: Store, server: PrivateServer) -> None:
+    server.stand_still()
+    try:
+        with pytest.raises(StoreUnavailable, match=r"no answer within 1\.5 s"):
+            store.flush_and_claim([], WANT, now_us=2)
+    finally:
+        server.go_on()
+    assert len(store.flush_and_claim([], WANT, now_us=3).leases) == 2
+
+
+@pytest.mark.timeout(20)
+def test_one_who_stands_still_with_the_turn_is_ended_by_the_server(
+    store: Store, server: PrivateServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(postgres_connection._SETTINGS, "idle_in_transaction_session_timeout", "1s")
+    other = open_store(server.url(schema=store.database.schema))  # type: ignore[attr-defined]
+    with pytest.raises(StoreUnavailable, match="cannot be reached"), other.database.write() as tx:  # noqa: PT012
+        # Who waits for the turn gets it after a pause, and not an error
+        assert len(store.flush_and_claim([], WANT, now_us=2).leases) == 2
+        tx.run("select 1")  # it wakes, and its connection is gone
+    other.close()
+
+
+@pytest.mark.timeout(20)
+def test_one_who_stands_still_within_a_pipeline_is_ended_by_the_server(
+    store: Store, server: PrivateServer
+) -> None:
+    with server.connect() as connection:
+        if connection.info.server_version < 170000:
+            pytest.skip("needs a server that times transactions: PostgreSQL 17")
+    other = open_store(server.url(schema=store.database.schema), 0.7)  # type: ignore[attr-defined]
+    with pytest.raises(StoreUnavailable, match="cannot be reached"), other.database.write():  # type: ignore[attr-defined]  # noqa: PT012
+        writer = other.database._writer  # type: ignore[attr-defined]
+        with writer.pipeline():
+            writer.execute("select 1").fetchone()
+            # Who waits for the turn gets it after a pause, and not an error
+            assert len(store.flush_and_claim([], WANT, now_us=2).leases) == 2
+    other.close()
+
+
+def test_a_claim_outlasts_a_crash_of_the_server(server: PrivateServer, store: Store) -> None:
+    # Given a claim alone, and a server that writes nothing by itself for a while
+    schema = store.database.schema  # type: ignore[attr-defined]
+    server.stop()
+    server.start(wal_writer_delay="10s", wal_writer_flush_after="0")
+    store.close()
+    leases = store.flush_and_claim([], WANT, now_us=2).leases
+    # When it crashes at once
+    server.stop("immediate")
+    server.start()
+    # Then the leases that a node may be running are there, so that nobody is given their jobs or their fences
+    again = open_store(server.url(schema=schema))
+    assert sorted(again.reconcile(1, []).leased) == sorted((lease.job_id, lease.fence) for lease in leases)
+    again.close()
+    store.close()
