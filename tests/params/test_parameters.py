@@ -206,3 +206,10 @@ def test_the_quick_way_through_a_schema_never_disagrees_with_the_long_one(row: d
 )
 def test_words_of_a_command_line_are_read_as_the_schema_wants(annotation: Any, word: str, value: Any) -> None:
     assert from_words(parameters(v=annotation).schema, {"v": word}) == {"v": value}
+
+
+@pytest.mark.parametrize(
+    ("annotation", "kinds"), [(int | str, ["integer", "string"]), (str | int, ["string", "integer"])]
+)
+def test_types_whose_unions_are_equal_have_each_its_own_order(annotation: Any, kinds: list[str]) -> None:
+    assert [kind["type"] for kind in parameters(v=annotation).schema["properties"]["v"]["anyOf"]] == kinds

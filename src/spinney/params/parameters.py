@@ -4,8 +4,8 @@ Many jobs are checked as a list and in one go, so that a submission of a hundred
 microsecond or two a job.
 """
 
-from collections.abc import Callable, Iterable, Mapping
-from functools import cached_property
+from collections.abc import Callable, Iterable, Mapping, Set
+from functools import cache, cached_property, lru_cache
 from itertools import islice
 from pathlib import Path, PurePath
 from types import UnionType
@@ -171,16 +171,25 @@ def reader(where: str, signature: Signature, type_fields: Mapping[str, DeclaredP
     return some
 
 
+class _Same:
+    """An annotation as a key that equals itself alone: unions are equal in whatever order they are tried."""
+
+    __slots__ = ("annotation",)
+
+    def __init__(self, annotation: Any) -> None:
+        self.annotation = annotation
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and other.annotation is self.annotation
+
+    def __hash__(self) -> int:
+        return id(self.annotation)
+
+
 def adapter(where: str, fields: Mapping[str, DeclaredParameter], extra: str) -> TypeAdapter[Any]:
     """Validation of a dict with these fields. Raises UsageError for an annotation without JSON form."""
-    shape = te.TypedDict(  # type: ignore[misc]
-        "Parameters",
-        {n: f.annotation if f.required else te.NotRequired[f.annotation] for n, f in fields.items()},
-    )
-    shape.__pydantic_config__ = ConfigDict(extra=extra, allow_inf_nan=False)  # type: ignore[attr-defined,typeddict-item]
     try:
-        made: TypeAdapter[Any] = TypeAdapter(shape)
-        aliases = made.json_schema().get("properties", {}).keys() - fields.keys()
+        made, named = _adapter(tuple((n, _Same(f.annotation), f.required) for n, f in fields.items()), extra)
     except UsageError as error:
         raise UsageError(f"{where}: {_without_form(fields)}: {error}") from error
     except PydanticUserError as error:
@@ -188,7 +197,7 @@ def adapter(where: str, fields: Mapping[str, DeclaredParameter], extra: str) -> 
             f"{where}: {_without_form(fields)} cannot be a parameter, for it has no JSON form; take text, numbers, "
             f"lists, dicts, paths, dates, dataclasses or pydantic models"
         ) from error
-    if aliases:
+    if aliases := named - fields.keys():
         raise UsageError(
             f"{where}: a parameter has the alias {min(aliases)!r}, and parameters are stored and passed by their own "
             f"names; rename the parameter, and leave out the alias"
@@ -196,15 +205,31 @@ def adapter(where: str, fields: Mapping[str, DeclaredParameter], extra: str) -> 
     return made
 
 
+@lru_cache
+def _adapter(fields: tuple[tuple[str, _Same, bool], ...], extra: str) -> tuple[TypeAdapter[Any], Set[str]]:
+    """Return the validation of a dict with these fields, and the names that its schema has for them.
+
+    Kept, for many stages of an application take the same, and a schema takes longer to make than most modules to load.
+    """
+    shape = te.TypedDict(  # type: ignore[misc]
+        "Parameters",
+        {n: same.annotation if required else te.NotRequired[same.annotation] for n, same, required in fields},
+    )
+    shape.__pydantic_config__ = ConfigDict(extra=extra, allow_inf_nan=False)  # type: ignore[attr-defined,typeddict-item]
+    made: TypeAdapter[Any] = TypeAdapter(shape)
+    return made, made.json_schema().get("properties", {}).keys()
+
+
 def _converting(where: str, signature: Signature) -> Reader:
     made = adapter(where, signature.fields, "allow" if signature.extra else "ignore")
-    convert, schema = made.validate_json, made.json_schema()
-    secret = has_secrets(schema)
+    convert, schema_of = made.validate_json, cache(made.json_schema)
 
     def converted(text: str) -> dict[str, Any]:
         try:
             found: dict[str, Any] = convert(text)
         except ValidationError as error:
+            schema = schema_of()
+            secret = has_secrets(schema)
             faults = "; ".join(
                 _fault(schema, e) for e in error.errors(include_url=False, include_context=False)
             )
