@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from apps.ingest.new_inventory import new_inventory
 from apps.ingest.objects.scene import Service
 from apps.ingest.web import Web
 
@@ -25,6 +26,8 @@ def service(tmp_path: Path, web: Web, monkeypatch: pytest.MonkeyPatch) -> Servic
         minters={"main": {"naan": "99999", "shoulder": "fk4"}},
         working={"limit": 1.0, "warning": 1.0},  # the disk of a machine that tests is as full as it is
     )
+    (tmp_path / "home").mkdir()
+    new_inventory(tmp_path / "home" / "inventory.db")
     made.prepare()
     made.profile()
     return made
