@@ -1,0 +1,42 @@
+"""The documentation as a whole: its links lead somewhere, and the source files that it names exist."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
+
+
+def page_id(page: Path) -> str:
+    return str(page.relative_to(ROOT))
+
+
+def anchors(page: Path) -> set[str]:
+    """The fragments by which the headings of a page can be linked, as GitHub makes them."""
+    headings = re.findall(r"^#+ (.*)", page.read_text(), flags=re.M)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=page_id)
+def test_links_lead_somewhere(page: Path) -> None:
+    broken = []
+    for link in re.findall(r"\]\(([^)\s]+)\)", page.read_text()):
+        if re.match(r"[a-z]+:", link):
+            continue
+        name, _, fragment = link.partition("#")
+        target = page.parent / name if name else page
+        if not target.exists() or (fragment and fragment not in anchors(target)):
+            broken.append(link)
+
+    assert broken == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=page_id)
+def test_source_files_that_it_names_exist(page: Path) -> None:
+    roots = [ROOT, ROOT / "src" / "spinney", ROOT / "src" / "spinney" / "apps" / "ingest"]
+    prose = re.sub(r"^    .*", "", page.read_text(), flags=re.M)
+    names = set(re.findall(r"(?<![\w/.:-])((?:\w+/)+\w+\.py)\b", prose))
+
+    assert [name for name in sorted(names) if not any((root / name).exists() for root in roots)] == []
