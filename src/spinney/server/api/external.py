@@ -38,7 +38,11 @@ _PRINT_MAX = 2**18
 Key = Annotated[
     str,
     Path(
-        alias="worker", min_length=1, max_length=50, description="`party` of its joining.", examples=["12-1"]
+        alias="worker",
+        min_length=1,
+        max_length=50,
+        description="`external_worker` of its joining.",
+        examples=["12-1"],
     ),
 ]
 Seen = Annotated[
@@ -185,9 +189,9 @@ async def list_parties(context: Authenticated) -> All[ExternalWorkerDetails]:
 
 @router.post("", status_code=201, summary="Join as an external worker", responses=PROBLEMS)
 async def join(asked: JoinRequest, context: Authenticated) -> ExternalWorkerDetails:
-    """Come, to run external stages. Which job types' you may is among your rights (`external`), whatever your role. A
-    party of yours with this name that is there is taken over: what it had begun counts as interrupted, and goes back at
-    once."""
+    """Join, to run external stages. Which job types' stages you may run is among your rights (`external`), whatever
+    your role. An external worker of yours that has joined under this name is taken over: what it had begun counts as
+    interrupted, and goes back at once."""
     lanes = [(lane.type, lane.stage) for lane in asked.lanes]
     return _shown(
         await _said(
