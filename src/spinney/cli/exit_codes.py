@@ -18,13 +18,22 @@ class Exit(IntEnum):
 
 
 _MEANINGS = {
-    Exit.DONE: "It was done. Also when whoever read a list went away before its end.",
-    Exit.REFUSED: "The current state does not allow it, or it did not come out well: a job that does not exist or "
-    "is in a state that does not allow this (others named beside it are done), a question "
-    "answered with no, a canary that "
-    "stopped, `wait` or `submit --wait` where not all completed, something that `doctor` or `audit verify` found, a "
-    "node that could not run, a disk or file that does not answer, an error of Spinney's own.",
-    Exit.USAGE: "Invalid usage: an unknown command, option or name, a value out of its range, parameters that do "
-    "not fit the job type, a configuration or application that cannot be read. Nothing was changed.",
-    Exit.INTERRUPTED: "Ctrl-C. What was done until then is done; given again, the command goes on with the rest.",
+    Exit.DONE: (
+        "The command has done what was asked, also if the reader of a list went away before its end."
+    ),
+    Exit.REFUSED: (
+        "The current state does not allow it, or the result is negative: a job does not exist"
+        " or its state does not allow this (other jobs of the same command are done), a "
+        "question was answered with no, a canary stopped, not all jobs of `wait` or `submit "
+        "--wait` completed, `doctor` or `audit verify` found something, a node could not run,"
+        " a disk or file does not answer, or Spinney itself failed."
+    ),
+    Exit.USAGE: (
+        "Invalid usage: an unknown command, option or name, a value out of its range, "
+        "parameters that do not fit the job type, a configuration or application that cannot "
+        "be read. Nothing was changed."
+    ),
+    Exit.INTERRUPTED: (
+        "Ctrl-C. What was done until then stays; the same command, given again, continues with the rest."
+    ),
 }
