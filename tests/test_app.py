@@ -97,7 +97,9 @@ def test_a_wrong_parameter_is_refused_by_name_and_nothing_is_stored(app: Spinney
     def resize(picture: Path, width: int = 200) -> None: ...
 
     resize.submit(picture="first")
-    with pytest.raises(BadParameters, match=r"no parameter 'widht' \(did you mean 'width'\?\)"):
+    with pytest.raises(
+        BadParameters, match=r"^job type 'resize': there is no parameter 'widht' \(did you mean 'width'\?\)"
+    ):
         resize.submit(picture="cat.jpg", widht=5)
     with pytest.raises(
         BadParameters, match="job 3 of the list: parameter 'width' must be a whole number, not 'x'"

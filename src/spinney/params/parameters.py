@@ -86,11 +86,11 @@ class Parameters:
         return self._texts([params], None)[0]
 
     def texts(self, rows: Iterable[Mapping[str, Any]]) -> list[str]:
-        """Many jobs' parameters as JSON texts. Raises BadParameters with the number of the row."""
+        """Many jobs' parameters as JSON texts. Raises BadParameters, with the row's number if there are several."""
         texts: list[str] = []
         rows = iter(rows)
         while chunk := list(islice(rows, _CHUNK)):
-            texts += self._texts(chunk, len(texts) + 1)
+            texts += self._texts(chunk, len(texts) + 1 if texts or len(chunk) > 1 else None)
         return texts
 
     @cached_property
