@@ -7,12 +7,14 @@ from typing import Any
 
 import pytest
 
+from snippets import run_python, snippets
 from spinney import Fail
 from spinney.job import Assignment
 from spinney.testing import StageHarness
 
 ROOT = Path(__file__).parents[1]
-TEXT = (ROOT / "docs" / "promises.md").read_text()
+PAGE = ROOT / "docs" / "promises.md"
+TEXT = PAGE.read_text()
 NAMED = sorted(set(re.findall(r"(tests/[\w/]+\.py)(?:::(\w+))?", TEXT)))
 
 
@@ -40,8 +42,8 @@ def test_it_tells_all_nine_promises_each_with_tests_and_with_what_breaks_it() ->
 def examples() -> dict[str, Any]:
     """The names that the page's code makes, as one module."""
     names: dict[str, Any] = {"__name__": "promises"}
-    for block in re.findall(r"```python\n(.*?)```", TEXT, flags=re.S):
-        exec(compile(block, "docs/promises.md", "exec"), names)
+    for snippet in snippets(PAGE):
+        run_python(PAGE, snippet, names)
     return names
 
 

@@ -27,6 +27,8 @@ from spinney.model.outcomes import Outcome
 from spinney.model.signals import Signal
 from spinney.params.values import to_text
 
+__all__ = ["Child", "Spawned", "StageHarness", "StageResult", "run_stage"]
+
 _ROOT_ID, _PARENT_ID, _JOB_ID, _FIRST_CHILD_ID = 1, 2, 3, 4
 
 

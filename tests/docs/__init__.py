@@ -1,0 +1,1 @@
+"""Pages of documentation: whatever they say and show is tried."""

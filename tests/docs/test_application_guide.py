@@ -1,0 +1,159 @@
+"""The guide for those who write applications does what it says: its snippets run in their order, page by page."""
+
+import inspect
+import re
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+import spinney
+from cli.shell import Shell
+from new_store import new_store
+from snippets import require_readable, run_console, run_python, run_session, snippets, texts
+from spinney.job import Job
+from spinney.job.options import Options
+from spinney.jobtype import job_types
+from spinney.model.outcomes import STAGE_WORDS
+from spinney.model.signals import Signal
+from spinney.model.types import Isolation
+from spinney.node.executors.program import ProgramRunner
+from spinney.stores.sql import open_store
+from spinney.testing import StageHarness
+
+DOCS = Path(__file__).parents[2] / "docs"
+PAGES = [DOCS / "applications.md", *sorted((DOCS / "applications").glob("*.md"))]
+WHOLE = "\n".join(page.read_text() for page in PAGES)
+NAMED = set(re.findall(r"`([^`\n]+)`", WHOLE))
+
+Run = Callable[[Path], dict[str, Any]]
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Run]:
+    """Runs a page in a folder with a store, as a module; returns its names."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("SPINNEY_STORE", raising=False)
+    store = new_store(tmp_path / "spinney.db")
+    module = ModuleType("jobs")
+    module.__file__ = str(tmp_path / "jobs.py")
+    monkeypatch.setitem(sys.modules, "jobs", module)
+    shell = Shell(tmp_path)
+
+    def run(page: Path) -> dict[str, Any]:
+        names = vars(module)
+        for snippet in snippets(page):
+            if snippet.language == "python":
+                run_python(page, snippet, names)
+            elif snippet.language == "pycon":
+                run_session(page, snippet, names)
+            elif snippet.language == "toml":
+                (tmp_path / "elsewhere").mkdir(exist_ok=True)
+                require_readable(snippet, tmp_path / "elsewhere")
+            elif snippet.language == "console":
+                _register(store, names["app"]) if "app" in names else None
+                run_console(snippet, tmp_path, shell.call)
+        return names
+
+    yield run
+    if "app" in vars(module):
+        vars(module)["app"].close()
+
+
+def _register(url: str, app: spinney.Spinney) -> None:
+    """What a node does when it starts."""
+    with closing(open_store(url)) as store:
+        store.register([kind.spec for kind in app.types.values()], app.queues, app.locks)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_a_page_runs_as_it_stands(page: Path, run: Run, tmp_path: Path) -> None:
+    if page.stem == "submitting":
+        graph = re.search(r"^\$ cat graph.jsonl\n((?:\{.*\n)+)", page.read_text(), flags=re.M)
+        assert graph
+        (tmp_path / "graph.jsonl").write_text(graph[1])
+
+    names = run(page)
+
+    for name, value in list(names.items()):
+        if name.startswith("test_"):
+            places = {"tmp_path": tmp_path / name} if inspect.signature(value).parameters else {}
+            (tmp_path / name).mkdir()
+            value(**places)
+
+
+@pytest.mark.parametrize(
+    ("params", "outcome"),
+    [({"picture": "there"}, "ok"), ({"picture": "not there"}, "defer")],
+    ids=["there", "not there"],
+)
+def test_the_program_does_what_the_page_says(
+    params: dict[str, str], outcome: str, run: Run, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    page = DOCS / "applications" / "programs.md"
+    script = tmp_path / "thumbnail.sh"
+    script.write_text(texts(page, "text")[0])
+    script.chmod(0o700)
+    (tmp_path / "there").write_text("a picture")
+    kind = run(page)["thumbnail"]
+    text = kind.texts([{"picture": tmp_path / params["picture"]}])[0]
+    harness = StageHarness()
+    job = Job(harness._assignment(kind.name, kind.name, text), harness)
+
+    try:
+        value, ended = ProgramRunner(kind.spec.stages[0], [])(text, job), "ok"
+    except Signal as signal:
+        value, ended = None, str(signal.outcome)
+
+    assert ended == outcome
+    assert value == ({"file": "small.jpg"} if ended == "ok" else None)
+    assert capfd.readouterr().out == f"making {tmp_path / params['picture']} 200 wide, --quality 80\n"
+
+
+# --- nothing is missing -----------------------------------------------------------------------
+
+
+def _options(*of: Any) -> set[str]:
+    return {name for each in of for name in each.__optional_keys__}
+
+
+@pytest.mark.parametrize(
+    "name",
+    sorted(
+        _options(
+            job_types.JobOptions,
+            job_types.TypeOptions,
+            job_types.ProgramJobOptions,
+            job_types.ExternalJobOptions,
+        )
+        | set(Options.__dataclass_fields__)
+        | {str(isolation) for isolation in Isolation}
+        | set(map(str, STAGE_WORDS))
+    ),
+)
+def test_the_guide_names_every_option_and_outcome(name: str) -> None:
+    assert any(re.fullmatch(rf"{name}(=.*)?", word) for word in NAMED)
+
+
+@pytest.mark.parametrize(
+    "name", sorted(n for n in dir(Job) if not n.startswith("_") and n != "folder_requested")
+)
+def test_the_guide_names_all_of_the_handle(name: str) -> None:
+    assert f"job.{name}" in NAMED
+
+
+@pytest.mark.parametrize("name", spinney.__all__)
+def test_the_guide_names_what_may_be_imported(name: str) -> None:
+    face = re.search(r"^## What an application may import\n(.*?)(?=^## |\Z)", WHOLE, flags=re.M | re.S)
+
+    assert face
+    assert f"`{name}`" in face[1]
+
+
+@pytest.mark.parametrize("name", sorted(n for n in vars(StageHarness()) if not n.startswith("_")))
+def test_the_guide_names_what_a_harness_has(name: str) -> None:
+    assert f"`{name}`" in (DOCS / "applications" / "testing.md").read_text()
