@@ -26,11 +26,11 @@ class Settings:
     """Where things are."""
 
     store: str
-    """URL of the store."""
+    """The URL of the store; ``SPINNEY_STORE``, or ``sqlite:///spinney.db``, unless given."""
     folders: Path
-    """The folder root, absolute: where jobs have their folders."""
+    """The folder root, where jobs have their folders; beside the file of the store unless given."""
     app: str | None = None
-    """``module:attribute`` of the application, when ``spinney.toml`` names one."""
+    """The application that ``spinney node`` runs when it names none, as ``module:attribute``."""
 
     @property
     def run_dir(self) -> Path | None:

@@ -23,20 +23,23 @@ class Options:
     """Checked when made, so that a wrong one is refused where it is written."""
 
     queue: str | None = None
+    """The queue in which the job stands, for all its stages."""
     priority: int | None = None
-    """0 (first) to 99 (last)."""
+    """The job's priority, 0 (first) to 99 (last)."""
     share: str | None = None
     """Whom the job counts against when slots are shared out."""
     collection: str | None = None
+    """What the job belongs to: rights, lists and holds go by it."""
     submitter: str | None = None
+    """In whose name the job is made."""
     key: str | None = None
     """Of all jobs with the same key only one is unsettled; below one parent it is the same child."""
     forever: bool = False
     """The key stays taken until the job is deleted, not only until it settles."""
     at: datetime | None = None
-    """Not before this time, which must have a time zone."""
+    """The job does not start before this time, which must have a time zone."""
     needs: Sequence[int] = ()
-    """Ids of jobs that must complete first."""
+    """The numbers of jobs that must complete first."""
     data: Mapping[str, Any] = field(default_factory=dict)
     """What ``job.data`` holds from the start."""
 

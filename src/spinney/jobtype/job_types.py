@@ -44,36 +44,39 @@ class CommonTypeOptions(TypedDict, total=False):
     """What may be said of any job type as a whole."""
 
     version: str
+    """A word for people, kept with the type; nothing is decided by it."""
     priority: int
-    """0 (first) to 99 (last)."""
+    """The priority of its jobs, 0 (first) to 99 (last)."""
     children: str
-    """``completed`` (all subjobs must) or ``settled`` (whatever became of them)."""
+    """When a job goes on to its next stage: ``completed``, when all subjobs completed; ``settled``, whatever became of
+    them."""
     serial: bool
-    """Below a job of this type one runs at a time, in order."""
+    """Below a job of this type one job runs at a time, in the order of spawning."""
     on_lost: str
-    """``requeue`` or ``orphan``: whether it may silently run again when its node died."""
+    """What becomes of a running job whose node died: ``requeue``, it runs again; ``orphan``, a person decides."""
     on_deadlock: str
-    """``fail`` or ``restart``: what becomes of the youngest of jobs that wait for each other's locks."""
+    """What becomes of the youngest of several jobs that wait for each other's locks: ``fail`` or ``restart``."""
     poison_after: int
+    """After so many deaths of a worker or node under one job it fails as poison."""
     breaker: int | None
-    """So many jobs that fail in a row at one stage with one cause hold the type; None (the default): never."""
+    """After so many jobs that failed in a row at one stage with one cause the type is held; None: never."""
     keep: Mapping[str, Duration | None]
-    """How long settled jobs are kept, by state: ``{"completed": "30d"}``. A number is of seconds;
-    None, and a state that is not named: for ever. With a job goes its folder, and all below it."""
+    """How long settled jobs are kept, by state: ``{"completed": "30d"}``. None, and a state that is not named: for
+    ever. With a job goes its folder, and everything below it."""
     submit: str
-    """Who may submit it: ``submitter`` (unless given), ``operator`` or ``admin``, and who has a higher role; or
-    ``internal``: only stages and schedules make such jobs, and this application's own code."""
+    """The lowest role that may submit it through a server: ``submitter``, ``operator`` or ``admin``; or ``internal``:
+    only stages, schedules and the application's own code make such jobs."""
     submit_limits: Mapping[str, str]
-    """Parameters that must lie within the limits of who submits through a server: ``{"collection": "dataset"}``."""
+    """Parameters that must lie within the limits of whoever submits through a server: ``{"collection": "dataset"}``."""
     description: str
-    """The first line of the function's docstring unless given."""
+    """One line for people; the first line of the function's docstring unless given."""
 
 
 class TypeOptions(CommonTypeOptions, total=False):
     """What may be said of a pipeline."""
 
     queue: str
-    """For stages without a queue of their own, when no parent names one."""
+    """The queue for stages that name none, when the submission and the parent name none either."""
 
 
 class JobOptions(StageOptions, CommonTypeOptions, total=False):

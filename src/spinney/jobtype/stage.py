@@ -21,41 +21,44 @@ class CommonStageOptions(TypedDict, total=False):
     """What may be said of any stage."""
 
     queue: str
+    """The queue in which a job stands for this stage, unless its submission names one."""
     max_attempts: int
+    """How often the stage is tried in all; 1 means that nothing is retried."""
     backoff: Backoff
+    """The pause before each further attempt: ``Backoff(base_s="10s", factor=2, cap_s="10m", jitter=0.5)``."""
     timeout: Duration
-    """Seconds, a timedelta, or text such as ``"5m"``: an attempt that lasts longer is ended with all it started."""
+    """How long an attempt may last; one that lasts longer is ended with every process that it started."""
     grace: Duration
-    """Between TERM and KILL."""
+    """The time between TERM and KILL when an attempt is ended by force."""
     locks: Sequence[str | LockSpec]
-    """Names with ``{parameter}`` fields: ``["receiver:{serno}"]``."""
+    """Locks that the stage must have before it starts: names with ``{parameter}`` fields, ``["receiver:{serno}"]``."""
     again: bool
-    """Run once more when the tree below regrew."""
+    """The stage runs once more when failed subjobs were mended and the tree below the job regrew."""
 
 
 class StageOptions(CommonStageOptions, total=False):
     """What may be said of a stage that is a function."""
 
     name: str
-    """Its name; the function's unless given."""
+    """The stage's name; the function's name unless given."""
     isolation: str
-    """``process`` (the default; ``async`` for an async function), ``cold``, ``thread`` or ``async``."""
+    """Where the function runs: ``process``, ``cold``, ``thread``, or ``async``, the default of an ``async def``."""
 
 
 class ExternalOptions(CommonStageOptions, total=False):
     """What may be said of a stage that an external worker runs which is no node."""
 
     params: Mapping[str, Any]
-    """Parameter name to type; unless given the external worker takes whatever comes."""
+    """The parameters that the external worker is given, name to type; unless given, any are taken."""
 
 
 class ProgramOptions(CommonStageOptions, total=False):
     """What may be said of a stage that is a program."""
 
     params: Mapping[str, Any]
-    """Parameter name to type; unless given the program takes whatever comes."""
+    """The parameters that the program is given, name to type; unless given, any are taken."""
     exit_codes: Mapping[int, str]
-    """Exit code to outcome, laid over 0 ok, 75 defer, others error."""
+    """What exit codes mean, number to outcome; laid over 0 ``ok``, 75 ``defer``, all others ``error``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

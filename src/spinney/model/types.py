@@ -58,15 +58,17 @@ class Backoff:
     """Seconds between the attempts of a stage: ``base_s * factor**(n-1)``, capped, then jittered.
 
     ``base_s`` and ``cap_s`` may be given as any length of time: ``Backoff(base_s="30s", cap_s=timedelta(hours=1))``.
-
-    ``jitter`` is the share (0..1) of the delay that is drawn at random below it, so that jobs that
-    failed together do not come back together.
     """
 
     base_s: float
+    """The pause before the second attempt."""
     factor: float
+    """How many times the one before each further pause is."""
     cap_s: float
+    """No pause is longer."""
     jitter: float
+    """The share of a pause, 0 to 1, that is drawn at random below it, so that jobs that failed together do not come
+    back together."""
 
     def __init__(
         self, *, base_s: Duration = 1.0, factor: float = 2.0, cap_s: Duration = 600.0, jitter: float = 0.5
@@ -89,6 +91,7 @@ class LockSpec:
     """A lock that a stage must have: a name with ``{parameter}`` fields, and until when it is kept."""
 
     template: str
+    """The lock's name, with the parameters that it is named by in braces: ``receiver:{serno}``."""
     until: str = "attempt"
     """``attempt``: while the stage runs; ``job``: over stages, until the job settles."""
 

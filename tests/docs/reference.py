@@ -1,0 +1,224 @@
+"""Makes the pages of ``docs/reference`` from the code: ``python tests/docs/reference.py`` writes them anew.
+
+What is said of an option is its docstring in the code, so that both are mended at one place.
+"""
+
+import ast
+import inspect
+import textwrap
+from collections.abc import Iterable, Mapping
+from dataclasses import MISSING, fields
+from pathlib import Path
+from typing import Any
+
+from typer.main import get_command
+
+from spinney import config
+from spinney.cli.commands import full_app
+from spinney.job.options import Options
+from spinney.jobtype import job_types, stage
+from spinney.model.durations import Duration
+from spinney.model.types import Backoff, LockSpec, StageSpec, TypeSpec
+from spinney.server.settings import Oidc, ServerSettings
+
+REFERENCE = Path(__file__).parents[2] / "docs" / "reference"
+_NOTE = "This page is made from the code by `tests/docs/reference.py`, and a test holds the two together.\n"
+_OF_SPEC = {"timeout": "timeout_s", "grace": "grace_s"}
+"""Options whose field in the spec has another name, because it has a unit."""
+
+Row = tuple[str, str, str, str]
+"""Name, type, default, what it means."""
+
+
+def pages() -> dict[str, str]:
+    """The text of each page, by file name."""
+    return {"options.md": _options(), "settings.md": _settings()}
+
+
+def _options() -> str:
+    return _page(
+        "Options of job types, stages and submissions",
+        "What they are for is in [writing an application](../applications.md). A `Duration` is a number "
+        'of seconds, a `timedelta`, or text such as `"90s"`, `"1h30m"` or `"7d"`.\n',
+        (
+            "Of every job type",
+            "`app.job`, `app.pipeline`, `app.program`, `app.external`.",
+            _typed(job_types.CommonTypeOptions, TypeSpec),
+        ),
+        ("Of a pipeline besides", "`app.pipeline`.", _typed(job_types.TypeOptions, TypeSpec)),
+        (
+            "Of every stage",
+            "`pipeline.stage`, `pipeline.program`, `pipeline.external`; and of `app.job`, `app.program` and "
+            "`app.external`, whose types have one stage.",
+            _typed(stage.CommonStageOptions, StageSpec),
+        ),
+        (
+            "Of a stage that is a function besides",
+            "`pipeline.stage` and `app.job`.",
+            _typed(stage.StageOptions, StageSpec),
+        ),
+        (
+            "Of a program besides",
+            "`pipeline.program` and `app.program`.",
+            _typed(stage.ProgramOptions, StageSpec),
+        ),
+        (
+            "Of an external stage besides",
+            "`pipeline.external` and `app.external`.",
+            _typed(stage.ExternalOptions, StageSpec),
+        ),
+        ("Of a submission", "`kind.options(…)`, in all ways to submit and to spawn.", _dataclass(Options)),
+        ("`LockSpec`", "One of `locks`, where a name alone does not say enough.", _dataclass(LockSpec)),
+        ("`Backoff`", _first_line(Backoff), _backoff()),
+    )
+
+
+def _settings() -> str:
+    return _page(
+        "Settings",
+        "`spinney.toml` is read from the current directory. What an argument says wins over the environment, and that "
+        "over the file. Durations are a number of seconds, or text such as `90s`.\n",
+        (
+            "`[spinney]`",
+            "Where things are.",
+            [(name, "text", "", text) for name, _, _, text in _dataclass(config.Settings)],
+        ),
+        ("`[server]`", "What `spinney serve` goes by ([the server](../server.md)).", _model(ServerSettings)),
+        ("`[server.oidc]`", _first_line(Oidc), _model(Oidc)),
+        ("`spinney node`", "Options of the command; a node has no table of its own.", _command("node")),
+    )
+
+
+def _page(title: str, lead: str, *sections: tuple[str, str, Iterable[Row]]) -> str:
+    parts = [f"# {title}\n", _NOTE, lead]
+    for heading, about, rows in sections:
+        table = "".join(f"| `{name}` | {kind} | {default} | {text} |\n" for name, kind, default, text in rows)
+        parts.append(
+            f"## {heading}\n\n{about}\n\n| name | type | default | meaning |\n|---|---|---|---|\n{table}"
+        )
+    return "\n".join(parts)
+
+
+# --- what a table is made from ----------------------------------------------------------------
+
+
+def _typed(options: Any, spec: type) -> list[Row]:
+    """The options that a TypedDict itself declares, with the defaults of the spec that they end up in."""
+    default = {each.name: _default(each) for each in fields(spec)}
+    return [
+        (name, _code(kind), default.get(_OF_SPEC.get(name, name), ""), text)
+        for name, kind, text in _documented(options)
+    ]
+
+
+def _dataclass(cls: type) -> list[Row]:
+    default = {each.name: _default(each) for each in fields(cls)}
+    return [(name, _code(kind), default[name], text) for name, kind, text in _documented(cls)]
+
+
+def _backoff() -> list[Row]:
+    """Its fields are floats, and its parameters what may be made of such: types and defaults are those of these."""
+    given = inspect.signature(Backoff).parameters
+    return [
+        (
+            name,
+            "`Duration`" if given[name].annotation is Duration else _code(kind),
+            _shown(given[name].default),
+            text,
+        )
+        for name, kind, text in _documented(Backoff)
+    ]
+
+
+def _model(cls: Any) -> list[Row]:
+    schema = cls.model_json_schema()
+    return [
+        (
+            name,
+            _toml(schema["properties"][name], schema.get("$defs", {})),
+            "" if name in schema.get("required", ()) else _shown(cls.model_fields[name].default),
+            text,
+        )
+        for name, _, text in _documented(cls)
+    ]
+
+
+def _toml(schema: Mapping[str, Any], named: Mapping[str, Any]) -> str:
+    """What such a value looks like in a TOML file."""
+    if "$ref" in schema:
+        return _toml(named[schema["$ref"].rpartition("/")[2]], named)
+    if "anyOf" in schema:
+        kinds = (each for each in schema["anyOf"] if each.get("type") != "null")
+        return " or ".join(dict.fromkeys(_toml(each, named) for each in kinds))
+    if "enum" in schema:
+        return ", ".join(f'`"{word}"`' for word in schema["enum"])
+    if schema["type"] == "array":
+        return "list of text"
+    least, most = schema.get("minimum", schema.get("exclusiveMinimum")), schema.get("maximum")
+    word = {
+        "string": "text",
+        "number": "number",
+        "integer": "integer",
+        "boolean": "true, false",
+        "object": "table",
+    }
+    return word[schema["type"]] + (
+        f", {least:,} to {most:,}" if least is not None and most is not None else ""
+    )
+
+
+def _command(name: str) -> list[Row]:
+    command = get_command(full_app()).commands[name]  # type: ignore[attr-defined]
+    return [
+        (each.opts[0], "" if each.is_flag else _cell(each.metavar or "TEXT"), "", each.help)
+        for each in command.params
+        if each.opts[0].startswith("--")
+    ]
+
+
+def _documented(cls: type) -> list[tuple[str, str, str]]:
+    """The annotated names of a class body, their types, and the texts below them. Raises AssertionError for a name
+    without a text."""
+    body = ast.parse(textwrap.dedent(inspect.getsource(cls))).body[0]
+    assert isinstance(body, ast.ClassDef)
+    found = []
+    for node, behind in zip(body.body, [*body.body[1:], None], strict=True):
+        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+            name = node.target.id
+            assert isinstance(behind, ast.Expr), f"{cls.__name__}.{name} has no docstring"
+            assert isinstance(behind.value, ast.Constant), f"{cls.__name__}.{name} has no docstring"
+            text = " ".join(str(behind.value.value).split()).replace("``", "`")
+            found.append((name, ast.unparse(node.annotation), _cell(text)))
+    return found
+
+
+def _first_line(cls: type) -> str:
+    return (inspect.getdoc(cls) or "").partition("\n")[0].replace("``", "`")
+
+
+def _default(each: Any) -> str:
+    if each.default_factory is not MISSING:
+        return _shown(each.default_factory())
+    return "" if each.default is MISSING else _shown(each.default)
+
+
+def _shown(value: Any) -> str:
+    if value is None or (isinstance(value, str | tuple | Mapping) and not value):
+        return "none"
+    if isinstance(value, Backoff):
+        return "`Backoff()`"
+    return f"`{value}`" if isinstance(value, str) else f"`{value!r}`"
+
+
+def _code(text: str) -> str:
+    return f"`{_cell(text)}`"
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+if __name__ == "__main__":
+    for file, text in pages().items():
+        REFERENCE.mkdir(exist_ok=True)
+        (REFERENCE / file).write_text(text)
