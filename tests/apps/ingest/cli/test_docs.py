@@ -1,4 +1,4 @@
-"""``docs/cli.md`` has every command of ``spinney ingest`` and every option, and the guide's links lead somewhere."""
+"""``docs/cli.md`` has every command of ``spinney ingest`` and every option; the guide has every setting."""
 
 import re
 import textwrap
@@ -74,10 +74,3 @@ def test_nothing_is_installed_from_an_index_that_has_it_not() -> None:
     assert [
         name for name, text in texts.items() if re.search(r"pip install ['\"]?spinney(\[|\b(?!-))", text)
     ] == []
-
-
-def test_the_guides_links_lead_somewhere() -> None:
-    targets = re.findall(r"\]\(([^)#]+)", GUIDE)
-
-    assert targets
-    assert [target for target in targets if not (DOCS / target).exists()] == []
