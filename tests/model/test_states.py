@@ -1,35 +1,29 @@
-"""The table of transitions against the text of the design, word for word."""
+"""The table of transitions against the one in docs/concepts.md, word for word."""
+
+from pathlib import Path
 
 import pytest
 
 from spinney.model.errors import UnlawfulTransition
 from spinney.model.states import LEASED, SETTLED, TRANSITIONS, State, lawful, require
 
-DESIGN = """
-    (new)      -> scheduled pending held waiting failed
-    scheduled  -> pending waiting held cancelled
-    pending    -> claimed waiting held scheduled cancelled
-    held       -> pending scheduled waiting cancelled deleted
-    claimed    -> running pending failed cancelled orphaned
-    running    -> running pending scheduled waiting held completed failed cancelled orphaned
-    waiting    -> pending scheduled held completed failed cancelled
-    failed, orphaned, cancelled -> pending scheduled waiting held deleted
-    completed  -> pending waiting held deleted
-"""
+CONCEPTS = Path(__file__).parents[2] / "docs" / "concepts.md"
 
 
-def told_by_the_design() -> dict[State | None, frozenset[State]]:
-    table: dict[State | None, frozenset[State]] = {}
-    for line in DESIGN.strip().splitlines():
-        before, after = line.split("->")
-        for word in before.split(","):
-            state = None if word.strip() == "(new)" else State(word.strip())
-            table[state] = frozenset(State(name) for name in after.split())
-    return table | {State.DELETED: frozenset()}
+def documented() -> dict[State | None, frozenset[State]]:
+    """Return the table of transitions that the concepts show."""
+    table = CONCEPTS.read_text().partition("| from | to |\n|---|---|\n")[2].partition("\n\n")[0]
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines()]
+    return {
+        None if before == "(new)" else State(before): frozenset(
+            State(name.strip()) for name in after.split(",") if name
+        )
+        for before, after in rows
+    }
 
 
-def test_the_table_is_that_of_the_design() -> None:
-    assert dict(TRANSITIONS) == told_by_the_design()
+def test_the_table_is_that_of_the_concepts() -> None:
+    assert dict(TRANSITIONS) == documented()
 
 
 @pytest.mark.parametrize("before", [None, *State])

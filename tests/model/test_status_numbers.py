@@ -1,4 +1,4 @@
-"""States in the numbers of two older systems: the table of DESIGN, section 2."""
+"""States in the numbers of two older systems: as the API shows them."""
 
 import pytest
 
