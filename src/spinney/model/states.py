@@ -8,7 +8,7 @@ from spinney.model.errors import UnlawfulTransition
 
 
 class State(StrEnum):
-    """Where a job stands; DESIGN section 2 says what each means."""
+    """The state of a job; docs/concepts.md says what each means."""
 
     SCHEDULED = "scheduled"
     PENDING = "pending"

@@ -10,7 +10,7 @@ as the node lives.
 
 **When a connection is lost in the commit**, nobody here knows whether the records were taken, and leases may have been
 granted of which the answer never came. So before anything else is exchanged the store is asked for an account
-(``Store.account``): what is in the history is done, and a lease of which the node knows nothing goes back.
+(``Store.reconcile``): what is in the history is done, and a lease of which the node knows nothing goes back.
 """
 
 import asyncio

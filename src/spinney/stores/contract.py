@@ -289,11 +289,11 @@ class Store(Protocol):
 
         Records: a passed stage takes the job to its next stage (kept in the same slot when the
         record says ``keep`` and the rules allow, so the answer's leases hold it), to waiting for
-        its children, or to completion; others go as ``scheduling.verdict`` says. Settling a job
+        its children, or to completion; others go as ``scheduling.retry_decision`` says. Settling a job
         moves on, in the same transaction, its parent, those who need it, those who wait for its
         locks, and its tree's next in line when serial. A record whose lease is gone is refused.
 
-        Claims: DESIGN section 3, promises 4 and 5: no lease beyond a queue's limit, a node's slots
+        Claims: docs/promises.md, 4 and 5: no lease beyond a queue's limit, a node's slots
         or a lock; strict priority over all queues; within one, queues in turn; within a queue by
         shares. Free slots get one job each before anything is looked ahead. A claim that meets a
         taken lock moves that job to waiting for it, a bounded number a transaction.

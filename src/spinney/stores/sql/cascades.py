@@ -414,7 +414,7 @@ def needers(tx: Tx, need_id: int, first: int, limit: int) -> list[int]:
 
 
 def tell_later(tx: Tx, need_id: int, next_id: int) -> None:
-    """Those that need it, from this one on, hear in later steps how it stands (``regrowing.Regrowth.step``)."""
+    """Those that need it, from this one on, hear in later steps how it stands (``regrowth.Regrowth.step``)."""
     tx.run(
         "insert into met_needs (need_id, next_id) values (?, ?) on conflict (need_id) do update "
         "set next_id = case when met_needs.next_id < excluded.next_id then met_needs.next_id else excluded.next_id end",

@@ -32,7 +32,7 @@ _WISHED = (
 
 
 class SqlExternalWorkers:
-    """``spinney.stores.operators.External workers`` on SQL."""
+    """``spinney.stores.operators.ExternalWorkers`` on SQL."""
 
     def __init__(self, session: Session) -> None:
         self._session = session

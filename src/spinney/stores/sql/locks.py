@@ -108,7 +108,7 @@ def take(
 
 def next_of(tx: Tx, registry: Registry, name: str) -> tuple[Waiter, LockState] | None:
     """Of those that wait for the lock: the one that may have it now. That is the first, or one that may not stand
-    behind a stranger (``lock_line.with_some``). Where nobody has it, the first goes on though what it wants be more
+    behind a stranger (``lock_waiters.with_some``). Where nobody has it, the first goes on though what it wants be more
     than there is: it has to be told."""
     first = first_waiting(tx, registry, name)
     if first is None:

@@ -3,7 +3,7 @@
 A short call is one transaction. A long one writes its rows in steps under a ``staging`` row, which
 hides them; publishing is one small transaction, after which the jobs are accepted; their ``ready``
 rows follow in steps. A ``plain`` job (no key, need, time; no serial tree) is written by set
-statements; the others are placed one by one (``cascades.Consequences.place``).
+statements; the others are placed one by one (``cascades.Cascade.place``).
 """
 
 from collections.abc import Callable, Sequence

@@ -25,7 +25,7 @@ _MOST = (1 << _FIELD) - 1
 def complete(tx: Tx, ended: Sequence[Ended], now_us: int) -> None:
     """The last stage of these has passed, and that is all there is to say. Their leases are still there."""
     if tx.postgresql:
-        _one_by_one(tx, ended, now_us)  # which goes at once there, too: see ``translating.at_once``
+        _one_by_one(tx, ended, now_us)  # which goes at once there, too: see ``postgres_dialect.at_once``
         return
     first_id = min([record[0] for record, _ in ended])
     first_us = min([record[3] for record, _ in ended])

@@ -13,7 +13,7 @@ from spinney.stores.sql.database import Tx
 
 
 def reconcile(tx: Tx, node_id: int, records: Sequence[Record]) -> Reconciliation:
-    """See ``Store.account``."""
+    """See ``Store.reconcile``."""
     leased = tx.all("select job_id, fence from leases where node_id = ? order by fence", (node_id,))
     jobs = orjson.dumps([r.job_id for r in records]).decode()
     ended = {

@@ -1,6 +1,6 @@
 """The store in one SQLite file.
 
-A database has one writing connection, whose transactions pass the turnstile, and one reading connection, both on
+A database has one writing connection, whose transactions pass the write queue, and one reading connection, both on
 the driver itself (SQLAlchemy's layers halve the rate of the hot statements).
 """
 
@@ -23,7 +23,7 @@ from spinney.stores.sql.write_queue import WriteQueue
 T = TypeVar("T")
 _BUSY_S = 0.05
 """So long SQLite itself waits for a lock while a connection is opened, deaf to signals. Later a writer does not wait
-within the turnstile at all, for others wait behind it: forty nodes of a locked file would come through once in two
+within the write queue at all, for others wait behind it: forty nodes of a locked file would come through once in two
 seconds each. ``LockWait`` waits outside."""
 _READ_BUSY_S = 5.0
 """The same for a reader, whom only a program keeps waiting that locks the whole file."""
@@ -113,8 +113,8 @@ class SqliteDatabase(Database):
     def _begin(
         self, writer: sqlite3.Connection, write_queue: WriteQueue, durable: bool, *, late: bool
     ) -> None:
-        """Return inside the turnstile, with a transaction begun. Whoever cannot begin one leaves it between two tries:
-        others may be able to."""
+        """Return inside the write queue, with a transaction begun. A writer that cannot begin one leaves the queue
+        between two tries, because others may be able to."""
         patience = None
         while True:
             write_queue.enter()
@@ -344,7 +344,7 @@ class SqliteDatabase(Database):
         connection.create_function("lower", 1, _lower, deterministic=True)
 
     def close(self) -> None:
-        # The last connection to go checkpoints, so it goes through the turnstile.
+        # The last connection to go checkpoints, so it goes through the write queue.
         write_queue = self._write_queue or (WriteQueue(self.run_folder) if self._reader is not None else None)
         if write_queue is None:
             return

@@ -1,7 +1,7 @@
 """Why a job is not running now: one exact sentence, as of one snapshot.
 
 The questions are asked in the order in which the engine asks them; the first that stops the job is the
-answer. What a claim would do on the same snapshot must agree (``tests/contract/test_explaining.py``): a job
+answer. What a claim would do on the same snapshot must agree (``tests/contract/test_explainer.py``): a job
 that is ``next`` is claimed, one with any other cause but ``turn`` is not.
 """
 
@@ -13,7 +13,7 @@ from spinney.stores.sql.session import Session
 
 
 class SqlExplainer:
-    """``spinney.stores.operators.Explaining`` on SQL."""
+    """``spinney.stores.operators.Explainer`` on SQL."""
 
     def __init__(self, session: Session) -> None:
         self._session = session

@@ -90,4 +90,4 @@ leadership = Table(
     Column("name", Chars, primary_key=True),
     Column("node_id", Id),
 )
-"""Which node does what one does for all (``housekeeping``): until it leaves, or is dead."""
+"""Which node does what one does for all (``node.maintenance``): until it leaves, or is dead."""
