@@ -8,7 +8,7 @@ import pytest
 
 from spinney import Defer, Fail, Finish, Job, NotApplicable, Spinney, Warn
 from spinney.job import Child
-from spinney.model.errors import BadParameters, UsageError
+from spinney.model.errors import BadParameters, UnknownType, UsageError
 from spinney.model.states import State
 from spinney.testing import StageHarness, run_stage
 
@@ -83,6 +83,27 @@ def test_jobs_of_their_own_are_told_apart_from_subjobs_and_a_key_is_one_of_them(
     assert [s.id for s in ran.spawned] == [5]
     assert ran.value == [5, 6, 6]
     assert ran.harness.priority == 7
+
+
+def test_a_stage_may_name_the_types_of_its_application_as_on_a_node() -> None:
+    local = Spinney()
+
+    @local.job
+    def part(n: int) -> None: ...
+
+    @local.job
+    def work(job: Job, kind: str) -> None:
+        job.spawn(kind, n=1)
+        job.submit(kind, n=2)
+
+    ran = run_stage(work, kind="part")
+
+    assert [(s.type, s.params) for s in (*ran.spawned, *ran.submitted)] == [
+        ("part", {"n": 1}),
+        ("part", {"n": 2}),
+    ]
+    with pytest.raises(UnknownType, match="knows no job type 'foreign' by name"):
+        run_stage(work, kind="foreign")
 
 
 def test_a_taken_lock_shows_as_locked() -> None:

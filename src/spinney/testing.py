@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from spinney.app import storeless
+from spinney.app import Spinney, storeless
 from spinney.job import Assignment, Child, Job
 from spinney.jobtype import JobType
 from spinney.model.errors import UnknownType, UsageError
@@ -136,7 +136,8 @@ class StageHarness:
         name = stage or handle.spec.stages[0].name
         text = handle.texts([params])[0]
         run = handle.runner(name)
-        job = Job(self._assignment(handle.name, name, text), self)
+        types = handle.app.types if isinstance(handle.app, Spinney) else {}
+        job = Job(self._assignment(handle.name, name, text), self, types)
         try:
             with storeless(handle.app):
                 value = run(text, job)
