@@ -40,6 +40,10 @@ class Reader:
         else:
             self._join(words[words.index("--name") + 1], int(words[words.index("--slots") + 1]))
 
+    def sees(self, nodes: int) -> bool:
+        """Whether so many nodes are at work, with all that a list of them shows."""
+        return sum(node["load"] is not None for node in self.shell.listed("nodes")) == nodes
+
     def _join(self, name: str, slots: int) -> None:
         info = NodeInfo(
             id=0,
@@ -110,7 +114,7 @@ def test_it_goes_as_it_stands(reader: Reader, tmp_path: Path, until_true: Callab
                 endless=reader.start,
             )
             if len(reader.nodes) > started:
-                until_true(lambda started=started: len(reader.shell.listed("nodes")) > started)
+                until_true(lambda: reader.sees(len(reader.nodes)))
         elif snippet.language == "toml":
             (tmp_path / "elsewhere").mkdir()
             require_readable(snippet, tmp_path / "elsewhere")
