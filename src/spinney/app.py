@@ -68,12 +68,11 @@ def now_us() -> int:
 
 
 class Spinney:
-    """A registry of job types and queues, and the door to their store.
+    """A registry of job types and queues, through which jobs are submitted to their store.
 
     ``store`` and ``folders`` win over ``SPINNEY_STORE`` and ``spinney.toml``; see ``spinney.config``. ``submit``: who
-    may submit jobs of those types that do not say so themselves; an application with verbs of its own says
-    ``internal``.
-    May be used by several threads.
+    may submit jobs of those types that do not say so themselves; an application with commands of its own says
+    ``internal``. Several threads may use it.
     """
 
     def __init__(

@@ -57,10 +57,12 @@ class StageResult:
 
     @property
     def data(self) -> dict[str, Any]:
+        """What ``job.data`` holds now."""
         return self.harness.data
 
     @property
     def spawned(self) -> list[Spawned]:
+        """Its subjobs."""
         return self.harness.spawned
 
     @property
@@ -116,18 +118,22 @@ class StageHarness:
 
     @property
     def data(self) -> dict[str, Any]:
+        """What ``job.data`` holds now."""
         return self._data[_JOB_ID]
 
     @property
     def parent_data(self) -> dict[str, Any]:
+        """What ``job.parent.data`` holds now."""
         return self._data[_PARENT_ID]
 
     @property
     def root_data(self) -> dict[str, Any]:
+        """What ``job.root.data`` holds now."""
         return self._data[_ROOT_ID]
 
     @property
     def job_folder(self) -> Path:
+        """The folder of the job that is tried."""
         return Job(self._assignment("", "", "{}"), self).folder
 
     def run(self, handle: JobType, stage: str | None = None, /, **params: Any) -> StageResult:

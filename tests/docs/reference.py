@@ -5,7 +5,9 @@ What is said of an option is its docstring in the code, so that both are mended 
 
 import ast
 import inspect
+import re
 import textwrap
+import typing
 from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, fields
 from pathlib import Path
@@ -13,16 +15,28 @@ from typing import Any
 
 from typer.main import get_command
 
-from spinney import config
+from spinney import Defer, Fail, Finish, Hold, Job, NotApplicable, Secret, Spinney, Warn, config
 from spinney.cli.commands import full_app
+from spinney.job.data import Data, Relative
 from spinney.job.options import Options
-from spinney.jobtype import job_types, stage
+from spinney.jobtype import ConfiguredJob, JobType, Pipeline, job_types, stage
 from spinney.model.durations import Duration
 from spinney.model.types import Backoff, LockSpec, StageSpec, TypeSpec
+from spinney.reports import Outbox, verify
 from spinney.server.settings import Oidc, ServerSettings
+from spinney.testing import Child, Spawned, StageHarness, StageResult, run_stage
 
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference"
 _NOTE = "This page is made from the code by `tests/docs/reference.py`, and a test holds the two together.\n"
+_SIGNALS = [Fail, Defer, Hold, NotApplicable, Warn, Finish]
+_MADE_BY_THE_ENGINE = {Pipeline, JobType, ConfiguredJob, Job, Data, Relative, Child, StageResult, Spawned}
+_INSIDE = {
+    Spinney: {"submit_rows"},
+    JobType: {"texts", "spec", "parameters", "runner", "takes_handle"},
+    ConfiguredJob: {"texts", "name"},
+    StageHarness: {"ask", "cancelled"},
+}
+"""What only the engine calls."""
 _OF_SPEC = {"timeout": "timeout_s", "grace": "grace_s"}
 """Options whose field in the spec has another name, because it has a unit."""
 
@@ -32,7 +46,7 @@ Row = tuple[str, str, str, str]
 
 def pages() -> dict[str, str]:
     """The text of each page, by file name."""
-    return {"options.md": _options(), "settings.md": _settings()}
+    return {"options.md": _options(), "python.md": _python(), "settings.md": _settings()}
 
 
 def _options() -> str:
@@ -71,6 +85,72 @@ def _options() -> str:
         ("`LockSpec`", "One of `locks`, where a name alone does not say enough.", _dataclass(LockSpec)),
         ("`Backoff`", _first_line(Backoff), _backoff()),
     )
+
+
+def _python() -> str:
+    sections = [
+        ("spinney", [Spinney, Pipeline, JobType, ConfiguredJob, Job, *_SIGNALS, Secret]),
+        ("job.data, job.parent, job.root, job.children", [Data, Relative, Child]),
+        ("spinney.testing", [run_stage, StageHarness, StageResult, Spawned]),
+        ("spinney.reports", [Outbox, verify]),
+    ]
+    lead = "What applications call. How it is used is in [writing an application](../applications.md).\n"
+    parts = ["# The Python API\n", _NOTE, lead]
+    for module, members in sections:
+        parts += [f"## `{module}`\n", *(_member(each) for each in members)]
+    return "\n".join(parts)
+
+
+def _member(value: Any) -> str:
+    if not inspect.isclass(value):
+        return f"### `{value.__name__}{_parameters(value)}`\n\n{_docstring(value)}\n"
+    makes = "" if value in _MADE_BY_THE_ENGINE else _parameters(value)
+    parts = [f"### `{value.__name__}{makes}`\n", f"{_docstring(value)}\n"]
+    if "__init__" in vars(value) and value.__init__.__doc__ and value not in _MADE_BY_THE_ENGINE:
+        parts.append(f"{_docstring(value.__init__)}\n")
+    for name, member in vars(value).items():
+        inner = member.fget if isinstance(member, property) else member
+        if not name.startswith("_") and inspect.isfunction(inner) and name not in _INSIDE.get(value, ()):
+            shown = name if isinstance(member, property) else f"{name}{_parameters(inner)}"
+            parts.append(f"**`{shown}`**\n\n{_docstring(inner)}\n")
+    return "\n".join(parts)
+
+
+class _Verbatim(str):
+    """What stands in a signature as it is."""
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+def _parameters(function: Any) -> str:
+    """As they are called: without ``self``, with the bare names of types, and without the inside of a default."""
+    signature = inspect.signature(function)
+    given = [
+        each.replace(
+            annotation=_Verbatim(_bare(each.annotation)),
+            default=each.empty
+            if each.default is each.empty
+            else _Verbatim("…" if callable(each.default) else repr(each.default)),
+        )
+        for name, each in signature.parameters.items()
+        if name != "self"
+    ]
+    return str(signature.replace(parameters=given, return_annotation=inspect.Signature.empty))
+
+
+def _bare(annotation: Any) -> str:
+    if typing.get_origin(annotation) is typing.Unpack:
+        (annotation,) = typing.get_args(annotation)
+    text = inspect.formatannotation(annotation).replace("float | str | datetime.timedelta", "Duration")
+    # One with a type variable is still written in the old way by some versions of Python.
+    return re.sub(r"^Optional\[(.*)\]$", r"\1 | None", re.sub(r"\b(?:\w+\.)+(?=\w)|[~']", "", text))
+
+
+def _docstring(value: Any) -> str:
+    text = inspect.getdoc(value)
+    assert text, f"{value.__qualname__} has no docstring"
+    return text.replace("``", "`")
 
 
 def _settings() -> str:

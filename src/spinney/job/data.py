@@ -78,6 +78,7 @@ class Relative:
 
     @property
     def data(self) -> Data:
+        """Its named values; many subjobs may write to those of one parent at once."""
         return Data(self._port, self.id)
 
     @property

@@ -101,14 +101,17 @@ class Job:
 
     @property
     def id(self) -> int:
+        """The job's number."""
         return self._assignment.job_id
 
     @property
     def type(self) -> str:
+        """The name of its job type."""
         return self._assignment.type
 
     @property
     def stage(self) -> str:
+        """The name of the stage that runs."""
         return self._assignment.stage
 
     @property
@@ -169,9 +172,9 @@ class Job:
     def spawn(self, kind: Submittable | str, /, **params: Any) -> int:
         """One subjob; returns its id.
 
-        It is born in the moment this stage is recorded as passed, and not at all when it fails. With
-        a key (``job.spawn(kind.options(key="a"), …)``) it is born at once, and the same key is the
-        same subjob ever after.
+        It comes to be in the transaction that records this stage as passed, and not at all when the stage fails.
+        With a key (``job.spawn(kind.options(key="a"), …)``) it is there at once, and the same key is the same subjob
+        ever after.
         """
         return self.spawn_many(kind, [params])[0]
 
@@ -198,10 +201,10 @@ class Job:
         """A job of its own; returns its id. It is no subjob: this job does not wait for it, nor fail or regrow with
         it, and to cancel or delete this tree does not reach it.
 
-        It is born in the moment this stage is recorded as passed, and not at all when it fails. With a key
-        (``job.submit(kind.options(key="mail-7", forever=True), …)``) it is born at once, whatever becomes of this
-        attempt, and the same key is the same job as long as that has the key: until it settles, or with
-        ``forever=True`` until it is deleted. So a key that is to be kept over attempts is one for ever.
+        It comes to be in the transaction that records this stage as passed, and not at all when the stage fails. With
+        a key (``job.submit(kind.options(key="mail-7", forever=True), …)``) it is there at once, whatever becomes of
+        this attempt, and the same key is the same job as long as that has the key: until it settles, or with
+        ``forever=True`` until it is deleted. So a key that has to hold over several attempts needs ``forever=True``.
 
         Unless it names its own it takes submitter and collection of this job; queue, priority and share are those of
         a job that somebody submits from outside. Raises DuplicateKey when a job of another type has the key.
@@ -222,7 +225,7 @@ class Job:
     # --- while it runs --------------------------------------------------------------------
 
     def progress(self, fraction: float, message: str | None = None) -> None:
-        """Show how far this attempt is: 0.0 to 1.0, and a word on it."""
+        """Show how far this attempt is: a fraction from 0.0 to 1.0, and a message."""
         if not 0 <= fraction <= 1:
             raise UsageError(f"progress takes a fraction from 0.0 to 1.0, not {fraction!r}")
         self._port.ask("progress", fraction=float(fraction), message=message)
@@ -267,11 +270,11 @@ class Job:
 
     @property
     def cancelled(self) -> bool:
-        """Whether somebody wishes this job cancelled; cheap, made for asking in loops."""
+        """Whether somebody has cancelled this job; cheap enough for every turn of a loop."""
         return self._port.cancelled()
 
     def check_cancelled(self) -> None:
-        """End this stage here when somebody wishes the job cancelled."""
+        """End this stage here if somebody has cancelled the job."""
         if self._port.cancelled():
             raise Cancelled("ended by its own stage, as was wished")
 

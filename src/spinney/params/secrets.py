@@ -22,7 +22,7 @@ class Secret:
 
     ``min_length``: a submission with fewer characters is refused. In messages, output, data and results a secret is
     found by its text, and only one of 6 characters or more, because a shorter one stands in any text by chance. So 6
-    is the default, and who says less says that the value may be seen there. The annotated type may be ``str``,
+    is the default, and with a lower number the value may be seen there. The annotated type may be ``str``,
     ``pydantic.SecretStr`` or ``SecretBytes``, or one of them or None; any other raises UsageError.
     """
 
