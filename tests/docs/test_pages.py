@@ -1,9 +1,13 @@
-"""The documentation as a whole: its links lead somewhere, and the source files that it names exist."""
+"""The documentation as a whole: its links lead somewhere, and the source files and commands that it names exist."""
 
 import re
 from pathlib import Path
 
 import pytest
+from typer.main import get_command
+
+from spinney.apps.ingest.cli import app as ingest
+from spinney.cli.commands import full_app
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -44,3 +48,28 @@ def test_source_files_that_it_names_exist(page: Path) -> None:
 
 def test_the_concepts_are_short() -> None:
     assert len((ROOT / "docs" / "concepts.md").read_text().split()) <= 2000
+
+
+COMMANDS = {**get_command(full_app()).commands, "ingest": get_command(ingest)}  # type: ignore[attr-defined]
+COMMAND = re.compile(r"(?:^(?:    |\$ )?|`)spinney ((?:--server \S+ )?[a-z](?:[^`\n#;|&]|\\\n)*)", flags=re.M)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=page_id)
+def test_commands_and_options_that_it_names_exist(page: Path) -> None:
+    missing = []
+    for text in COMMAND.findall(page.read_text()):
+        name, *words = re.sub(r"^--server \S+ ", "", text.replace("\\\n", "")).split()
+        below = getattr(COMMANDS.get(name), "commands", {})
+        commands = [below[words[0]]] if words and words[0] in below else [COMMANDS.get(name), *below.values()]
+        known = {
+            option
+            for each in commands
+            if each is not None
+            for parameter in each.params
+            for option in (*parameter.opts, *parameter.secondary_opts)
+        }
+        options = {match[0] for word in words if (match := re.match(r"--[a-z][a-z-]*", word))}
+        if name not in COMMANDS or not options <= known:
+            missing.append(text)
+
+    assert missing == []
