@@ -5,16 +5,19 @@ import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from importlib.metadata import EntryPoint
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pytest
+from fastapi import FastAPI
 
 import spinney
 from cli.shell import Shell
 from new_store import new_store
 from snippets import require_readable, run_console, run_python, run_session, snippets, texts
+from spinney.cli.applications import GROUP, Application
 from spinney.job import Job
 from spinney.job.options import Options
 from spinney.jobtype import job_types
@@ -22,6 +25,7 @@ from spinney.model.outcomes import STAGE_WORDS
 from spinney.model.signals import Signal
 from spinney.model.types import Isolation
 from spinney.node.executors.program import ProgramRunner
+from spinney.server import plugins
 from spinney.stores.sql import open_store
 from spinney.testing import StageHarness
 
@@ -112,6 +116,20 @@ def test_the_program_does_what_the_page_says(
     assert ended == outcome
     assert value == ({"file": "small.jpg"} if ended == "ok" else None)
     assert capfd.readouterr().out == f"making {tmp_path / params['picture']} 200 wide, --quality 80\n"
+
+
+def test_the_package_of_the_page_brings_its_route_and_its_command(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run(DOCS / "applications" / "running.md")
+    monkeypatch.setattr(plugins, "installed", lambda: [EntryPoint("library", "jobs:router", plugins.GROUP)])
+    server = FastAPI()
+
+    plugins.add_to(server)
+
+    assert "/api/v1/apps/library/shelves" in [getattr(route, "path", "") for route in server.routes]
+    command = Application(EntryPoint("library", "jobs:commands", GROUP)).load()
+    assert list(command.commands) == ["shelve"]
 
 
 # --- nothing is missing -----------------------------------------------------------------------
