@@ -82,14 +82,15 @@ def plain(printed: str, folder: Path) -> str:
     text = re.sub(
         r'^  File "(?!.*/jobs\.py").*\n(?:    .*\n)*', "", text, flags=re.M
     )  # frames of Python's own
-    text = re.sub(r"^ +\^+\n", "", text, flags=re.M)
+    text = re.sub(r"^ +[~^]+\n", "", text, flags=re.M)
     text = re.sub(r"^(\d+) of (?!\1)\d+ settled.*\n", "", text, flags=re.M)  # what --wait tells on its way
     for pattern, word in (
         (r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d", "TIME"),
         (r"\b\d+(\.\d+)? m?s\b", "LENGTH"),
         (r"^\d+ +(?=\w+(?: #\d)? +(?:ok|error) )", "FENCE "),
         (r"\b\d+\.\d+ of \d+, \d+\.\d+ GiB free", "LOAD"),
-        (r"^(folder token|version) .*", r"\1"),
+        (r"^(folder token|version|works with) .*", r"\1"),
+        (r"(?<= )\d+\.\d+\.\d+(?= )", "VERSION"),
         (rf"(?<= ){re.escape(platform.node())}(?= )", "HOST"),
         (r"(?<= )vm(?= )", "HOST"),
         (r" +", " "),
