@@ -25,7 +25,7 @@ class Options:
     queue: str | None = None
     """The queue in which the job stands, for all its stages."""
     priority: int | None = None
-    """The job's priority, 0 (first) to 99 (last)."""
+    """The job's priority, 0 (first) to 99 (last); the parent's, or the type's, unless given."""
     share: str | None = None
     """Whom the job counts against when slots are shared out."""
     collection: str | None = None

@@ -46,12 +46,12 @@ class CommonTypeOptions(TypedDict, total=False):
     version: str
     """A word for people, kept with the type; nothing is decided by it."""
     priority: int
-    """The priority of its jobs, 0 (first) to 99 (last)."""
+    """The priority of its jobs, 0 (first) to 99 (last); a subjob takes its parent's."""
     children: str
     """When a job goes on to its next stage: ``completed``, when all subjobs completed; ``settled``, whatever became of
     them."""
     serial: bool
-    """Below a job of this type one job runs at a time, in the order of spawning."""
+    """Below a job of this type at the top of its tree one job runs at a time, in the order of the tree."""
     on_lost: str
     """What becomes of a running job whose node died: ``requeue``, it runs again; ``orphan``, a person decides."""
     on_deadlock: str
@@ -61,8 +61,8 @@ class CommonTypeOptions(TypedDict, total=False):
     breaker: int | None
     """After so many jobs that failed in a row at one stage with one cause the type is held; None: never."""
     keep: Mapping[str, Duration | None]
-    """How long settled jobs are kept, by state: ``{"completed": "30d"}``. None, and a state that is not named: for
-    ever. With a job goes its folder, and everything below it."""
+    """How long settled jobs at the top are kept with all below them, by state: ``{"completed": "30d"}``. None, and a
+    state that is not named: for ever. Folders go with the rows."""
     submit: str
     """The lowest role that may submit it through a server: ``submitter``, ``operator`` or ``admin``; or ``internal``:
     only stages, schedules and the application's own code make such jobs."""
